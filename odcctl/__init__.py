@@ -1,0 +1,1 @@
+"""odcctl, the command line of odc: it speaks HTTP to odcd and nothing else."""

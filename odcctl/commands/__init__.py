@@ -1,0 +1,1 @@
+"""The verbs of odcctl, a module each."""

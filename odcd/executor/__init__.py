@@ -1,0 +1,1 @@
+"""What makes the database's word true: processes, pods, or nothing at all."""

@@ -1,0 +1,1 @@
+"""The process that forks jobs and outlives the daemon."""

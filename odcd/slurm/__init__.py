@@ -1,0 +1,1 @@
+"""sbatch's language, parsed in this one place."""
