@@ -26,7 +26,11 @@ test: $(STAMP)
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m long
 
-lint: $(STAMP)
+$(VENV)/.lint: $(STAMP) requirements/lint.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/lint.lock
+	@touch $(VENV)/.lint
+
+lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
@@ -37,8 +41,10 @@ bench: $(STAMP)
 
 # The lock files: exact versions with hashes. Needs uv (pip install uv).
 lock:
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	  --no-emit-index-url --group dev --all-extras pyproject.toml -o requirements/dev.lock
+	for group in dev lint; do \
+	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	    --no-emit-index-url --group $$group pyproject.toml -o requirements/$$group.lock; \
+	done
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,162 @@
+"""Every expected error: its OD code, which is also its SQLSTATE, and its HTTP status.
+
+OdcError
+├── Refused                 the caller asked for what cannot be (4xx)
+│   ├── BadRequest          OD010  a value is missing, malformed or out of range
+│   ├── UnknownPartition    OD001
+│   ├── UnknownAccount      OD002
+│   ├── PlanStale           OD003  the database moved on since the plan was made
+│   ├── UnknownQos          OD004
+│   ├── UnknownGpuType      OD005
+│   ├── UnknownJob          OD006
+│   ├── UnknownNode         OD007
+│   ├── NeverFits           OD008  no node, or not enough nodes, could ever run it
+│   ├── LimitExceeded       OD009  above a partition's or a server's limit
+│   ├── BadDependency       OD011
+│   ├── WrongState          OD012  the job's state does not allow it (ended, not started, not held)
+│   ├── NotOwner            OD013
+│   ├── KeyReused           OD014  an idempotency key came back with another request
+│   ├── NotAuthenticated    OD015
+│   ├── NotImplementedYet   OD016  an option odc knows and does not carry out yet
+│   └── TooLarge            OD017  script, array, batch or body above its limit
+└── Unavailable             not the caller's fault; try again (503)
+    ├── LeadershipLost      OD020  another daemon has raised the term
+    ├── OtherHost           OD021  the local executor of this database is on another machine
+    ├── SchemaTooNew        OD022  the database was written by a newer odc
+    ├── DatabaseDown        OD023  PostgreSQL cannot be reached, or cannot write
+    └── RunnerDown          OD024
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class OdcError(Exception):
+    """An expected error: what happened (message), and what to do about it (hint)."""
+
+    code: ClassVar[str] = "OD000"
+    status: ClassVar[int] = 500
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    @property
+    def title(self) -> str:
+        return type(self).__name__
+
+
+class Refused(OdcError):
+    status = 400
+
+
+class Unavailable(OdcError):
+    status = 503
+
+
+class UnknownPartition(Refused):
+    code, status = "OD001", 404
+
+
+class UnknownAccount(Refused):
+    code, status = "OD002", 404
+
+
+class PlanStale(Refused):
+    code, status = "OD003", 409
+
+
+class UnknownQos(Refused):
+    code, status = "OD004", 404
+
+
+class UnknownGpuType(Refused):
+    code, status = "OD005", 404
+
+
+class UnknownJob(Refused):
+    code, status = "OD006", 404
+
+
+class UnknownNode(Refused):
+    code, status = "OD007", 404
+
+
+class NeverFits(Refused):
+    code, status = "OD008", 422
+
+
+class LimitExceeded(Refused):
+    code, status = "OD009", 422
+
+
+class BadRequest(Refused):
+    code, status = "OD010", 400
+
+
+class BadDependency(Refused):
+    code, status = "OD011", 422
+
+
+class WrongState(Refused):
+    code, status = "OD012", 409
+
+
+class NotOwner(Refused):
+    code, status = "OD013", 403
+
+
+class KeyReused(Refused):
+    code, status = "OD014", 409
+
+
+class NotAuthenticated(Refused):
+    code, status = "OD015", 401
+
+
+class NotImplementedYet(Refused):
+    code, status = "OD016", 501
+
+
+class TooLarge(Refused):
+    code, status = "OD017", 413
+
+
+class LeadershipLost(Unavailable):
+    code = "OD020"
+
+
+class OtherHost(Unavailable):
+    code, status = "OD021", 409
+
+
+class SchemaTooNew(Unavailable):
+    code = "OD022"
+
+
+class DatabaseDown(Unavailable):
+    code = "OD023"
+
+
+class RunnerDown(Unavailable):
+    code = "OD024"
+
+
+def _leaves(root: type[OdcError]) -> dict[str, type[OdcError]]:
+    found: dict[str, type[OdcError]] = {}
+    for child in root.__subclasses__():
+        if "code" in child.__dict__:
+            found[child.code] = child
+        found |= _leaves(child)
+    return found
+
+
+BY_CODE: dict[str, type[OdcError]] = _leaves(OdcError)
+"""OD code (= SQLSTATE) to class; odcd.db and odcd.api.problems look errors up here."""
+
+
+def refusal(code: str, message: str, hint: str | None) -> OdcError:
+    """The error of an OD code, as the database reports one per job of a batch."""
+    return BY_CODE.get(code, OdcError)(message, hint)
