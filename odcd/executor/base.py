@@ -1,0 +1,74 @@
+"""What the core asks of whatever runs jobs. The core never knows which executor answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from odcd.model import Dispatch, Fact, NodeReport
+
+
+class Executor(Protocol):
+    """Level triggered and idempotent: any call may be repeated, in any order, by any leader."""
+
+    name: str
+
+    async def open(self, term: int) -> None:
+        """Become the one that commands, under this term; a lower term is refused from now on.
+
+        Raises LeadershipLost when a higher term already commands, RunnerDown when nothing answers.
+        """
+        ...
+
+    async def start(self, dispatches: Sequence[Dispatch], texts: Mapping[str, str]) -> None:
+        """Make these attempts run, all members of each; return when the executor has them for good.
+
+        texts: content by digest, for every script and environment the dispatches name. An attempt
+        already there (same job, attempt, rank) is left alone. What cannot start comes back from
+        observe() as start_failed; only RunnerDown and LeadershipLost are raised.
+        """
+        ...
+
+    async def stop(self, job_id: int, attempt: int, *, signal: int, grace_s: float) -> None:
+        """Send the signal to every process of every member, and KILL when grace_s is over.
+
+        An attempt nobody knows is reported by observe() as lost.
+        """
+        ...
+
+    async def signal(self, job_id: int, attempt: int, *, signal: int, batch_only: bool) -> None:
+        """Send a signal and nothing more (cancel --signal)."""
+        ...
+
+    async def set_end(self, job_id: int, attempt: int, ends_at: datetime | None) -> None:
+        """Move the time limit of a running attempt."""
+        ...
+
+    async def adopt(self, expected: Sequence[tuple[int, int, int]]) -> None:
+        """Take over what runs. expected: (job, attempt, rank) the database holds as live.
+
+        Every expected member that is not there is reported as lost (or start_failed when it never
+        began); every member that is there and not expected is killed.
+        """
+        ...
+
+    def observe(self) -> AsyncIterator[list[Fact]]:
+        """Facts in batches as they happen, each until acknowledged; repeats are harmless."""
+        ...
+
+    async def acknowledge(self, facts: Sequence[Fact]) -> None:
+        """These facts are committed in the database; the executor may forget them."""
+        ...
+
+    async def inventory(self) -> list[NodeReport]: ...
+
+    def logs(
+        self, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool
+    ) -> AsyncIterator[bytes]:
+        """The output of one member, from its beginning; with follow, until it has ended."""
+        ...
+
+    async def close(self) -> None:
+        """Let go without touching what runs."""
+        ...

@@ -1,0 +1,227 @@
+"""Frozen records that cross module borders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+
+UNLIMITED_S = 2_147_483_647
+"""A time limit that never ends, in seconds, as the database keeps it."""
+
+MAX_SCRIPT_BYTES = 4 * 1024 * 1024
+MAX_ENVIRONMENT_BYTES = 1024 * 1024
+MAX_ARRAY_TASKS = 1_000_000
+MAX_ARRAY_RANGES = 10_000
+MAX_BATCH_JOBS = 20_000
+
+Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+Amount = Annotated[int, msgspec.Meta(ge=0, le=2_000_000_000)]
+Seconds = Annotated[int, msgspec.Meta(ge=1, le=UNLIMITED_S)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+Path = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who speaks, as the server knows it; never what a client says of itself."""
+
+    user: str
+    uid: int
+    gid: int
+    operator: bool
+
+
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One job as a client asks for it: the body of POST /v1/jobs, and what submit-argv parses to.
+
+    None always means "not said". Sizes are per what the name says; the database turns tasks, totals
+    and shares into a shape (nodes, and GPUs, CPUs and MiB on each).
+    """
+
+    script: str
+    """The text of the script, `#!` line included; kept as it was at submit."""
+    work_dir: Path
+    name: Name | None = None
+    kind: Literal["batch"] = "batch"
+    args: list[str] = []
+    environment: dict[str, str] = {}
+    umask: Annotated[int, msgspec.Meta(ge=0, le=0o777)] = 0o022
+    stdin: Path | None = None
+    stdout: Path | None = None
+    stderr: Path | None = None
+    open_mode: Literal["append", "truncate"] | None = None
+
+    partitions: list[Name] = []
+    """Any of these may run it; empty: the default partition."""
+    account: Name | None = None
+    qos: Name | None = None
+    nice: Annotated[int, msgspec.Meta(ge=-2_147_483_645, le=2_147_483_645)] = 0
+    comment: Annotated[str, msgspec.Meta(max_length=4096)] | None = None
+    hold: bool = False
+    begin_at: datetime | None = None
+    deadline_at: datetime | None = None
+    time_limit_s: Seconds | None = None
+    """UNLIMITED_S for no limit; None: the partition's default."""
+
+    node_count: Count | None = None
+    ntasks: Count | None = None
+    ntasks_per_node: Count | None = None
+    cpus_per_task: Count | None = None
+    cpus_per_gpu: Count | None = None
+    gpus: Amount | None = None
+    gpus_per_node: Amount | None = None
+    gpus_per_task: Amount | None = None
+    gpu_type: Name | None = None
+    mem_per_node_mib: Amount | None = None
+    """0: all of the node's memory."""
+    mem_per_cpu_mib: Amount | None = None
+    mem_per_gpu_mib: Amount | None = None
+    exclusive: bool = False
+    constraint: Annotated[str, msgspec.Meta(max_length=1024)] | None = None
+    node_list: list[Name] = []
+    exclude_nodes: list[Name] = []
+
+    array: Annotated[str, msgspec.Meta(max_length=200_000)] | None = None
+    """Task ids as sbatch writes them: 0-9, 1,3,5, 0-100:10, 0-99%4."""
+    dependency: Annotated[str, msgspec.Meta(max_length=200_000)] | None = None
+    """As sbatch writes it: afterok:12:13,after:14+5 or singleton?afterany:7_2."""
+    signal_number: Annotated[int, msgspec.Meta(ge=1, le=64)] | None = None
+    signal_before_s: Annotated[int, msgspec.Meta(ge=0, le=65535)] | None = None
+    signal_batch: bool = False
+    """True: signal the batch shell alone (sbatch's B:)."""
+    requeue: bool | None = None
+    """May it run again after its node failed? None: yes."""
+    submit_host: Annotated[str, msgspec.Meta(max_length=255)] | None = None
+    submit_line: Annotated[str, msgspec.Meta(max_length=32768)] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """The answer to one job of a submit: its id, or the refusal."""
+
+    job_id: int | None
+    code: str | None = None
+    message: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One node's part of a dispatch. gpu_indexes: positions on that node, ascending."""
+
+    rank: int
+    node: str
+    gpu_type: str
+    gpu_indexes: tuple[int, ...]
+    cpus: int
+    mem_mib: int
+    node_cpus: int
+    virtual: bool
+    """The node was declared for accounting only: no cgroup limits, its GPUs do not exist."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatch:
+    """One attempt of one job, placed: all that an executor needs to run it.
+
+    script and environment are digests of texts that Store.texts() gives.
+    """
+
+    term: int
+    job_id: int
+    attempt: int
+    array_job_id: int | None
+    array_task_id: int | None
+    array_min: int | None
+    array_max: int | None
+    array_count: int | None
+    array_step: int | None
+    name: str
+    user: str
+    uid: int
+    gid: int
+    account: str
+    partition: str
+    qos: str
+    work_dir: str
+    umask: int
+    stdin: str | None
+    stdout: str | None
+    stderr: str | None
+    open_mode: str
+    script_digest: str
+    environment_digest: str
+    args: tuple[str, ...]
+    options: dict[str, object]
+    submit_host: str | None
+    restarts: int
+    started_at: datetime
+    ends_at: datetime | None
+    """None: no time limit."""
+    signal_number: int | None
+    signal_before_s: int | None
+    signal_batch: bool
+    members: tuple[Member, ...]
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return (self.job_id, self.attempt)
+
+
+FactKind = Literal["started", "exited", "lost", "start_failed"]
+Cause = Literal["timeout", "oom", "launch", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """What an executor saw of one member. Recorded by odc.record_facts, idempotently.
+
+    started: its process runs. exited: it ended with exit_code or signal, and holds nothing any more.
+    lost: it is positively gone and nobody knows how it ended. start_failed: it never ran; detail says why.
+    """
+
+    job_id: int
+    attempt: int
+    rank: int
+    kind: FactKind
+    at: datetime
+    exit_code: int | None = None
+    signal: int | None = None
+    cause: Cause | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeReport:
+    """A node as an executor's inventory tells it; name identifies it."""
+
+    name: str
+    gpu_type: str
+    gpus: int
+    cpus: int
+    mem_mib: int
+    zone: str | None = None
+    efa_domain: str | None = None
+    features: tuple[str, ...] = ()
+    declared: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A running attempt that the database wants ended."""
+
+    job_id: int
+    attempt: int
+    intent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selector:
+    """Which jobs a command is about: one job (7), one array with all its elements (7),
+    or elements of one array (7_3, 7_[1-4]); tasks is a PostgreSQL int4multirange text."""
+
+    job_id: int
+    tasks: str | None = None

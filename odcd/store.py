@@ -1,0 +1,294 @@
+"""One typed method per SQL entry function, nothing else. Every call is one transaction.
+
+Methods that answer with a JSON text hand on what the database wrote: the API sends it as it is.
+Each raises the OdcError whose code the function raised, or DatabaseDown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from odcd.db import Database
+from odcd.model import Dispatch, Fact, Identity, Member, NodeReport, Selector, Stop, Submitted
+
+# Filters of list_jobs and cancel_jobs, all optional, all ANDed: ids (Selector dicts), user, name[],
+# partition[], account[], qos[], state[], job_ids[]. Unknown keys are refused by the API before.
+Filters = Mapping[str, object]
+
+
+class Store:
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    # -- submit ---------------------------------------------------------------------------------
+
+    async def submit(
+        self, requests: str, digests: Sequence[str], texts: Sequence[str], now: datetime
+    ) -> list[list[Submitted]]:
+        """Submit many requests in one transaction; the answers per request, per job of it.
+
+        requests: a JSON array of {uid, gid, user, operator, key, digest, dry_run, jobs: […]}, made by
+        odcd.submission. A request is taken whole or refused whole; one refused does not touch others.
+        """
+        rows = await self._db.fetch(
+            "select request, job_id, code, message, hint from odc.submit_jobs("
+            "p_requests => $1::jsonb, p_digests => $2, p_texts => $3, p_now => $4) order by request, ord",
+            requests, list(digests), list(texts), now,
+        )  # fmt: skip
+        answers: list[list[Submitted]] = []
+        for row in rows:
+            while len(answers) <= row["request"]:
+                answers.append([])
+            answers[row["request"]].append(
+                Submitted(
+                    job_id=row["job_id"],
+                    code=row["code"],
+                    message=row["message"],
+                    hint=row["hint"],
+                )
+            )
+        return answers
+
+    # -- changes by users: every one returns one JSON object a job touched -------------------------
+    # {"job_id", "array_task_id"|null, "outcome": "cancelled"|"held"|…|"refused", "code", "message", "hint"}
+
+    async def cancel(
+        self, who: Identity, filters: Filters, now: datetime, *, signal: int | None = None
+    ) -> str:
+        """Cancel pending jobs now and ask running ones to end; with signal, only signal running ones
+        (outcome "signal", with job_id and attempt: the caller then tells the executor)."""
+        return await self._change("cancel_jobs", who, filters, now, p_signal=signal)
+
+    async def hold(self, who: Identity, filters: Filters, now: datetime) -> str:
+        return await self._change("hold_jobs", who, filters, now)
+
+    async def release(self, who: Identity, filters: Filters, now: datetime) -> str:
+        return await self._change("release_jobs", who, filters, now)
+
+    async def requeue(
+        self, who: Identity, filters: Filters, now: datetime, *, hold: bool = False
+    ) -> str:
+        return await self._change("requeue_jobs", who, filters, now, p_hold=hold)
+
+    async def update(
+        self, who: Identity, filters: Filters, now: datetime, changes: Mapping[str, object]
+    ) -> str:
+        """changes: any of time_limit_s, nice, partitions, name, comment, dependency (parsed, with its
+        text), array_throttle, begin_at, deadline_at."""
+        return await self._change(
+            "update_jobs", who, filters, now, p_changes=json.dumps(dict(changes))
+        )
+
+    async def _change(
+        self, function: str, who: Identity, filters: Filters, now: datetime, **more: object
+    ) -> str:
+        casts = {"p_changes": "::jsonb", "p_signal": "::integer"}
+        extra = "".join(
+            f", {name} => ${4 + at}{casts.get(name, '')}" for at, name in enumerate(more, start=1)
+        )
+        return await self._db.fetchval(
+            f"select odc.{function}(p_actor => $1::jsonb, p_filters => $2::jsonb, p_now => $3{extra})",
+            json.dumps({"user": who.user, "uid": who.uid, "operator": who.operator}),
+            json.dumps(_plain(filters)), now, *more.values(),
+        )  # fmt: skip
+
+    # -- queries; all JSON texts ------------------------------------------------------------------
+
+    async def list_jobs(
+        self, filters: Filters, now: datetime, *, ended: bool, after: int | None, limit: int,
+        fields: Sequence[str] | None = None,
+    ) -> tuple[str, int | None]:  # fmt: skip
+        """A page of jobs as a JSON array, and the cursor of the next page.
+
+        Live jobs (running, then pending in queue order); with ended, all jobs, newest first.
+        fields: only these keys.
+        """
+        row = await self._db.fetchrow(
+            "select jobs, next from odc.list_jobs(p_filters => $1::jsonb, p_ended => $2, p_after => $3, "
+            "p_limit => $4, p_fields => $5, p_now => $6)",
+            json.dumps(_plain(filters)), ended, after, limit, list(fields) if fields else None, now,
+        )  # fmt: skip
+        return row["jobs"], row["next"]
+
+    async def show_jobs(self, selector: Selector, now: datetime) -> str:
+        """The job, or all rows of the array (elements and its waiting range), as a JSON array."""
+        return await self._db.fetchval(
+            "select odc.show_jobs(p_job_id => $1, p_tasks => $2::int4multirange, p_now => $3)",
+            selector.job_id, selector.tasks, now,
+        )  # fmt: skip
+
+    async def explain(self, job_id: int, now: datetime) -> str:
+        """{"job_id","state","reason","planned_start_at","eta","why":[…]} of one job."""
+        return await self._db.fetchval(
+            "select odc.explain_job(p_job_id => $1, p_now => $2)", job_id, now
+        )
+
+    async def nodes(self, now: datetime) -> str:
+        return await self._db.fetchval("select odc.list_nodes(p_now => $1)", now)
+
+    async def partitions(self) -> str:
+        return await self._db.fetchval("select odc.list_partitions()")
+
+    async def diag(self, now: datetime) -> str:
+        """Counts by state, the last pass, the term: what `odcctl diag` and /metrics show."""
+        return await self._db.fetchval("select odc.diagnose(p_now => $1)", now)
+
+    async def events(
+        self, after: int, limit: int, job_id: int | None = None
+    ) -> list[tuple[int, str]]:
+        """Events above an id, oldest first, as (id, JSON text); only those below every transaction
+        still open, so that none is passed over."""
+        rows = await self._db.fetch(
+            "select id, body from odc.events_after(p_after => $1, p_limit => $2, p_job_id => $3)",
+            after, limit, job_id,
+        )  # fmt: skip
+        return [(row["id"], row["body"]) for row in rows]
+
+    async def last_event(self) -> int:
+        return await self._db.fetchval("select coalesce(max(id), 0) from odc.event")
+
+    async def ended(self, selector: Selector) -> str | None:
+        """Null while anything of the selection is live; else a JSON array of
+        {"id","array_task_id","state","exit_code","signal"} of every job in it."""
+        return await self._db.fetchval(
+            "select odc.ended_jobs(p_job_id => $1, p_tasks => $2::int4multirange)",
+            selector.job_id, selector.tasks,
+        )  # fmt: skip
+
+    async def job_owner(self, job_id: int) -> tuple[int, str] | None:
+        row = await self._db.fetchrow("select uid, user_name from odc.job where id = $1", job_id)
+        return (row["uid"], row["user_name"]) if row else None
+
+    async def resolve(self, selector: Selector) -> list[int]:
+        """Ids of the jobs a selector names (elements that started, and the range's row)."""
+        rows = await self._db.fetch(
+            "select job_id from odc.resolve_jobs(p_job_id => $1, p_tasks => $2::int4multirange)",
+            selector.job_id, selector.tasks,
+        )  # fmt: skip
+        return [row["job_id"] for row in rows]
+
+    async def script(self, job_id: int) -> str | None:
+        return await self._db.fetchval(
+            "select t.content from odc.job as j join odc.job_text as t on t.digest = j.script_digest "
+            "where j.id = $1",
+            job_id,
+        )
+
+    async def texts(self, digests: Sequence[str]) -> dict[str, str]:
+        rows = await self._db.fetch(
+            "select digest, content from odc.job_text where digest = any ($1)", list(digests)
+        )
+        return {row["digest"]: row["content"] for row in rows}
+
+    # -- for the leader; every one takes the term and raises LeadershipLost when it is not the newest
+
+    async def record_facts(self, term: int, facts: Sequence[Fact], now: datetime) -> list[int]:
+        """Write what an executor saw; the ids of jobs whose attempt ended by it. Idempotent."""
+        rows = await self._db.fetch(
+            "select job_id from odc.record_facts(p_term => $1, p_job_ids => $2, p_attempts => $3, "
+            "p_ranks => $4, p_kinds => $5, p_ats => $6, p_exit_codes => $7, p_signals => $8, "
+            "p_causes => $9, p_details => $10, p_now => $11)",
+            term,
+            [f.job_id for f in facts], [f.attempt for f in facts], [f.rank for f in facts],
+            [f.kind for f in facts], [f.at for f in facts], [f.exit_code for f in facts],
+            [f.signal for f in facts], [f.cause for f in facts], [f.detail for f in facts], now,
+        )  # fmt: skip
+        return [row["job_id"] for row in rows]
+
+    async def register_nodes(
+        self, term: int, nodes: Sequence[NodeReport], now: datetime, *, whole: bool
+    ) -> None:
+        """Write the inventory; with whole, a node that is not in it goes DOWN."""
+        body = [
+            {
+                "name": n.name, "gpu_type": n.gpu_type, "gpus": n.gpus, "cpus": n.cpus,
+                "mem_mib": n.mem_mib, "zone": n.zone, "efa_domain": n.efa_domain,
+                "features": list(n.features), "declared": n.declared,
+            }
+            for n in nodes
+        ]  # fmt: skip
+        await self._db.execute(
+            "select odc.register_nodes(p_term => $1, p_nodes => $2::jsonb, p_whole => $3, p_now => $4)",
+            term, json.dumps(body), whole, now,
+        )  # fmt: skip
+
+    async def dispatches(self, term: int, job_ids: Sequence[int] | None) -> list[Dispatch]:
+        """The running attempts of these jobs, or of all, with what an executor needs."""
+        rows = await self._db.fetch(
+            "select body from odc.dispatches(p_term => $1, p_job_ids => $2)",
+            term, None if job_ids is None else list(job_ids),
+        )  # fmt: skip
+        return [_dispatch(json.loads(row["body"])) for row in rows]
+
+    async def dispatch_of(self, job_id: int, attempt: int | None = None) -> Dispatch | None:
+        """The last (or given) attempt of one job, live or ended; for logs. None: it never started."""
+        body = await self._db.fetchval(
+            "select odc.dispatch_of(p_job_id => $1, p_attempt => $2)", job_id, attempt
+        )
+        return _dispatch(json.loads(body)) if body else None
+
+    async def stops(self, term: int, now: datetime) -> list[Stop]:
+        """Running attempts with an intent to end them that has not been sent (or not for 60 s);
+        marks them sent."""
+        rows = await self._db.fetch(
+            "select job_id, attempt, intent from odc.take_stops(p_term => $1, p_now => $2)", term, now
+        )
+        return [
+            Stop(job_id=r["job_id"], attempt=r["attempt"], intent=r["intent"]) for r in rows
+        ]
+
+    async def sweep(self, term: int, now: datetime) -> datetime | None:
+        """What time alone does: begin times, delays, deadlines, time limits overrun, partitions made
+        ahead, old keys dropped. Returns when it should run next, at the latest."""
+        return await self._db.fetchval("select odc.sweep(p_term => $1, p_now => $2)", term, now)
+
+    # -- nodes, by operators ------------------------------------------------------------------------
+
+    async def set_node_state(
+        self, who: Identity, names: Sequence[str], state: str, reason: str | None, now: datetime
+    ) -> str:
+        """state: UP, DRAIN or DOWN."""
+        return await self._db.fetchval(
+            "select odc.set_node_state(p_actor => $1::jsonb, p_names => $2, p_state => $3, "
+            "p_reason => $4, p_now => $5)",
+            json.dumps({"user": who.user, "uid": who.uid, "operator": who.operator}),
+            list(names), state, reason, now,
+        )  # fmt: skip
+
+    # -- keys ---------------------------------------------------------------------------------------
+
+    async def keep_key(self, who: Identity, digest: str, now: datetime, life: timedelta) -> None:
+        await self._db.execute(
+            "select odc.keep_api_key(p_digest => $1, p_user => $2, p_uid => $3, p_gid => $4, "
+            "p_now => $5, p_expires_at => $6)",
+            digest, who.user, who.uid, who.gid, now, now + life,
+        )  # fmt: skip
+
+    async def key_owner(self, digest: str, now: datetime) -> tuple[str, int, int] | None:
+        row = await self._db.fetchrow(
+            "select user_name, uid, gid from odc.api_key where digest = $1 and expires_at > $2",
+            digest, now,
+        )  # fmt: skip
+        return (row["user_name"], row["uid"], row["gid"]) if row else None
+
+
+def _plain(filters: Filters) -> dict[str, Any]:
+    plain: dict[str, Any] = dict(filters)
+    if "ids" in plain:
+        plain["ids"] = [
+            {"job_id": s.job_id, "tasks": s.tasks} if isinstance(s, Selector) else s
+            for s in plain["ids"]
+        ]
+    return plain
+
+
+def _dispatch(body: dict[str, Any]) -> Dispatch:
+    members = tuple(
+        Member(**{**m, "gpu_indexes": tuple(m["gpu_indexes"])}) for m in body.pop("members")
+    )
+    for key in ("started_at", "ends_at"):
+        body[key] = datetime.fromisoformat(body[key]) if body[key] else None
+    return Dispatch(**{**body, "args": tuple(body["args"]), "members": members})
