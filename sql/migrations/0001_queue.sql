@@ -13,7 +13,8 @@ create type node_state as enum ('UP', 'DRAIN', 'DOWN');
 create type partition_state as enum ('UP', 'DOWN', 'DRAIN', 'INACTIVE');
 create type member_state as enum ('starting', 'running', 'ended');
 -- Why the database wants a running job ended; decides its terminal state, or a requeue.
-create type end_intent as enum ('cancel', 'requeue', 'requeue_hold', 'timeout', 'deadline', 'node_fail', 'preempt');
+create type end_intent as enum (
+    'cancel', 'requeue', 'requeue_hold', 'timeout', 'deadline', 'node_fail', 'preempt', 'member_failed');
 
 -- Leadership: the one row that every function which plans, applies or settles holds for share.
 create table term (
@@ -56,6 +57,20 @@ insert into gpu_type (name, label, gpus_per_node, gpu_mem_mib, cpus_per_node, me
     ('cpu-x86',  'CPU only, x86-64', 0, null, 16,  32768,  0, 'c7i.4xlarge'),
     ('cpu-arm',  'CPU only, arm64',  0, null, 16,  32768,  0, 'c7g.4xlarge');
 
+-- Nodes that differ in nothing a job can ask for; odc.regroup_nodes() keeps it. The planner walks groups.
+create table node_group (
+    id            integer generated always as identity primary key,
+    gpu_type      text not null references gpu_type,
+    gpus          integer not null,
+    cpus          integer not null,
+    mem_mib       integer not null,
+    efa_domain    text,
+    features      text[] not null,
+    partition_ids integer[] not null
+);
+create unique index node_group_value on node_group (
+    gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids) nulls not distinct;
+
 create table node (
     id         integer generated always as identity primary key,
     name       text not null unique,
@@ -77,6 +92,8 @@ create table node (
 -- odc.check_books() recounts it.
 create table node_free (
     node_id  integer primary key references node on delete cascade,
+    group_id integer not null references node_group,
+    up       boolean not null,                    -- may start jobs: state UP
     gpu_mask bigint not null,
     gpus     integer not null check (gpus >= 0),
     cpus     integer not null check (cpus >= 0),
@@ -93,8 +110,7 @@ create table partition (
     max_time_limit_s      integer check (max_time_limit_s > 0),
     default_time_limit_s  integer check (default_time_limit_s > 0),
     max_nodes             integer check (max_nodes > 0),
-    def_mem_per_cpu_mib   integer check (def_mem_per_cpu_mib > 0),
-    plan_depth            integer not null default 1 check (plan_depth between 0 and 1000)
+    def_mem_per_cpu_mib   integer check (def_mem_per_cpu_mib > 0)
 );
 create unique index partition_one_default on partition (is_default) where is_default;
 insert into partition (name, is_default, all_nodes, max_time_limit_s, default_time_limit_s)
@@ -274,7 +290,8 @@ create table running (
     intent       end_intent,
     intent_by    text,
     intent_at    timestamptz,
-    stop_sent_at timestamptz
+    stop_sent_at timestamptz,
+    sent_ends_at timestamptz                      -- the end the executor was told
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 create table allocation (
@@ -352,7 +369,7 @@ create table pass (
 -- Planned starts of the last pass: the protected head of each set of overlapping nodes.
 create table planned (
     job_id           bigint primary key,
-    pass_id          bigint not null,
+    pass_id          bigint not null,             -- the pass that last moved it
     planned_start_at timestamptz,                 -- null: no end in sight (nodes down, unlimited jobs)
     node_names       text[] not null,
     fitting          integer not null,            -- nodes that fit one member now
@@ -364,8 +381,7 @@ create table refusal (
     shape_id    integer primary key,
     reason      text not null,
     detail      text not null,
-    head_job_id bigint,                           -- the protected job they stand behind, if any
-    pass_id     bigint not null
+    head_job_id bigint                            -- the protected job they stand behind, if any
 );
 
 create table idempotency (
