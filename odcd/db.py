@@ -1,0 +1,285 @@
+"""PostgreSQL as the daemon sees it: a pool, single sessions, a listener, its errors as ours.
+
+Every call is one statement and so one transaction. jsonb and multiranges travel as text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Literal, Self
+
+import asyncpg
+
+from odcd.clock import Clock
+from odcd.errors import BY_CODE, BadRequest, DatabaseDown, PlanStale
+
+Row = asyncpg.Record
+Isolation = Literal["read committed", "repeatable read"]
+
+POOL_SIZE = 8
+STATEMENT_TIMEOUT_S = 120
+CONNECT_TIMEOUT_S = 10
+LISTEN_RETRY_S = 0.5
+LISTEN_CHECK_S = 15.0
+# A deadlock or a serialization failure rolled everything back, so the statement may run again.
+RETRY_STATES = frozenset({"40001", "40P01"})
+RETRIES = 3
+
+# SQLSTATE classes of a server that is away, going, coming, full or not ours to use.
+DOWN_CLASSES = frozenset({"08", "53", "58"})
+DOWN_STATES = frozenset({"57P01", "57P02", "57P03", "57P04", "57014", "25006", "3D000", "XX001"})
+LOGIN_CLASS = "28"
+# Text that PostgreSQL cannot keep: a NUL, or what is not UTF-8.
+TEXT_STATES = frozenset({"22021", "22P05"})
+
+
+async def connect(
+    dsn: str, *, name: str = "odcd", isolation: Isolation = "read committed",
+    timeout_s: float | None = STATEMENT_TIMEOUT_S,
+) -> asyncpg.Connection:  # fmt: skip
+    """One connection with the daemon's settings. Raises DatabaseDown."""
+    try:
+        connection = await asyncpg.connect(
+            dsn,
+            timeout=CONNECT_TIMEOUT_S,
+            command_timeout=timeout_s,
+            server_settings=_settings(name, isolation),
+        )
+        await _prepare(connection)
+    except Exception as error:
+        raise translate(error) from error
+    return connection
+
+
+def _settings(name: str, isolation: Isolation = "read committed") -> dict[str, str]:
+    return {
+        "application_name": name,
+        "search_path": "odc, pg_temp",
+        "timezone": "UTC",
+        "default_transaction_isolation": isolation,
+        # Many short statements over small tables: planning must cost nothing, workers none.
+        "jit": "off",
+        "max_parallel_workers_per_gather": "0",
+        "plan_cache_mode": "force_generic_plan",
+    }
+
+
+async def _prepare(connection: asyncpg.Connection) -> None:
+    await connection.set_type_codec(
+        "int4multirange", schema="pg_catalog", encoder=str, decoder=str, format="text"
+    )
+
+
+def translate(error: BaseException) -> BaseException:
+    """The OdcError of what the driver raised; anything unforeseen comes back as it is."""
+    if isinstance(error, asyncpg.PostgresError):
+        return _of_server(error)
+    if isinstance(error, (OSError, TimeoutError)):
+        return DatabaseDown(
+            f"PostgreSQL cannot be reached: {error or type(error).__name__}",
+            "Nothing was lost; try again. `odcd doctor` tells what is wrong with the database.",
+        )
+    # A programming error of ours is a DataError, which is an InterfaceError too.
+    if isinstance(error, asyncpg.InterfaceError) and not isinstance(error, asyncpg.DataError):
+        return DatabaseDown(f"the connection to PostgreSQL is gone: {error}", "Try again.")
+    return error
+
+
+def sqlstate(error: asyncpg.PostgresError) -> str:
+    return getattr(error, "sqlstate", None) or ""
+
+
+def _of_server(error: asyncpg.PostgresError) -> BaseException:
+    state = sqlstate(error)
+    message: str = getattr(error, "message", None) or str(error)
+    hint: str | None = getattr(error, "hint", None)
+    if state in BY_CODE:
+        return BY_CODE[state](message, hint)
+    if state == "53100":
+        return DatabaseDown(
+            f"the database has no disk space left: {message}",
+            "Nothing accepted was lost. Free space where the data folder is; odcd goes on by itself.",
+        )
+    if state in DOWN_STATES or state[:2] in DOWN_CLASSES:
+        return DatabaseDown(f"PostgreSQL cannot serve: {message}", hint or "Try again.")
+    if state[:2] == LOGIN_CLASS:
+        return DatabaseDown(
+            f"PostgreSQL refuses the login: {message}", "Check user and password in --dsn."
+        )
+    if state in RETRY_STATES:
+        return PlanStale(f"another change came first: {message}", "Try again.")
+    if state in TEXT_STATES:
+        return BadRequest(
+            f"a text cannot be kept: {message}", "Texts are UTF-8 without NUL characters."
+        )
+    return error
+
+
+class Session:
+    """One connection, for who needs to keep a backend (the leader) or an isolation level."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+
+    @property
+    def backend_pid(self) -> int:
+        return self._connection.get_server_pid()
+
+    @property
+    def closed(self) -> bool:
+        return self._connection.is_closed()
+
+    async def fetch(self, query: str, *args: Any) -> list[Row]:
+        return await self._call(self._connection.fetch, query, *args)
+
+    async def fetchrow(self, query: str, *args: Any) -> Row | None:
+        return await self._call(self._connection.fetchrow, query, *args)
+
+    async def fetchval(self, query: str, *args: Any) -> Any:
+        return await self._call(self._connection.fetchval, query, *args)
+
+    async def execute(self, query: str, *args: Any) -> str:
+        return await self._call(self._connection.execute, query, *args)
+
+    async def _call(self, method: Callable[..., Awaitable[Any]], *args: Any) -> Any:
+        try:
+            return await method(*args)
+        except Exception as error:
+            raise translate(error) from error
+
+
+class Database:
+    """The pool. Use as `async with Database(dsn) as database`, or open() and close()."""
+
+    def __init__(self, dsn: str, *, name: str = "odcd", size: int = POOL_SIZE) -> None:
+        self._dsn = dsn
+        self._name = name
+        self._size = size
+        self._pool: asyncpg.Pool | None = None
+        self._listening: set[str] = set()
+
+    @property
+    def dsn(self) -> str:
+        return self._dsn
+
+    async def open(self) -> None:
+        try:
+            self._pool = await asyncpg.create_pool(
+                self._dsn,
+                min_size=1,
+                max_size=self._size,
+                timeout=CONNECT_TIMEOUT_S,
+                command_timeout=STATEMENT_TIMEOUT_S,
+                server_settings=_settings(self._name),
+                init=_prepare,
+            )
+        except Exception as error:
+            raise translate(error) from error
+
+    async def close(self, timeout_s: float = 5.0) -> None:
+        """Wait for the statements under way, but not for ever."""
+        if self._pool is None:
+            return
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._pool.close()
+        except TimeoutError:
+            self._pool.terminate()
+        self._pool = None
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def fetch(self, query: str, *args: Any) -> list[Row]:
+        return await self._call("fetch", query, *args)
+
+    async def fetchrow(self, query: str, *args: Any) -> Any:
+        return await self._call("fetchrow", query, *args)
+
+    async def fetchval(self, query: str, *args: Any) -> Any:
+        return await self._call("fetchval", query, *args)
+
+    async def execute(self, query: str, *args: Any) -> str:
+        return await self._call("execute", query, *args)
+
+    async def _call(self, method: str, *args: Any) -> Any:
+        if self._pool is None:
+            raise DatabaseDown("the pool of database connections is closed", "Try again.")
+        for tries_left in reversed(range(RETRIES)):
+            try:
+                async with self._pool.acquire() as connection:
+                    return await getattr(connection, method)(*args)
+            except asyncpg.PostgresError as error:
+                if sqlstate(error) in RETRY_STATES and tries_left:
+                    continue
+                raise translate(error) from error
+            except Exception as error:
+                raise translate(error) from error
+        raise AssertionError("the last try returns or raises")
+
+    @asynccontextmanager
+    async def dedicated(
+        self, *, name: str | None = None, isolation: Isolation = "read committed"
+    ) -> AsyncGenerator[Session]:
+        """A connection outside the pool, closed at the end; nothing on it is retried."""
+        connection = await connect(self._dsn, name=name or self._name, isolation=isolation)
+        try:
+            yield Session(connection)
+        finally:
+            await _close(connection)
+
+    def listening(self, channel: str) -> bool:
+        return channel in self._listening
+
+    async def listen(self, channel: str, callback: Callable[[], None], clock: Clock) -> None:
+        """Call callback at every notification, and after each (re)connect for those missed.
+
+        Runs until cancelled. Notifications carry nothing, so none is handed on.
+        """
+        while True:
+            try:
+                with suppress(DatabaseDown):
+                    await self._listen_once(channel, callback)
+            finally:
+                self._listening.discard(channel)
+            await clock.sleep(LISTEN_RETRY_S)
+
+    async def _listen_once(self, channel: str, callback: Callable[[], None]) -> None:
+        connection = await connect(self._dsn, name=f"{self._name} listen {channel}")
+        try:
+            gone = asyncio.Event()
+            connection.add_termination_listener(_calling(gone.set))
+            try:
+                await connection.add_listener(channel, _calling(callback))
+            except Exception as error:
+                raise translate(error) from error
+            self._listening.add(channel)
+            callback()
+            while not gone.is_set():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LISTEN_CHECK_S):
+                        await gone.wait()
+                # A peer that vanished without a word is only found by talking to it.
+                await Session(connection).fetchval("select 1")
+        finally:
+            await _close(connection)
+
+
+def _calling(callback: Callable[[], None]) -> Callable[..., None]:
+    def call(*_: object) -> None:
+        callback()
+
+    return call
+
+
+async def _close(connection: asyncpg.Connection) -> None:
+    try:
+        await connection.close(timeout=2.0)
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        connection.terminate()
