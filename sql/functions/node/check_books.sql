@@ -1,0 +1,61 @@
+-- odc.check_books: every way in which the hot tables contradict one another; no rows when all is well.
+-- Returns    one sentence per contradiction
+create or replace function odc.check_books()
+returns setof text
+language sql stable as $$
+    select format('node %s: free says %s GPUs, %s CPUs, %s MiB, %s jobs; allocations leave %s, %s, %s, %s',
+                  n.name, f.gpus, f.cpus, f.mem_mib, f.jobs,
+                  g.gpus - a.gpus, g.cpus - a.cpus, g.mem_mib - a.mem_mib, a.jobs)
+      from odc.node_free as f
+      join odc.node as n on n.id = f.node_id
+      join odc.node_group as g on g.id = f.group_id
+     cross join lateral (
+           select coalesce(sum(gpus), 0) as gpus, coalesce(sum(cpus), 0) as cpus,
+                  coalesce(sum(mem_mib), 0) as mem_mib, count(*) as jobs
+             from odc.allocation where node_id = f.node_id) as a
+     where (f.gpus, f.cpus, f.mem_mib, f.jobs) is distinct from
+           (g.gpus - a.gpus, g.cpus - a.cpus, g.mem_mib - a.mem_mib, a.jobs)
+    union all
+    select format('node %s: GPU mask %s is not %s free GPUs apart from %s', n.name, f.gpu_mask::bit(64), f.gpus, a.taken)
+      from odc.node_free as f
+      join odc.node as n on n.id = f.node_id
+     cross join lateral (
+           select coalesce(bit_or(gpu_mask), 0) as taken, coalesce(sum(bit_count(gpu_mask::bit(64))), 0) as bits
+             from odc.allocation where node_id = f.node_id) as a
+     where f.gpu_mask & a.taken <> 0
+        or bit_count(f.gpu_mask::bit(64)) <> f.gpus
+        or bit_count(a.taken::bit(64)) <> a.bits
+        or bit_count((f.gpu_mask | a.taken)::bit(64)) <> n.gpus
+    union all
+    select format('allocation of job %s rank %s: mask and GPUs disagree', job_id, rank)
+      from odc.allocation where bit_count(gpu_mask::bit(64)) <> gpus
+    union all
+    select format('job %s is in more than one of pending, running, ended', id)
+      from (select job_id as id from odc.pending
+            union all select job_id from odc.running
+            union all select id from odc.job where state is not null) as places
+     group by id having count(*) > 1
+    union all
+    select format('job %s is in none of pending, running, ended', j.id)
+      from odc.job as j
+     where j.state is null
+       and not exists (select from odc.pending as p where p.job_id = j.id)
+       and not exists (select from odc.running as r where r.job_id = j.id)
+    union all
+    select format('running job %s: %s nodes wanted, %s allocated, %s members live of %s not ended',
+                  r.job_id, r.node_count, a.nodes, r.live_members, a.live)
+      from odc.running as r
+     cross join lateral (
+           select count(distinct node_id) as nodes, count(*) filter (where state <> 'ended') as live
+             from odc.allocation where job_id = r.job_id) as a
+     where (a.nodes, a.live) is distinct from (r.node_count::bigint, r.live_members::bigint)
+    union all
+    select format('allocation of job %s without a running job', a.job_id)
+      from odc.allocation as a
+     where not exists (select from odc.running as r where r.job_id = a.job_id)
+    union all
+    select format('array %s: %s running counted, %s are', d.job_id, d.running, r.running)
+      from odc.array_job as d
+     cross join lateral (select count(*) as running from odc.running where array_job_id = d.job_id) as r
+     where d.running <> r.running;
+$$;

@@ -1,0 +1,76 @@
+-- odc.register_nodes: write an executor's inventory.
+-- A node seen again comes UP unless an operator drained it. A node whose size changed while jobs hold
+-- part of it keeps its old size until they end; the next inventory changes it.
+-- Arguments  p_nodes  array of {name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, features, declared}
+--            p_whole  true: nodes that are not listed go DOWN
+-- Locks      term, node by name, node_free
+-- Raises     OD020 LeadershipLost; OD010 for a node with sizes that cannot be
+create or replace function odc.register_nodes(p_term bigint, p_nodes jsonb, p_whole boolean, p_now timestamptz)
+returns void
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_bad text;
+begin
+    perform _hold_term(p_term);
+    create temp table if not exists seen (
+        name text, gpu_type text, gpus integer, cpus integer, mem_mib integer,
+        zone text, efa_domain text, features text[], declared boolean) on commit drop;
+    truncate seen;
+    insert into seen
+    select r.name, r.gpu_type, r.gpus, r.cpus, r.mem_mib, r.zone, r.efa_domain,
+           coalesce(r.features, '{}'), coalesce(r.declared, false)
+      from jsonb_to_recordset(p_nodes) as r (
+           name text, gpu_type text, gpus integer, cpus integer, mem_mib integer,
+           zone text, efa_domain text, features text[], declared boolean);
+    select string_agg(format('%s (%s GPUs, %s CPUs, %s MiB)', name, gpus, cpus, mem_mib), ', ' order by name)
+      into v_bad
+      from seen
+     where name is null or name = '' or gpus not between 0 and 62 or cpus < 1 or mem_mib < 1;
+    if v_bad is not null then
+        raise exception using errcode = 'OD010',
+            message = format('nodes with sizes that cannot be: %s', v_bad),
+            hint = 'A node has 0 to 62 GPUs, at least 1 CPU and at least 1 MiB of memory.';
+    end if;
+
+    insert into gpu_type (name, label, gpus_per_node, cpus_per_node, mem_per_node_mib)
+    select distinct on (gpu_type) gpu_type, gpu_type, gpus, cpus, mem_mib from seen order by gpu_type, name
+    on conflict do nothing;
+    perform from node order by name for update;
+    insert into node (name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, features, declared, state_at)
+    select name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, features, declared, p_now
+      from seen order by length(name), name
+        on conflict do nothing;
+    update node as n
+       set gpu_type = s.gpu_type, gpus = s.gpus, cpus = s.cpus, mem_mib = s.mem_mib
+      from seen as s
+     where s.name = n.name
+       and (n.gpu_type, n.gpus, n.cpus, n.mem_mib) is distinct from (s.gpu_type, s.gpus, s.cpus, s.mem_mib)
+       and not exists (select from allocation as a where a.node_id = n.id);
+    delete from node_free as f using node as n, node_group as g
+     where f.node_id = n.id and g.id = f.group_id and f.jobs = 0
+       and (n.gpu_type, n.gpus, n.cpus, n.mem_mib) is distinct from (g.gpu_type, g.gpus, g.cpus, g.mem_mib);
+    update node as n
+       set zone = s.zone, efa_domain = s.efa_domain, features = s.features, declared = s.declared
+      from seen as s
+     where s.name = n.name
+       and (n.zone, n.efa_domain, n.features, n.declared)
+           is distinct from (s.zone, s.efa_domain, s.features, s.declared);
+    with up as (
+        update node as n set state = 'UP', reason = null, reason_by = null, state_at = p_now
+          from seen as s
+         where s.name = n.name and n.state = 'DOWN' and n.reason_by is null
+        returning n.id
+    ), down as (
+        update node as n set state = 'DOWN', reason = 'not in the inventory', state_at = p_now
+         where p_whole and n.state = 'UP' and not exists (select from seen as s where s.name = n.name)
+        returning n.id
+    )
+    insert into event (at, kind, actor, node_id)
+    select p_now, 'node_up', 'odcd', id from up
+    union all
+    select p_now, 'node_down', 'odcd', id from down;
+    drop table seen;
+    perform _regroup_nodes();
+    notify odc;
+end;
+$$;

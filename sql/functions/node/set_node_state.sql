@@ -1,0 +1,58 @@
+-- odc.set_node_state: an operator drains, downs or resumes nodes.
+-- Arguments  p_actor   {user, uid, operator}
+--            p_state   UP, DRAIN (jobs run on, none start) or DOWN
+--            p_reason  shown with the node; needed for DRAIN and DOWN
+-- Returns    {"nodes": [names]} as JSON text
+-- Locks      node by name
+-- Raises     OD013 NotOwner, OD007 UnknownNode, OD010 BadRequest
+create or replace function odc.set_node_state(
+    p_actor jsonb, p_names text[], p_state text, p_reason text, p_now timestamptz)
+returns text
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_unknown text;
+    v_known   text;
+begin
+    if not (p_actor ->> 'operator')::boolean then
+        raise exception using errcode = 'OD013',
+            message = format('user %s may not change nodes', p_actor ->> 'user'),
+            hint = 'Operators may: root, and the account that runs odcd.';
+    end if;
+    if p_state not in ('UP', 'DRAIN', 'DOWN') then
+        raise exception using errcode = 'OD010',
+            message = format('node state "%s" does not exist', p_state),
+            hint = 'States to set: UP, DRAIN, DOWN.';
+    end if;
+    if p_state <> 'UP' and coalesce(trim(p_reason), '') = '' then
+        raise exception using errcode = 'OD010',
+            message = format('a node cannot go to %s without a reason', p_state),
+            hint = 'Say why: users who wait read it.';
+    end if;
+    select string_agg(format('"%s"', name), ', ' order by name) into v_unknown
+      from unnest(p_names) as name
+     where not exists (select from node as n where n.name = unnest.name);
+    if v_unknown is not null then
+        select string_agg(name, ', ' order by length(name), name) into v_known
+          from (select name from node order by length(name), name limit 20) as n;
+        raise exception using errcode = 'OD007',
+            message = format('node %s does not exist', v_unknown),
+            hint = format('Nodes: %s.', coalesce(v_known, 'none has registered'));
+    end if;
+    perform from node where name = any (p_names) order by name for update;
+    with changed as (
+        update node
+           set state = p_state::node_state, state_at = p_now,
+               reason = case when p_state = 'UP' then null else p_reason end,
+               reason_by = case when p_state = 'UP' then null else p_actor ->> 'user' end
+         where name = any (p_names)
+        returning id
+    )
+    insert into event (at, kind, actor, node_id, detail)
+    select p_now, 'node_' || lower(p_state), p_actor ->> 'user', id,
+           jsonb_strip_nulls(jsonb_build_object('reason', p_reason))
+      from changed;
+    perform _regroup_nodes();
+    notify odc;
+    return json_build_object('nodes', p_names)::text;
+end;
+$$;
