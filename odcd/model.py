@@ -96,6 +96,10 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """May it run again after its node failed? None: yes."""
     submit_host: Annotated[str, msgspec.Meta(max_length=255)] | None = None
     submit_line: Annotated[str, msgspec.Meta(max_length=32768)] | None = None
+    spool_output: bool = False
+    """Keep the output with the daemon instead of a file in work_dir (odcctl run)."""
+    pty: bool = False
+    """Give the job a terminal that /attach can speak to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
