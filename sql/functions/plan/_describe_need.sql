@@ -1,0 +1,20 @@
+-- odc._describe_need: what a shape needs, in words, and how many nodes fit it now when that is known.
+create or replace function odc._describe_need(p_shape odc.shape, p_fitting integer)
+returns text
+language sql immutable as $$
+    select format('needs %s%s with %s%s%s',
+                  p_shape.node_count, case when p_shape.node_count = 1 then ' node' else ' nodes' end,
+                  case when p_shape.exclusive then 'nothing else on it'
+                       when p_shape.gpus_per_node > 0
+                       then format('%s free %s%s', p_shape.gpus_per_node,
+                                   coalesce(p_shape.gpu_type || ' ', ''),
+                                   case when p_shape.gpus_per_node = 1 then 'GPU' else 'GPUs' end)
+                       else format('%s free %s and %s MiB', p_shape.cpus_per_node,
+                                   case when p_shape.cpus_per_node = 1 then 'CPU' else 'CPUs' end,
+                                   p_shape.mem_per_node_mib) end,
+                  case when p_shape.node_count > 1 then ' each' else '' end,
+                  case when p_fitting is null then ''
+                       when p_fitting = 0 then '; no node has that now'
+                       else format('; %s %s now', p_fitting,
+                                   case when p_fitting = 1 then 'node has that' else 'nodes have that' end) end);
+$$;

@@ -1,0 +1,43 @@
+-- odc._keep_plan: keep the planned starts and the refusals of a pass; rows that stay as they are are not written.
+-- Arguments  p_pass_id  null when the pass looked at nothing: then both tables are emptied
+--            the rest   as decide returns them
+create or replace function odc._keep_plan(
+    p_pass_id bigint, p_head_jobs bigint[], p_head_ats timestamptz[], p_head_nodes text[],
+    p_head_fittings integer[], p_head_shapes integer[],
+    p_refused_shapes integer[], p_refused_reasons text[], p_refused_heads bigint[])
+returns void
+language plpgsql volatile set search_path = odc, pg_temp as $$
+begin
+    delete from planned where not job_id = any (coalesce(p_head_jobs, '{}'));
+    delete from refusal where not shape_id = any (coalesce(p_refused_shapes, '{}'));
+    insert into planned (job_id, pass_id, planned_start_at, node_names, fitting, detail)
+    select h.job_id, p_pass_id, h.at,
+           coalesce((select array_agg(n.name order by length(n.name), n.name)
+                       from node as n where n.id = any (string_to_array(h.nodes, ',')::integer[])), '{}'),
+           h.fitting, _describe_need(s, h.fitting)
+      from unnest(p_head_jobs, p_head_ats, p_head_nodes, p_head_fittings, p_head_shapes)
+           as h (job_id, at, nodes, fitting, shape_id)
+      join shape as s on s.id = h.shape_id
+        on conflict (job_id) do update
+       set pass_id = excluded.pass_id, planned_start_at = excluded.planned_start_at,
+           node_names = excluded.node_names, fitting = excluded.fitting, detail = excluded.detail
+     where (planned.planned_start_at, planned.node_names, planned.fitting, planned.detail)
+           is distinct from (excluded.planned_start_at, excluded.node_names, excluded.fitting, excluded.detail);
+    insert into refusal (shape_id, reason, detail, head_job_id)
+    select r.shape_id, r.reason,
+           case r.reason
+               when 'Priority' then format('behind job %s, which starts first', r.head)
+               when 'PartitionDown' then 'its partition is down'
+               when 'PartitionInactive' then 'its partition is inactive'
+               when 'ReqNodeNotAvail' then 'the nodes it could run on are down, drained, or taken without a time limit'
+               else _describe_need(s, null)
+           end,
+           r.head
+      from unnest(p_refused_shapes, p_refused_reasons, p_refused_heads) as r (shape_id, reason, head)
+      join shape as s on s.id = r.shape_id
+        on conflict (shape_id) do update
+       set reason = excluded.reason, detail = excluded.detail, head_job_id = excluded.head_job_id
+     where (refusal.reason, refusal.detail, refusal.head_job_id)
+           is distinct from (excluded.reason, excluded.detail, excluded.head_job_id);
+end;
+$$;

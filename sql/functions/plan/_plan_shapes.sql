@@ -1,0 +1,83 @@
+-- odc._plan_shapes: what the ready jobs ask for, and on which groups of nodes each could ever run.
+-- A shape has one alternative per partition it names, in its order; a gang never mixes partitions.
+-- The groups of an alternative are flattened: those without GPUs first, so that a job without GPUs
+-- fills them before it takes CPUs from nodes with GPUs.
+-- Arguments  p_group_ids  ids of the dense groups 1.. of _plan_nodes
+--            p_what_if    hypothetical jobs: their shapes join, with negative ids
+-- Returns    one row of arrays: per shape (position = the planner's number of a shape) its id, amounts and
+--            alternatives alt_from..alt_to; per alternative its partition and group list
+--            alt_group_from..alt_group_mid (no GPUs), alt_group_mid+1..alt_group_to; the flat list itself;
+--            and why a shape has no alternative at all
+create or replace function odc._plan_shapes(
+    p_group_ids integer[], p_what_if jsonb,
+    out ids integer[], out node_counts integer[], out gpus integer[], out cpus integer[], out mems integer[],
+    out exclusives boolean[], out listed boolean[], out alt_from integer[], out alt_to integer[], out idle_reasons text[],
+    out alt_partitions integer[], out alt_group_from integer[], out alt_group_mid integer[],
+    out alt_group_to integer[], out alt_groups integer[])
+language sql stable as $$
+    with recursive found (id) as (
+        (select shape_id from odc.pending where ready order by shape_id limit 1)
+        union all
+        select (select p.shape_id from odc.pending as p
+                 where p.ready and p.shape_id > f.id order by p.shape_id limit 1)
+          from found as f where f.id is not null
+    ), asked as (
+        select s.id, s.partition_ids, s.node_count, s.gpus_per_node, s.gpu_type, s.cpus_per_node,
+               s.mem_per_node_mib, s.exclusive, s.constraint_expr, s.node_list, s.exclude_nodes
+          from found as f join odc.shape as s on s.id = f.id
+        union all
+        select -w.ord::integer, w.partition_ids, w.node_count, w.gpus_per_node, w.gpu_type, w.cpus_per_node,
+               w.mem_per_node_mib, coalesce(w.exclusive, false), w.constraint_expr, w.node_list, w.exclude_nodes
+          from rows from (jsonb_to_recordset(coalesce(p_what_if, '[]')) as (
+               partition_ids integer[], node_count integer, gpus_per_node integer, gpu_type text,
+               cpus_per_node integer, mem_per_node_mib integer, exclusive boolean, constraint_expr text,
+               node_list text[], exclude_nodes text[])) with ordinality as w (
+               partition_ids, node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive,
+               constraint_expr, node_list, exclude_nodes, ord)
+    ), s as (
+        select a.*, row_number() over (order by id)::integer as number from asked as a
+    ), alternative as (
+        select s.number as shape, w.ord, p.id as partition_id, p.state, fit.groups, fit.plain
+          from s
+         cross join unnest(s.partition_ids) with ordinality as w (partition_id, ord)
+          join odc.partition as p on p.id = w.partition_id
+         cross join lateral (
+               select array_agg(x.number order by x.gpus > 0, x.number) as groups,
+                      count(*) filter (where x.gpus = 0)::integer as plain
+                 from (select g.*, u.number
+                         from unnest(p_group_ids) with ordinality as u (id, number)
+                         join odc.node_group as g on g.id = u.id) as x
+                where p.id = any (x.partition_ids)
+                  and (s.gpu_type is null or x.gpu_type = s.gpu_type)
+                  and x.gpus >= s.gpus_per_node and x.cpus >= s.cpus_per_node and x.mem_mib >= s.mem_per_node_mib
+                  and (s.constraint_expr is null or odc._matches_features(s.constraint_expr, x.features))) as fit
+    ), usable as (
+        select *, row_number() over (order by shape, ord)::integer as number,
+               sum(cardinality(groups)) over (order by shape, ord)::integer as group_to
+          from alternative
+         where state in ('UP', 'DRAIN') and groups is not null
+    ), per_shape as (
+        select s.number, s.id, s.node_count, s.gpus_per_node, s.cpus_per_node, s.mem_per_node_mib, s.exclusive,
+               coalesce(cardinality(s.node_list), 0) + coalesce(cardinality(s.exclude_nodes), 0) > 0 as listed,
+               coalesce(min(u.number), 0) as alt_from, coalesce(max(u.number), -1) as alt_to,
+               case when count(u.number) > 0 then null
+                    else (select case max(a.state) when 'DOWN' then 'PartitionDown'
+                                                   when 'INACTIVE' then 'PartitionInactive'
+                                                   else 'ReqNodeNotAvail' end
+                            from alternative as a where a.shape = s.number) end as idle_reason
+          from s left join usable as u on u.shape = s.number
+         group by s.number, s.id, s.node_count, s.gpus_per_node, s.cpus_per_node, s.mem_per_node_mib,
+                  s.exclusive, s.node_list, s.exclude_nodes
+    )
+    select array_agg(id order by number), array_agg(node_count order by number),
+           array_agg(gpus_per_node order by number), array_agg(cpus_per_node order by number),
+           array_agg(mem_per_node_mib order by number), array_agg(exclusive order by number),
+           array_agg(listed order by number), array_agg(alt_from order by number),
+           array_agg(alt_to order by number), array_agg(idle_reason order by number),
+           (select array_agg(partition_id order by number) from usable),
+           (select array_agg(group_to - cardinality(groups) + 1 order by number) from usable),
+           (select array_agg(group_to - cardinality(groups) + plain order by number) from usable),
+           (select array_agg(group_to order by number) from usable),
+           (select array_agg(g order by u.number, o) from usable as u, unnest(u.groups) with ordinality as x (g, o))
+      from per_shape;
+$$;

@@ -1,0 +1,36 @@
+-- odc.plan_pass: one run of the scheduler: decide, apply, and note the planned starts and the refusals.
+-- Runs REPEATABLE READ on the leader's own connection; the caller retries once on 40001 and on OD003.
+-- Returns    one row: the jobs that start, how many were looked at, whether the start limit cut the plan short
+-- Locks      as apply_plan
+-- Raises     OD020 LeadershipLost
+create or replace function odc.plan_pass(
+    p_term bigint, p_now timestamptz, p_start_limit integer default 2000,
+    out started bigint[], out looked integer, out more boolean, out decide_ms real, out took_ms real)
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_begin timestamptz := clock_timestamp();
+    d       record;
+    v_pass  bigint;
+begin
+    perform _hold_term(p_term);
+    select * into d from decide(p_now, null, p_start_limit);
+    decide_ms := extract(epoch from clock_timestamp() - v_begin) * 1000;
+    looked := d.looked;
+    more := d.more;
+    started := '{}';
+    if d.start_jobs is not null then
+        select coalesce(array_agg(s), '{}') into started
+          from apply_plan(p_term, p_now, d.start_jobs, d.start_partitions, d.start_nodes, d.alloc_nodes,
+                          d.alloc_masks, d.alloc_gpus, d.alloc_cpus, d.alloc_mems) as s;
+    end if;
+
+    insert into pass (term, at, last_event_id, looked, started, took_ms)
+    select p_term, p_now, (select max(id) from event), looked, cardinality(started), 0
+     where looked > 0 or cardinality(started) > 0
+    returning id into v_pass;
+    perform _keep_plan(v_pass, d.head_jobs, d.head_ats, d.head_nodes, d.head_fittings, d.head_shapes,
+                       d.refused_shapes, d.refused_reasons, d.refused_heads);
+    took_ms := extract(epoch from clock_timestamp() - v_begin) * 1000;
+    update pass set took_ms = plan_pass.took_ms where id = v_pass;
+end;
+$$;
