@@ -1,6 +1,6 @@
 """PostgreSQL as the daemon sees it: a pool, single sessions, a listener, its errors as ours.
 
-Every call is one statement and so one transaction. jsonb and multiranges travel as text.
+Every call is one statement and so one transaction. jsonb travels as text.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ STATEMENT_TIMEOUT_S = 120
 CONNECT_TIMEOUT_S = 10
 LISTEN_RETRY_S = 0.5
 LISTEN_CHECK_S = 15.0
-# A deadlock or a serialization failure rolled everything back, so the statement may run again.
-RETRY_STATES = frozenset({"40001", "40P01"})
-RETRIES = 3
+ACQUIRE_TIMEOUT_S = 30
+TRIES = 3
+# After these everything was rolled back, so the statement may run again.
+ROLLED_BACK = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
 # SQLSTATE classes of a server that is away, going, coming, full or not ours to use.
 DOWN_CLASSES = frozenset({"08", "53", "58"})
@@ -41,16 +42,14 @@ async def connect(
 ) -> asyncpg.Connection:  # fmt: skip
     """One connection with the daemon's settings. Raises DatabaseDown."""
     try:
-        connection = await asyncpg.connect(
+        return await asyncpg.connect(
             dsn,
             timeout=CONNECT_TIMEOUT_S,
             command_timeout=timeout_s,
             server_settings=_settings(name, isolation),
         )
-        await _prepare(connection)
     except Exception as error:
         raise translate(error) from error
-    return connection
 
 
 def _settings(name: str, isolation: Isolation = "read committed") -> dict[str, str]:
@@ -66,12 +65,6 @@ def _settings(name: str, isolation: Isolation = "read committed") -> dict[str, s
     }
 
 
-async def _prepare(connection: asyncpg.Connection) -> None:
-    await connection.set_type_codec(
-        "int4multirange", schema="pg_catalog", encoder=str, decoder=str, format="text"
-    )
-
-
 def translate(error: BaseException) -> BaseException:
     """The OdcError of what the driver raised; anything unforeseen comes back as it is."""
     if isinstance(error, asyncpg.PostgresError):
@@ -81,18 +74,15 @@ def translate(error: BaseException) -> BaseException:
             f"PostgreSQL cannot be reached: {error or type(error).__name__}",
             "Nothing was lost; try again. `odcd doctor` tells what is wrong with the database.",
         )
-    # A programming error of ours is a DataError, which is an InterfaceError too.
-    if isinstance(error, asyncpg.InterfaceError) and not isinstance(error, asyncpg.DataError):
-        return DatabaseDown(f"the connection to PostgreSQL is gone: {error}", "Try again.")
     return error
 
 
-def sqlstate(error: asyncpg.PostgresError) -> str:
-    return getattr(error, "sqlstate", None) or ""
+def _closed(error: asyncpg.InterfaceError) -> DatabaseDown:
+    return DatabaseDown(f"the connection to PostgreSQL is gone: {error}", "Try again.")
 
 
 def _of_server(error: asyncpg.PostgresError) -> BaseException:
-    state = sqlstate(error)
+    state: str = getattr(error, "sqlstate", None) or ""
     message: str = getattr(error, "message", None) or str(error)
     hint: str | None = getattr(error, "hint", None)
     if state in BY_CODE:
@@ -100,7 +90,7 @@ def _of_server(error: asyncpg.PostgresError) -> BaseException:
     if state == "53100":
         return DatabaseDown(
             f"the database has no disk space left: {message}",
-            "Nothing accepted was lost. Free space where the data folder is; odcd goes on by itself.",
+            "Nothing accepted was lost. Free space for the data folder; odcd goes on by itself.",
         )
     if state in DOWN_STATES or state[:2] in DOWN_CLASSES:
         return DatabaseDown(f"PostgreSQL cannot serve: {message}", hint or "Try again.")
@@ -108,7 +98,7 @@ def _of_server(error: asyncpg.PostgresError) -> BaseException:
         return DatabaseDown(
             f"PostgreSQL refuses the login: {message}", "Check user and password in --dsn."
         )
-    if state in RETRY_STATES:
+    if isinstance(error, ROLLED_BACK):
         return PlanStale(f"another change came first: {message}", "Try again.")
     if state in TEXT_STATES:
         return BadRequest(
@@ -120,7 +110,7 @@ def _of_server(error: asyncpg.PostgresError) -> BaseException:
 class Session:
     """One connection, for who needs to keep a backend (the leader) or an isolation level."""
 
-    def __init__(self, connection: asyncpg.Connection) -> None:
+    def __init__(self, connection: Any) -> None:
         self._connection = connection
 
     @property
@@ -146,6 +136,10 @@ class Session:
     async def _call(self, method: Callable[..., Awaitable[Any]], *args: Any) -> Any:
         try:
             return await method(*args)
+        except asyncpg.InterfaceError as error:
+            if self.closed:
+                raise _closed(error) from error
+            raise
         except Exception as error:
             raise translate(error) from error
 
@@ -173,7 +167,6 @@ class Database:
                 timeout=CONNECT_TIMEOUT_S,
                 command_timeout=STATEMENT_TIMEOUT_S,
                 server_settings=_settings(self._name),
-                init=_prepare,
             )
         except Exception as error:
             raise translate(error) from error
@@ -209,19 +202,31 @@ class Database:
         return await self._call("execute", query, *args)
 
     async def _call(self, method: str, *args: Any) -> Any:
+        for tries_left in reversed(range(TRIES)):
+            try:
+                async with self._acquire() as session:
+                    return await getattr(session, method)(*args)
+            except PlanStale as error:
+                if not (tries_left and isinstance(error.__cause__, ROLLED_BACK)):
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    @asynccontextmanager
+    async def _acquire(self) -> AsyncGenerator[Session]:
         if self._pool is None:
             raise DatabaseDown("the pool of database connections is closed", "Try again.")
-        for tries_left in reversed(range(RETRIES)):
-            try:
-                async with self._pool.acquire() as connection:
-                    return await getattr(connection, method)(*args)
-            except asyncpg.PostgresError as error:
-                if sqlstate(error) in RETRY_STATES and tries_left:
-                    continue
-                raise translate(error) from error
-            except Exception as error:
-                raise translate(error) from error
-        raise AssertionError("the last try returns or raises")
+        try:
+            connection = await self._pool.acquire(timeout=ACQUIRE_TIMEOUT_S)
+        except asyncpg.InterfaceError as error:
+            raise _closed(error) from error
+        except Exception as error:
+            raise translate(error) from error
+        try:
+            yield Session(connection)
+        finally:
+            # Of a connection that broke there may be nothing left to give back.
+            with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                await self._pool.release(connection)
 
     @asynccontextmanager
     async def dedicated(

@@ -116,7 +116,7 @@ class Store:
     async def show_jobs(self, selector: Selector, now: datetime) -> str:
         """The job, or all rows of the array (elements and its waiting range), as a JSON array."""
         return await self._db.fetchval(
-            "select odc.show_jobs(p_job_id => $1, p_tasks => $2::int4multirange, p_now => $3)",
+            "select odc.show_jobs(p_job_id => $1, p_tasks => $2::text::int4multirange, p_now => $3)",
             selector.job_id, selector.tasks, now,
         )  # fmt: skip
 
@@ -154,7 +154,7 @@ class Store:
         """Null while anything of the selection is live; else a JSON array of
         {"id","array_task_id","state","exit_code","signal"} of every job in it."""
         return await self._db.fetchval(
-            "select odc.ended_jobs(p_job_id => $1, p_tasks => $2::int4multirange)",
+            "select odc.ended_jobs(p_job_id => $1, p_tasks => $2::text::int4multirange)",
             selector.job_id, selector.tasks,
         )  # fmt: skip
 
@@ -165,7 +165,7 @@ class Store:
     async def resolve(self, selector: Selector) -> list[int]:
         """Ids of the jobs a selector names (elements that started, and the range's row)."""
         rows = await self._db.fetch(
-            "select job_id from odc.resolve_jobs(p_job_id => $1, p_tasks => $2::int4multirange)",
+            "select job_id from odc.resolve_jobs(p_job_id => $1, p_tasks => $2::text::int4multirange)",
             selector.job_id, selector.tasks,
         )  # fmt: skip
         return [row["job_id"] for row in rows]
