@@ -240,6 +240,13 @@ class Store:
             Stop(job_id=r["job_id"], attempt=r["attempt"], intent=r["intent"]) for r in rows
         ]
 
+    async def moved_ends(self, term: int) -> list[tuple[int, int, datetime | None]]:
+        """(job, attempt, end) of running attempts whose time limit moved; marks them told."""
+        rows = await self._db.fetch(
+            "select job_id, attempt, ends_at from odc.take_ends(p_term => $1)", term
+        )
+        return [(r["job_id"], r["attempt"], r["ends_at"]) for r in rows]
+
     async def sweep(self, term: int, now: datetime) -> datetime | None:
         """What time alone does: begin times, delays, deadlines, time limits overrun, partitions made
         ahead, old keys dropped. Returns when it should run next, at the latest."""

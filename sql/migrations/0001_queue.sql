@@ -208,6 +208,7 @@ create table job (
     -- written when the job ends
     state           job_state check (state >= 'COMPLETED'),
     reason          text,
+    end_detail      text,                         -- what the executor said of the end, for people
     partition_id    integer,
     attempt         integer,
     eligible_at     timestamptz,
@@ -220,6 +221,12 @@ create table job (
     primary key (id)
 ) partition by range (id);
 create index job_array on job (array_job_id, array_task_id) where array_job_id is not null;
+
+-- Terminal states are final. The function's present version is in sql/functions/settle/.
+create function _refuse_change_of_ended() returns trigger language plpgsql as $$ begin return null; end; $$;
+create trigger job_end_is_final before update on job
+    for each row when (old.state is not null and (new.state, new.ended_at) is distinct from (old.state, old.ended_at))
+    execute function _refuse_change_of_ended();
 
 create table array_job (
     job_id        bigint primary key,

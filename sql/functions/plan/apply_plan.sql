@@ -82,10 +82,10 @@ begin
     ), placed as materialized (
         select s.id, s.ends_at, a.node_id, a.gpu_mask, a.gpus, a.cpus, a.mem_mib, n.name,
                row_number() over (partition by s.id order by length(n.name), n.name) - 1 as rank
-          from starting as s
+          from (select s.*, s.alloc_before + m as alloc_ord
+                  from starting as s cross join lateral generate_series(1, s.nodes) as m) as s
           join unnest(p_alloc_nodes, p_alloc_masks, p_alloc_gpus, p_alloc_cpus, p_alloc_mems) with ordinality
-               as a (node_id, gpu_mask, gpus, cpus, mem_mib, ord)
-            on a.ord > s.alloc_before and a.ord <= s.alloc_before + s.nodes
+               as a (node_id, gpu_mask, gpus, cpus, mem_mib, ord) on a.ord = s.alloc_ord
           join node as n on n.id = a.node_id
     ), allocate as (
         insert into allocation (job_id, rank, node_id, gpu_mask, gpus, cpus, mem_mib, ends_at)

@@ -1,0 +1,107 @@
+-- odc._end_attempts: close attempts whose members have all ended; each job ends or goes back to the queue.
+-- Arguments  p_job_ids  running jobs, locked by the caller
+-- Locks      pending, running, job, node_free, allocation rows of these jobs
+create or replace function odc._end_attempts(p_job_ids bigint[], p_now timestamptz)
+returns void
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_max_launches constant integer := 5;
+    v_ended    bigint[];
+    v_requeued bigint[];
+begin
+    with verdict as materialized (
+        select r.job_id, j.requeue as may_requeue,
+               case when r.intent in ('cancel') then 'CANCELLED'
+                    when r.intent = 'deadline' then 'DEADLINE'
+                    when r.intent = 'preempt' then 'PREEMPTED'
+                    when r.intent = 'node_fail' then 'NODE_FAIL'
+                    when r.intent in ('requeue', 'requeue_hold') then 'CANCELLED'
+                    when r.exit_cause = 'lost' then 'NODE_FAIL'
+                    when r.intent = 'timeout' or r.exit_cause = 'timeout' then 'TIMEOUT'
+                    when r.exit_cause = 'oom' then 'OUT_OF_MEMORY'
+                    when r.exit_cause is not null then 'FAILED'
+                    else 'COMPLETED' end::job_state as state,
+               case when r.intent in ('requeue', 'requeue_hold') then 'Requeued'
+                    when r.intent = 'preempt' then 'Preempted'
+                    when r.intent = 'cancel' or r.intent = 'deadline' then null
+                    when r.exit_cause = 'lost' or r.intent = 'node_fail' then 'NodeFail'
+                    when r.intent = 'timeout' or r.exit_cause = 'timeout' then 'TimeLimit'
+                    when r.exit_cause = 'oom' then 'OutOfMemory'
+                    when r.exit_cause in ('launch', 'start_failed') then 'JobLaunchFailure'
+                    when r.exit_cause = 'failed' then 'NonZeroExitCode' end as reason,
+               coalesce(r.intent in ('requeue', 'requeue_hold')
+                        or (r.intent in ('preempt', 'node_fail') and j.requeue)
+                        or (r.intent is null or r.intent = 'member_failed')
+                           and ((r.exit_cause = 'lost' and j.requeue) or r.exit_cause = 'launch'), false) as again
+          from running as r
+          join job as j on j.id = r.job_id
+         where r.job_id = any (p_job_ids)
+    ), gone as (
+        delete from running as r where r.job_id = any (p_job_ids) returning r.*
+    ), freed as (
+        delete from allocation as a where a.job_id = any (p_job_ids)
+        returning a.job_id, a.rank, a.node_id, a.gpu_mask, a.gpus, a.cpus, a.mem_mib
+    ), give as (
+        update node_free as f
+           set gpu_mask = f.gpu_mask + t.gpu_mask, gpus = f.gpus + t.gpus, cpus = f.cpus + t.cpus,
+               mem_mib = f.mem_mib + t.mem_mib, jobs = f.jobs - t.jobs
+          from (select node_id, sum(gpu_mask)::bigint as gpu_mask, sum(gpus) as gpus, sum(cpus) as cpus,
+                       sum(mem_mib) as mem_mib, count(*) as jobs
+                  from freed group by node_id) as t
+         where f.node_id = t.node_id
+    ), done as materialized (
+        select g.*, v.state as end_state, v.reason as end_reason, v.again, v.may_requeue, n.names,
+               case when g.exit_signal is null then g.exit_code else 0 end as code
+          from gone as g
+          join verdict as v on v.job_id = g.job_id
+          join (select f.job_id, array_agg(n.name order by f.rank) as names
+                  from freed as f join node as n on n.id = f.node_id group by f.job_id) as n on n.job_id = g.job_id
+    ), past as (
+        insert into attempt (job_id, attempt, state, started_at, running_at, ended_at, node_names, exit_code,
+                             signal, reason, requeued)
+        select job_id, attempt, end_state, started_at, running_at, p_now, names, code, exit_signal,
+               coalesce(exit_detail, end_reason), again
+          from done
+    ), final as (
+        update job as j
+           set state = d.end_state, reason = d.end_reason, end_detail = d.exit_detail, partition_id = d.partition_id,
+               attempt = d.attempt, eligible_at = d.eligible_at, started_at = d.started_at, ended_at = p_now,
+               node_names = d.names, exit_code = d.code, signal = d.exit_signal, ended_by = d.intent_by
+          from done as d
+         where j.id = d.job_id and not d.again
+        returning j.id
+    ), back as (
+        insert into pending (
+            job_id, shape_id, uid, account_id, qos_id, nice, queued_at, time_limit_s, attempt, held,
+            begin_at, begun, deadline_at, eligible_at, reason)
+        select d.job_id, d.shape_id, d.uid, d.account_id, d.qos_id, d.nice, d.queued_at, d.time_limit_s,
+               d.attempt + 1,
+               case when d.intent = 'requeue_hold' then 'user'::job_hold
+                    when d.exit_cause = 'launch' and d.attempt >= v_max_launches then 'admin'::job_hold end,
+               case when d.exit_cause = 'launch' then p_now + interval '15 seconds' * (1 << least(d.attempt, 8)) end,
+               d.exit_cause is distinct from 'launch', d.deadline_at,
+               case when d.exit_cause is distinct from 'launch' then p_now end,
+               case when d.exit_cause = 'launch' and d.attempt >= v_max_launches then 'JobHoldMaxRequeue'
+                    when d.exit_cause = 'launch' then 'JobLaunchFailure' end
+          from done as d where d.again
+        returning job_id
+    ), tell as (
+        insert into event (at, kind, actor, job_id, detail)
+        select p_now, case when again then 'requeued' else 'ended' end, coalesce(intent_by, 'odcd'), job_id,
+               jsonb_strip_nulls(jsonb_build_object(
+                   'attempt', attempt, 'state', end_state, 'exit_code', code, 'signal', exit_signal,
+                   'reason', end_reason, 'detail', exit_detail))
+          from done
+    )
+    select (select array_agg(id order by id) from final), (select array_agg(job_id order by job_id) from back)
+      into v_ended, v_requeued;
+
+    if v_ended is not null then
+        perform _jobs_ended(v_ended, p_now);
+    end if;
+    if v_requeued is not null then
+        perform _jobs_requeued(v_requeued, p_now);
+    end if;
+    notify odc;
+end;
+$$;

@@ -1,0 +1,78 @@
+-- odc.record_facts: write what an executor saw of members; facts already known, or of attempts that are over, change
+-- nothing. When one member of a gang fails, the database wants the others ended.
+-- Arguments  parallel arrays: job, attempt, rank, kind (started, exited, lost, start_failed), when, exit code,
+--            signal, cause (timeout, oom, launch, unknown), detail
+-- Returns    ids of the jobs whose attempt ended by these facts
+-- Locks      term for share; running by job, allocation
+-- Raises     OD020 LeadershipLost
+create or replace function odc.record_facts(
+    p_term bigint, p_job_ids bigint[], p_attempts integer[], p_ranks integer[], p_kinds text[],
+    p_ats timestamptz[], p_exit_codes integer[], p_signals integer[], p_causes text[], p_details text[],
+    p_now timestamptz)
+returns table (job_id bigint)
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_over bigint[];
+begin
+    perform _hold_term(p_term);
+    perform from running as r where r.job_id = any (p_job_ids) order by r.job_id for update;
+
+    with fact as materialized (
+        select f.job_id, f.rank, f.kind, f.at, f.exit_code, f.signal, f.cause, f.detail
+          from unnest(p_job_ids, p_attempts, p_ranks, p_kinds, p_ats, p_exit_codes, p_signals, p_causes, p_details)
+               as f (job_id, attempt, rank, kind, at, exit_code, signal, cause, detail)
+          join running as r on r.job_id = f.job_id and r.attempt = f.attempt
+    ), finish as (
+        select distinct on (f.job_id, f.rank) f.*
+          from fact as f where f.kind <> 'started' order by f.job_id, f.rank, f.at
+    ), begun as (
+        select f.job_id, f.rank, min(f.at) as at from fact as f where f.kind = 'started' group by f.job_id, f.rank
+    ), member as (
+        update allocation as a
+           set state = case when c.ended then 'ended' else 'running' end::member_state,
+               exit_code = coalesce(c.exit_code, a.exit_code), exit_signal = coalesce(c.signal, a.exit_signal)
+          from (select coalesce(e.job_id, b.job_id) as job_id, coalesce(e.rank, b.rank) as rank,
+                       e.job_id is not null as ended, e.exit_code, e.signal, e.kind, e.cause, e.detail, b.at as begun_at
+                  from finish as e full join begun as b on b.job_id = e.job_id and b.rank = e.rank) as c
+         where a.job_id = c.job_id and a.rank = c.rank
+           and (a.state = 'starting' or (a.state = 'running' and c.ended))
+        returning a.job_id, c.ended, c.begun_at, c.exit_code, c.signal, c.detail,
+                  case when not c.ended then null
+                       when c.kind = 'lost' then 'lost'
+                       when c.kind = 'start_failed' then case when c.cause = 'launch' then 'launch' else 'start_failed' end
+                       when c.cause in ('timeout', 'oom') then c.cause
+                       when c.exit_code <> 0 or c.signal is not null then 'failed' end as cause
+    ), told as (
+        select m.job_id, count(*) filter (where m.ended) as ended, max(m.begun_at) as begun_at,
+               max(m.exit_code) as exit_code, max(m.signal) as signal, max(m.detail) as detail,
+               -- The cause that decides, when members ended in different ways.
+               (array_agg(m.cause order by array_position(
+                   array['lost', 'timeout', 'oom', 'launch', 'start_failed', 'failed'], m.cause))
+                filter (where m.cause is not null))[1] as cause
+          from member as m group by m.job_id
+    )
+    update running as r
+       set live_members = r.live_members - t.ended,
+           exit_code = greatest(r.exit_code, t.exit_code),
+           exit_signal = greatest(r.exit_signal, t.signal),
+           exit_cause = coalesce(r.exit_cause, t.cause),
+           exit_detail = coalesce(r.exit_detail, t.detail),
+           running_at = coalesce(r.running_at, t.begun_at),
+           state = case when r.intent is not null or (t.cause is not null and r.live_members > t.ended) then 'COMPLETING'
+                        when t.begun_at is not null and r.state = 'CONFIGURING' then 'RUNNING'
+                        else r.state end::job_state,
+           intent = case when t.cause is not null and r.live_members > t.ended
+                         then coalesce(r.intent, 'member_failed') else r.intent end,
+           intent_at = case when t.cause is not null and r.live_members > t.ended
+                            then coalesce(r.intent_at, p_now) else r.intent_at end
+      from told as t
+     where r.job_id = t.job_id;
+
+    select array_agg(r.job_id order by r.job_id) into v_over
+      from running as r where r.job_id = any (p_job_ids) and r.live_members = 0;
+    if v_over is not null then
+        perform _end_attempts(v_over, p_now);
+    end if;
+    return query select unnest(v_over);
+end;
+$$;
