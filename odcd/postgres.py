@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -43,7 +44,7 @@ class Postmaster:
 
 
 class EmbeddedPostgres:
-    """One server of one home. Every call may come from another process than the one that started it."""
+    """One server of one home. Any call may come from a process that did not start it."""
 
     def __init__(
         self, home: Path, version: int | None = None, account: accounts.Account | None = None,
@@ -54,7 +55,7 @@ class EmbeddedPostgres:
         self.version = files.choose_major(home, version)
         self._data = home / "data" / str(self.version)
         self._durable = durable
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: int | None = None
 
     @property
     def data(self) -> Path:
@@ -127,7 +128,7 @@ class EmbeddedPostgres:
 
     def postmaster(self) -> Postmaster | None:
         """The living server of this data folder, whoever started it."""
-        if self._child is not None and self._child.poll() is not None:
+        if self._child is not None and _reaped(self._child):
             self._child = None
         try:
             lines = (self._data / "postmaster.pid").read_text().splitlines()
@@ -136,7 +137,7 @@ class EmbeddedPostgres:
             return None
         except PermissionError as error:
             raise self._not_ours() from error
-        if not _is_postmaster(pid, self._data) or len(lines) < 5:
+        if _reaped(pid) or not _is_postmaster(pid, self._data) or len(lines) < 5:
             return None
         status = lines[7].strip() if len(lines) > 7 else "starting"
         return Postmaster(pid=pid, sockets=Path(lines[4]), status=status)
@@ -161,7 +162,7 @@ class EmbeddedPostgres:
         """After a crash: wait for the old server's processes, then drop a pid file that lies.
 
         PostgreSQL itself refuses to start while a process with the old number lives, be it another
-        program that got the number since. Dropping the file is safe once nobody works in the folder.
+        program that got it since. Dropping the file is safe once nobody works in the folder.
         """
         deadline = time.monotonic() + ORPHAN_TIMEOUT_S
         while remains := _processes_in(self._data):
@@ -179,7 +180,7 @@ class EmbeddedPostgres:
         try:
             with output.open("wb") as sink:
                 self._account.own(output, 0o600)
-                self._child = subprocess.Popen(
+                child = subprocess.Popen(
                     [install / "bin" / "postgres", "-D", self._data],
                     stdin=subprocess.DEVNULL,
                     stdout=sink,
@@ -193,7 +194,10 @@ class EmbeddedPostgres:
                 )
         except OSError as error:
             raise files.disk_trouble(error, output) from error
-        log.info("postgres.starting", extra={"pid": self._child.pid, "data": str(self._data)})
+        # It outlives this object, which Popen would complain about; _reaped() waits for its number.
+        child.returncode = 0
+        self._child = child.pid
+        log.info("postgres.starting", extra={"pid": child.pid, "data": str(self._data)})
 
     def _wait_ready(self) -> str:
         began = told = time.monotonic()
@@ -239,10 +243,16 @@ def _dsn(sockets: Path) -> str:
 
 
 def _kill(pid: int, number: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
+
+
+def _reaped(pid: int) -> bool:
+    """It was a child of this process and has ended."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return False
 
 
 def _is_postmaster(pid: int, data: Path) -> bool:

@@ -1,0 +1,61 @@
+"""Fixtures every test may use: PostgreSQL is always real."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.database import Sql, TestServer, make_home, remove_home, shared_server
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestServer]:
+    """One PostgreSQL for the whole run, shared by its workers; fsync is off."""
+    folder = tmp_path_factory.getbasetemp()
+    with shared_server(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def _worker_sql(postgres_server: TestServer) -> Iterator[Sql]:
+    dsn = postgres_server.clone()
+    with Sql(dsn) as sql:
+        yield sql
+    postgres_server.drop(dsn)
+
+
+@pytest.fixture
+def sql(_worker_sql: Sql) -> Iterator[Sql]:
+    """A session in a transaction that is rolled back: fast, one session, no NOTIFY."""
+    _worker_sql.begin()
+    yield _worker_sql
+    _worker_sql.rollback()
+
+
+@pytest.fixture
+def database_url(postgres_server: TestServer) -> Iterator[str]:
+    """A database of the test's own with the schema, for tests with several sessions or NOTIFY."""
+    dsn = postgres_server.clone()
+    yield dsn
+    postgres_server.drop(dsn)
+
+
+@pytest.fixture
+def empty_database_url(postgres_server: TestServer) -> Iterator[str]:
+    """A database of the test's own without the schema."""
+    dsn = postgres_server.empty()
+    yield dsn
+    postgres_server.drop(dsn)
+
+
+@pytest.fixture
+def odc_home() -> Iterator[Path]:
+    """A new home folder that odcd's account can enter; what runs in it is stopped at the end."""
+    home = make_home()
+    yield home
+    remove_home(home)
+    shutil.rmtree(home, ignore_errors=True)

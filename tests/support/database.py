@@ -1,0 +1,223 @@
+"""A real PostgreSQL for tests: one server a run, a template database, clones, plain sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import itertools
+import json
+import os
+import pwd
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from odcd import schema
+from odcd.clock import SystemClock
+from odcd.db import Session, connect
+from odcd.errors import DatabaseDown
+from odcd.postgres import EmbeddedPostgres
+from odcd.postgres_files import INSTALLS
+
+MAJOR = int(os.environ.get("ODC_TEST_PG", "18"))
+TEMPLATE = "odc_template"
+PREFIX = "odc-test-"
+
+
+class Sql:
+    """One session with plain calls, for tests that are not asyncio themselves.
+
+    Inside begin() … rollback() a refused statement undoes only itself, so the test goes on.
+    """
+
+    def __init__(self, dsn: str) -> None:
+        self.dsn = dsn
+        self._runner = asyncio.Runner()
+        self._connection = self._runner.run(connect(dsn, name="odc test"))
+        self._session = Session(self._connection)
+        self._in_transaction = False
+
+    def rows(self, query: str, *args: Any) -> list[dict[str, Any]]:
+        return [dict(row) for row in self._call("fetch", query, *args)]
+
+    def row(self, query: str, *args: Any) -> dict[str, Any]:
+        """The one row. Raises AssertionError when there is none, or more than one."""
+        found = self.rows(query, *args)
+        assert len(found) == 1, f"{len(found)} rows instead of one"
+        return found[0]
+
+    def value(self, query: str, *args: Any) -> Any:
+        return self._call("fetchval", query, *args)
+
+    def values(self, query: str, *args: Any) -> list[Any]:
+        """The first column."""
+        return [row[0] for row in self._call("fetch", query, *args)]
+
+    def execute(self, query: str, *args: Any) -> str:
+        return self._call("execute", query, *args)
+
+    def begin(self) -> None:
+        self._run("begin")
+        self._in_transaction = True
+
+    def rollback(self) -> None:
+        self._in_transaction = False
+        self._run("rollback")
+
+    def close(self) -> None:
+        if not self._connection.is_closed():
+            self._runner.run(self._connection.close())
+        self._runner.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _call(self, method: str, query: str, *args: Any) -> Any:
+        if not self._in_transaction:
+            return self._runner.run(getattr(self._session, method)(query, *args))
+        self._run("savepoint call")
+        try:
+            return self._runner.run(getattr(self._session, method)(query, *args))
+        except BaseException:
+            self._run("rollback to call")
+            raise
+        finally:
+            self._run("release call")
+
+    def _run(self, statement: str) -> None:
+        self._runner.run(self._session.execute(statement))
+
+
+class TestServer:
+    """The server of this test run, with a template database that has the schema."""
+
+    __test__ = False
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._names = (f"t{os.getpid()}_{number}" for number in itertools.count())
+        self._admin = Sql(self.dsn("postgres"))
+
+    def dsn(self, database: str) -> str:
+        return self._dsn.replace("@/odc?", f"@/{database}?")
+
+    def clone(self) -> str:
+        """A database of one's own with the schema; its DSN."""
+        return self._create(TEMPLATE)
+
+    def empty(self) -> str:
+        """A database of one's own without anything in it; its DSN."""
+        return self._create("template1")
+
+    def _create(self, template: str) -> str:
+        name = next(self._names)
+        self._admin.execute(f"create database {name} template {template}")
+        return self.dsn(name)
+
+    def drop(self, dsn: str) -> None:
+        name = dsn.partition("@/")[2].partition("?")[0]
+        self._admin.execute(f"drop database if exists {name} with (force)")
+
+    def close(self) -> None:
+        self._admin.close()
+
+
+@contextmanager
+def shared_server(run_folder: Path) -> Iterator[TestServer]:
+    """The server that all workers of a test run share: the first starts it, the last stops it."""
+    state = run_folder / f"postgres-{MAJOR}.json"
+    with _locked(run_folder):
+        users = json.loads(state.read_text()) if state.exists() else None
+        if users is None:
+            _remove_left_over()
+            users = {"home": str(_start()), "count": 0}
+        users["count"] += 1
+        state.write_text(json.dumps(users))
+    home = Path(users["home"])
+    server = TestServer(EmbeddedPostgres(home, MAJOR).dsn)
+    try:
+        yield server
+    finally:
+        server.close()
+        with _locked(run_folder):
+            users = json.loads(state.read_text())
+            users["count"] -= 1
+            if users["count"]:
+                state.write_text(json.dumps(users))
+            else:
+                state.unlink()
+                remove_home(home)
+
+
+def make_home() -> Path:
+    """A folder that another account can enter, which pytest's own temporary folders are not."""
+    home = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{_run_pid()}-", dir="/tmp"))
+    if os.geteuid() == 0:
+        home.chmod(0o755)
+    return home
+
+
+def remove_home(home: Path) -> None:
+    for major in INSTALLS:
+        if (home / "data" / str(major)).exists():
+            EmbeddedPostgres(home, major).stop("immediate")
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def admit_root(postgres: EmbeddedPostgres) -> None:
+    """Let the tests in when they are root: the server takes odcd's account only."""
+    running = postgres.postmaster()
+    assert running is not None
+    if os.geteuid() == postgres.account.uid:
+        return
+    with (postgres.data / "pg_ident.conf").open("a") as mapping:
+        mapping.write(f"odc {pwd.getpwuid(os.geteuid()).pw_name} odc\n")
+    os.kill(running.pid, signal.SIGHUP)
+    # Nothing tells when a reload is over, so knock until let in.
+    for _ in range(1000):
+        try:
+            Sql(postgres.dsn).close()
+        except DatabaseDown:
+            time.sleep(0.01)
+        else:
+            return
+    raise AssertionError("the server never let the tests in")
+
+
+def _start() -> Path:
+    home = make_home()
+    postgres = EmbeddedPostgres(home, MAJOR, durable=False)
+    postgres.start()
+    admit_root(postgres)
+    with Sql(postgres.dsn) as admin:
+        admin.execute(f"create database {TEMPLATE}")
+    asyncio.run(schema.install(postgres.dsn.replace("@/odc?", f"@/{TEMPLATE}?"), SystemClock()))
+    return home
+
+
+def _run_pid() -> int:
+    """The process of the whole test run: under xdist the parent of this worker."""
+    return os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+
+
+def _remove_left_over() -> None:
+    """Homes of test runs that were killed."""
+    for home in Path("/tmp").glob(f"{PREFIX}*"):
+        pid = home.name.removeprefix(PREFIX).partition("-")[0]
+        if not Path(f"/proc/{pid}").exists() and home.stat().st_uid in (0, os.geteuid()):
+            remove_home(home)
+
+
+@contextmanager
+def _locked(run_folder: Path) -> Iterator[None]:
+    with (run_folder / "postgres.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
