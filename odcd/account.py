@@ -47,7 +47,7 @@ def _of(uid: int) -> Account:
     except KeyError:
         raise OdcError(
             f"user id {uid} has no name, which PostgreSQL needs",
-            "Give the user an entry in /etc/passwd, or use an external PostgreSQL: odcd serve --dsn …",
+            "Give the user an entry in /etc/passwd, or use another PostgreSQL: odcd serve --dsn …",
         ) from None
     return Account(name=entry.pw_name, uid=uid, gid=entry.pw_gid)
 

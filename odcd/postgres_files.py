@@ -1,4 +1,4 @@
-"""What an embedded PostgreSQL is made of: the wheel's binaries, a data folder, its configuration."""
+"""What an embedded PostgreSQL is made of: the wheel's binaries, a data folder, its settings."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def create_data(install: Path, data: Path, major: int, account: Account) -> None
             ],
             account,
         )  # fmt: skip
-        # Root cannot log in (peer is for the account alone), so the database is made without a server.
+        # Root cannot log in (peer is for the account alone), so no server is asked to make it.
         _run(
             [install / "bin" / "postgres", "--single", "-D", scratch, "postgres"],
             account,
@@ -160,7 +160,7 @@ def _run(command: list[str | Path], account: Account, text: str = "") -> None:
 
 
 def configure(data: Path, sockets: Path, account: Account, *, durable: bool) -> None:
-    """Write our settings and who may log in, anew at every start; local.conf may override."""
+    """Write our settings and who may log in, anew at every start."""
     settings = {
         "listen_addresses": "",
         "port": PORT,
@@ -197,10 +197,9 @@ def configure(data: Path, sockets: Path, account: Account, *, durable: bool) -> 
     if not durable:
         settings |= {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
     lines = [f"{name} = {_quoted(value)}" for name, value in settings.items()]
-    lines.append("include_if_exists 'local.conf'")
     _replace(
         data / CONFIG,
-        "# Written by odcd at every start; put your own into local.conf.",
+        "# Written by odcd at every start; put your own settings into postgresql.conf, last.",
         lines,
         account,
     )
@@ -236,7 +235,7 @@ def _shared_buffers_mib() -> int:
 
 
 def socket_folder(home: Path, data: Path, account: Account) -> Path:
-    """Where the server's socket lies: below home, or in a private folder when that path is too long."""
+    """Where the server's socket lies: below home, or in a private folder if that path is long."""
     short = home / "s"
     if len(os.fsencode(short)) + len(f"/.s.PGSQL.{PORT}") <= MAX_SOCKET_PATH:
         short.mkdir(mode=0o700, exist_ok=True)

@@ -299,7 +299,7 @@ class _Installer:
                 if not checked:
                     (name, _), error = next(iter(failed.items()))
                     raise _of_file(name, error) from error
-                # Functions that name each other: no order is right, so their names bind at the call.
+                # Functions that name each other: no order is right, so names bind at the call.
                 await self._db.execute("set local check_function_bodies = off")
                 checked = False
             waiting = list(files) if restart else list(failed)
