@@ -1,0 +1,100 @@
+"""The #SBATCH and #ODC lines of a script.
+
+They are read until the first line that is neither blank nor a comment. Quotes join words, a
+backslash does not; a word that begins with # ends the line. Both kinds count alike, in order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from odcd.errors import BadRequest, NotImplementedYet
+from odcd.slurm.argv import parse_argv
+from odcd.slurm.options import Given
+
+MAX_DIRECTIVES = 10_000
+
+MAX_LINE = 65_536
+
+_HEADER = re.compile(r"(?:[^\S\n]*+(?:#[^\n]*+)?+(?:\n|\Z))*+")
+_DIRECTIVE = re.compile(r"^#(?:SBATCH|ODC(?=[\s-]|$))(?P<words>[^\n]*)", re.MULTILINE)
+
+
+def parse_directives(script: str) -> list[Given]:
+    options: list[Given] = []
+    for number, line in _directive_lines(script):
+        where = f"line {number} of the script, "
+        words = split_words(line, where)
+        if words and words[0] in ("hetjob", "packjob"):
+            raise NotImplementedYet(
+                f"{where}{words[0]}: odc has no heterogeneous jobs yet", "Submit the parts as jobs."
+            )
+        command_line = parse_argv(words, where)
+        if command_line.operands:
+            raise BadRequest(
+                f'{where}"{command_line.operands[0][:60]}" is not an option',
+                "A value with blanks stands in quotes; a comment begins with # after a blank.",
+            )
+        for given in command_line.options:
+            if given.option.command_line_only:
+                raise BadRequest(
+                    f"{where}{given.option.flag} has no meaning inside a script",
+                    "Give it on the command line.",
+                )
+        options.extend(command_line.options)
+        if len(options) > MAX_DIRECTIVES:
+            raise BadRequest(f"{where}the script has more than {MAX_DIRECTIVES} options")
+    return options
+
+
+def _directive_lines(script: str) -> Iterator[tuple[int, str]]:
+    """The number of each directive's line, and the text behind its first word."""
+    header = _HEADER.match(script)
+    end = header.end() if header else 0
+    number, counted = 1, 0
+    for found in _DIRECTIVE.finditer(script, 0, end):
+        number += script.count("\n", counted, found.start())
+        counted = found.start()
+        if found.end() - found.start() > MAX_LINE:
+            raise BadRequest(
+                f"line {number} of the script has {found.end() - found.start()} characters",
+                f"A line of options has at most {MAX_LINE}.",
+            )
+        yield number, found["words"]
+
+
+def late_directive(script: str) -> int | None:
+    """The line of the first directive that stands behind a command and so has no effect."""
+    header = _HEADER.match(script)
+    found = _DIRECTIVE.search(script, header.end() if header else 0)
+    return script.count("\n", 0, found.start()) + 1 if found else None
+
+
+def split_words(line: str, where: str = "") -> list[str]:
+    """The words of a directive, quotes taken off."""
+    words: list[str] = []
+    word: str | None = None
+    quote = ""
+    for char in line:
+        if quote:
+            if char == quote:
+                quote = ""
+            else:
+                word = (word or "") + char
+        elif char in "'\"":
+            quote = char
+            word = word or ""
+        elif char.isspace():
+            if word is not None:
+                words.append(word)
+            word = None
+        elif char == "#" and word is None:
+            break
+        else:
+            word = (word or "") + char
+    if quote:
+        raise BadRequest(f"{where}the quote {quote} is not closed", "Close it on the same line.")
+    if word is not None:
+        words.append(word)
+    return words

@@ -1,0 +1,123 @@
+"""The submitter's environment: SBATCH_* variables as options, and what --export lets through."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from odcd.errors import BadRequest
+from odcd.slurm.options import Given, Option
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_YES = frozenset({"1", "y", "yes", "true"})
+
+# What an executor tells a job of itself. A job submitted from inside a job must not inherit it:
+# a stale SLURM_ARRAY_TASK_ID would make it believe that it is an element of that array.
+_OF_A_JOB = re.compile(
+    r"(?:SLURM|ODC)_(?:JOB|ARRAY|STEP|TASK|HET|MEM_PER|CPUS|GPUS|NTASKS|TASKS|RESTART|TRES|SUBMIT)"
+    r"|SLURM_(?:NODEID|NODELIST|NNODES|NODE_ALIASES|NPROCS|PROCID|LOCALID|GTIDS|GPU_|THREADS_PER_CORE"
+    r"|PRIO_PROCESS|EXPORT_ENV|GET_USER_ENV|LAUNCH_NODE_IPADDR|SRUN_COMM|DISTRIBUTION|TOPOLOGY_ADDR)"
+    r"|SLURMD_|SRUN_CPUS_PER_TASK"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """What --export says. base: ALL, NONE or NIL of the submitter's variables; names: those let
+    through beside it; values: those set. text: as it was written, for SLURM_EXPORT_ENV."""
+
+    base: str = "ALL"
+    names: tuple[str, ...] = ()
+    values: tuple[tuple[str, str], ...] = ()
+    text: str | None = None
+
+
+EXPORT_ALL = Export()
+
+
+def parse_export(text: str) -> Export:
+    """ALL, NONE, NIL, or a list of NAME and NAME=VALUE; a value with a comma stands in quotes.
+
+    A list without ALL lets nothing else through, as sbatch does it.
+    """
+    if not text.strip():
+        raise BadRequest("the value is empty", "Accepted: ALL, NONE, NIL or a list of variables.")
+    base: str | None = None
+    names: list[str] = []
+    values: list[tuple[str, str]] = []
+    for part in _split(text):
+        name, equals, value = part.partition("=")
+        if not equals and name.upper() in ("ALL", "NONE", "NIL"):
+            if base is not None and base != name.upper():
+                raise BadRequest(
+                    f"{base} and {name.upper()} exclude one another", "Give one of them."
+                )
+            base = name.upper()
+        elif not _NAME.fullmatch(name):
+            raise BadRequest(
+                f'"{part[:60]}" is not a variable',
+                "Accepted: ALL, NONE, NIL, NAME and NAME=VALUE, separated by commas; "
+                "a value with a comma stands in quotes: NAME='a,b'.",
+            )
+        elif equals:
+            values.append((name, value))
+        else:
+            names.append(name)
+    if base in ("NONE", "NIL") and (names or values):
+        raise BadRequest(
+            f"{base} and a list of variables exclude one another",
+            "A list without ALL already lets nothing else through.",
+        )
+    return Export(base=base or "NONE", names=tuple(names), values=tuple(values), text=text)
+
+
+def _split(text: str) -> list[str]:
+    """Parts between commas outside quotes, the quotes taken off."""
+    parts: list[str] = [""]
+    quote = ""
+    for char in text:
+        if quote:
+            quote = "" if char == quote else quote
+            parts[-1] += char if quote else ""
+        elif char in "'\"" and (not parts[-1] or parts[-1].endswith("=")):
+            quote = char
+        elif char == ",":
+            parts.append("")
+        else:
+            parts[-1] += char
+    if quote:
+        raise BadRequest(
+            f"the quote {quote} is not closed", "A value in quotes ends with the same quote."
+        )
+    return [part for part in parts if part]
+
+
+def exported(environment: Mapping[str, str], export: Export) -> dict[str, str]:
+    """The job's environment. NONE and NIL keep SLURM_* that speak of no job; what a login gives
+    (HOME, PATH, …) is then the executor's to add."""
+    job = {
+        name: value
+        for name, value in environment.items()
+        if (export.base == "ALL" or name.startswith("SLURM_")) and not _OF_A_JOB.match(name)
+    }
+    job |= {name: environment[name] for name in export.names if name in environment}
+    job |= dict(export.values)
+    if export.text is not None:
+        job["SLURM_EXPORT_ENV"] = export.text
+    return job
+
+
+def variable_options(environment: Mapping[str, str], options: tuple[Option, ...]) -> list[Given]:
+    """The options that SBATCH_* variables give; an empty variable is one that is not set."""
+    given: list[Given] = []
+    for option in options:
+        for variable in option.variables:
+            if text := environment.get(variable):
+                said_yes = option.argument == "optional" and text.lower() in _YES
+                bare = option.argument == "none" or said_yes
+                given.append(
+                    Given(option=option, text=None if bare else text, where=f"{variable}, ")
+                )
+                break
+    return given

@@ -1,0 +1,100 @@
+"""Slurm's hostlists: `gpu-h100-[03,07-09],login1`, expanded and compressed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from odcd.errors import BadRequest, TooLarge
+
+MAX_HOSTS = 10_000
+
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_BRACKETED = re.compile(r"([^\[\]]*)\[([^\[\]]*)\]")
+_NUMBERS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,9})$")
+_HINT = "Accepted: node names separated by commas, with ranges in brackets, such as gpu[01-04,7]."
+
+
+def expand_hosts(text: str) -> list[str]:
+    """Names in the order written, each once; zero padding is kept."""
+    hosts: dict[str, None] = {}
+    for part in re.split(r",(?![^\[]*\])", text.strip()):
+        for host in _expand_part(part.strip(), text):
+            hosts[host] = None
+            if len(hosts) > MAX_HOSTS:
+                raise _too_many(text)
+    return list(hosts)
+
+
+def _expand_part(part: str, whole: str) -> list[str]:
+    heads = [""]
+    at = 0
+    for found in _BRACKETED.finditer(part):
+        if found.start() != at:
+            break
+        at = found.end()
+        numbers = _expand_numbers(found[2], whole)
+        if len(heads) * len(numbers) > MAX_HOSTS:
+            raise _too_many(whole)
+        heads = [head + found[1] + number for head in heads for number in numbers]
+    hosts = [head + part[at:] for head in heads]
+    if not _NAME.fullmatch(hosts[0]) or len(hosts[0]) > 200:
+        raise BadRequest(f'"{part[:60]}" is not a node name or a list of them', _HINT)
+    return hosts
+
+
+def _expand_numbers(text: str, whole: str) -> list[str]:
+    numbers: list[str] = []
+    for part in text.split(","):
+        found = _NUMBERS.fullmatch(part.strip())
+        if found is None or (found[2] is not None and int(found[2]) < int(found[1])):
+            raise BadRequest(f'"{part[:60]}" in "{whole[:60]}" is not a range of nodes', _HINT)
+        last = int(found[2] or found[1])
+        if len(numbers) + last - int(found[1]) >= MAX_HOSTS:
+            raise _too_many(whole)
+        width = len(found[1])
+        numbers.extend(f"{number:0{width}}" for number in range(int(found[1]), last + 1))
+    return numbers
+
+
+def compress_hosts(hosts: Iterable[str]) -> str:
+    """The shortest list of these names, sorted; expand_hosts gives them back."""
+    parts = sorted({_split(host) for host in hosts})
+    lists: list[str] = []
+    for (prefix, width), group in groupby(parts, key=lambda part: part[:2]):
+        numbers = [number for _, _, number in group]
+        if width == 0:
+            lists.append(prefix)
+        elif len(numbers) == 1:
+            lists.append(f"{prefix}{numbers[0]:0{width}}")
+        else:
+            lists.append(f"{prefix}[{','.join(_runs(numbers, width))}]")
+    return ",".join(lists)
+
+
+def _split(host: str) -> tuple[str, int, int]:
+    """Prefix, width of the number at the end (0: none), number.
+
+    A number without leading zeros has width 1, so that n9 and n10 share a range.
+    """
+    found = _NUMBERED.fullmatch(host)
+    if found is None:
+        return host, 0, 0
+    return found[1], len(found[2]) if found[2][0] == "0" else 1, int(found[2])
+
+
+def _runs(numbers: Sequence[int], width: int) -> list[str]:
+    runs: list[str] = []
+    for _, group in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
+        run = [number for _, number in group]
+        first, last = f"{run[0]:0{width}}", f"{run[-1]:0{width}}"
+        runs.append(first if len(run) == 1 else f"{first}-{last}")
+    return runs
+
+
+def _too_many(text: str) -> TooLarge:
+    return TooLarge(
+        f'the list "{text[:60]}" names more than {MAX_HOSTS} nodes', "Name fewer nodes."
+    )

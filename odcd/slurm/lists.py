@@ -1,0 +1,159 @@
+"""Lists of numbers and names in brackets: array tasks `0-9:2,20%4` and selections `7_[1-4,9]`.
+
+Ranges stay ranges: nothing here costs more than the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from odcd.errors import BadRequest, TooLarge
+from odcd.model import MAX_ARRAY_RANGES, MAX_ARRAY_TASKS, Selector
+
+Range = tuple[int, int]
+"""First and last, both included."""
+
+MAX_TASK_ID = 2_147_483_646
+MAX_JOB_ID = 9_223_372_036_854_775_807
+ARRAY_FORMS = "task ids and ranges, such as 0-15, 1,3,5-7, 0-100:10 or 0-99%4"
+
+_PART = re.compile(r"(?P<first>[0-9]+)(?:-(?P<last>[0-9]+)(?::(?P<step>[0-9]+))?)?")
+_SELECTOR = re.compile(
+    r"(?P<job>[0-9]+)(?:_(?:(?P<all>\*|\[\*\])|(?P<task>[0-9]+)|\[(?P<tasks>[^\[\]]*)\]))?"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArraySpec:
+    """The tasks of an array. ranges: ascending, apart from one another. step: between tasks that
+    are evenly spaced, else 1. throttle: how many may run at once."""
+
+    ranges: tuple[Range, ...]
+    min: int
+    max: int
+    count: int
+    step: int
+    throttle: int | None
+
+    @property
+    def multirange(self) -> str:
+        return multirange(self.ranges)
+
+
+def parse_array(text: str) -> ArraySpec:
+    body, percent, limit = text.strip().partition("%")
+    throttle = None
+    if percent:
+        if not re.fullmatch("[0-9]{1,7}", limit) or not 1 <= int(limit) <= MAX_ARRAY_TASKS:
+            raise BadRequest(
+                f'array "{_cut(text)}": "%{_cut(limit)}" is not a number of tasks to run at once',
+                f"After % stands 1 to {MAX_ARRAY_TASKS}.",
+            )
+        throttle = int(limit)
+    if body.startswith("[") and body.endswith("]"):
+        body = body[1:-1]
+    ranges = _parse_ranges(body, f'array "{_cut(text)}"', f"Accepted: {ARRAY_FORMS}.")
+    count = sum(last - first + 1 for first, last in ranges)
+    if count > MAX_ARRAY_TASKS:
+        raise TooLarge(
+            f'array "{_cut(text)}" has {count} tasks, more than {MAX_ARRAY_TASKS}',
+            "Submit it as several arrays.",
+        )
+    return ArraySpec(
+        ranges=ranges,
+        min=ranges[0][0],
+        max=ranges[-1][1],
+        count=count,
+        step=_even_step(ranges),
+        throttle=throttle,
+    )
+
+
+def format_tasks(ranges: Sequence[Range], throttle: int | None = None) -> str:
+    """As Slurm prints waiting tasks: 0-9,12%4."""
+    body = ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+    return body if throttle is None else f"{body}%{throttle}"
+
+
+def multirange(ranges: Iterable[Range]) -> str:
+    """PostgreSQL's int4multirange text: {[0,10),[12,13)}."""
+    return "{" + ",".join(f"[{first},{last + 1})" for first, last in ranges) + "}"
+
+
+def parse_selector(text: str) -> Selector:
+    """7, 7_3, 7_[1-4,9]; 7_* is the same as 7."""
+    found = _SELECTOR.fullmatch(text.strip())
+    hint = "Accepted: a job 7, an array's task 7_3, or tasks 7_[1-4,9]."
+    if found is None:
+        raise BadRequest(f'"{_cut(text)}" does not name a job', hint)
+    job_id = parse_job_id(found["job"])
+    if found["task"] is None and found["tasks"] is None:
+        return Selector(job_id=job_id)
+    ranges = _parse_ranges(found["task"] or found["tasks"], f'"{_cut(text)}"', hint)
+    return Selector(job_id=job_id, tasks=multirange(ranges))
+
+
+def split_selectors(text: str) -> list[str]:
+    """The selectors of `7,8_[1,2],9`: commas in brackets do not part."""
+    return [part for part in re.split(r",(?![^\[]*\])", text) if part.strip()]
+
+
+def parse_job_id(text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) <= 19 and 1 <= int(text) <= MAX_JOB_ID:
+        return int(text)
+    raise BadRequest(f'"{_cut(text)}" is not a job id', f"Job ids are 1 to {MAX_JOB_ID}.")
+
+
+def parse_task_id(text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= MAX_TASK_ID:
+        return int(text)
+    raise BadRequest(f'"{_cut(text)}" is not a task id', f"Task ids are 0 to {MAX_TASK_ID}.")
+
+
+def _parse_ranges(text: str, what: str, hint: str) -> tuple[Range, ...]:
+    """Merged, ascending ranges. Stops at MAX_ARRAY_RANGES before it makes more."""
+    found: list[Range] = []
+    for part in text.split(","):
+        match = _PART.fullmatch(part.strip())
+        if match is None:
+            raise BadRequest(f'{what}: "{_cut(part)}" is not a task or a range of tasks', hint)
+        first = parse_task_id(match["first"])
+        last = first if match["last"] is None else parse_task_id(match["last"])
+        step = 1 if match["step"] is None else parse_task_id(match["step"])
+        if last < first or step < 1:
+            reason = "ends before it begins" if last < first else "has step 0"
+            raise BadRequest(f'{what}: the range "{_cut(part)}" {reason}', hint)
+        stepped = range(first, last + 1, step)
+        pieces = 1 if step == 1 else len(stepped)
+        if len(found) + pieces > MAX_ARRAY_RANGES:
+            raise TooLarge(
+                f"{what} has more than {MAX_ARRAY_RANGES} separate tasks or ranges",
+                "Let tasks that follow one another be one range, or submit several arrays.",
+            )
+        found.extend([(first, last)] if step == 1 else ((task, task) for task in stepped))
+    return _merge(found)
+
+
+def _merge(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    merged: list[Range] = []
+    for first, last in sorted(ranges):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
+        else:
+            merged.append((first, last))
+    return tuple(merged)
+
+
+def _even_step(ranges: tuple[Range, ...]) -> int:
+    if len(ranges) == 1 or any(first != last for first, last in ranges):
+        return 1
+    steps = {after[0] - before[0] for before, after in pairwise(ranges)}
+    return steps.pop() if len(steps) == 1 else 1
+
+
+def _cut(text: str) -> str:
+    """Short enough for a message."""
+    return text if len(text) <= 60 else text[:57] + "..."

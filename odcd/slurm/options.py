@@ -1,0 +1,67 @@
+"""sbatch's options as data: the one table for argv, directives, variables and the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+Argument = Literal["none", "optional", "required"]
+Convert = Callable[[str, datetime], object]
+"""The option's text, and now in the submitter's zone, to the value of its setting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One option. setting: the field of settings.Settings it fills; None: refused, `help` says why.
+
+    convert: of an option without argument (or whose optional argument was left out) the value is
+    `bare`. group: options that overrule one another; a higher source clears those of a lower one.
+    alone: within one source, no other option of the group may stand beside it.
+    """
+
+    long: str
+    help: str
+    short: str | None = None
+    argument: Argument = "required"
+    value: str = ""
+    level: str = "P0"
+    setting: str | None = None
+    convert: Convert | None = None
+    bare: object = True
+    variables: tuple[str, ...] = ()
+    group: str | None = None
+    alone: bool = False
+    command_line_only: bool = False
+
+    @property
+    def supported(self) -> bool:
+        return self.setting is not None
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.long}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """An option as it was given: text is None when it had no argument. where: for messages."""
+
+    option: Option
+    text: str | None
+    where: str
+
+
+def refused(
+    long: str,
+    reason: str,
+    *,
+    short: str | None = None,
+    argument: Argument = "required",
+    level: str = "P2",
+    variables: tuple[str, ...] = (),
+) -> Option:
+    return Option(
+        long=long, help=reason, short=short, argument=argument, level=level, variables=variables
+    )

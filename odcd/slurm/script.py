@@ -1,0 +1,46 @@
+"""The rules a script must keep before it may become a job."""
+
+from __future__ import annotations
+
+from odcd.errors import BadRequest, TooLarge
+from odcd.model import MAX_SCRIPT_BYTES
+
+COMMAND_SCRIPT = '#!/bin/sh\nexec "$@"\n'
+"""The script of a job that is a command with arguments."""
+
+
+def wrapped_script(command: str) -> str:
+    return f"#!/bin/sh\n# This script was made by --wrap.\n\n{command}\n"
+
+
+def check_script(script: str) -> None:
+    """Raise BadRequest or TooLarge when the text cannot be a batch script."""
+    if len(script) * 4 > MAX_SCRIPT_BYTES and (size := _bytes(script)) > MAX_SCRIPT_BYTES:
+        raise TooLarge(
+            f"the script has {size} bytes, more than {MAX_SCRIPT_BYTES}",
+            "Keep data in files that the script reads.",
+        )
+    if not script:
+        raise BadRequest(
+            "the script is empty", 'Its first line is #! and an interpreter, as in "#!/bin/sh".'
+        )
+    first = script[: script.find("\n") % (len(script) + 1)]
+    if not first.startswith("#!") or not first[2:].strip():
+        raise BadRequest(
+            'this does not look like a batch script: the first line must start with "#!" '
+            "followed by the path to an interpreter",
+            "For instance: #!/bin/sh.",
+        )
+    if "\0" in script:
+        raise BadRequest(
+            "the script has a NUL byte", "A script is text; a program is run by --wrap or after --."
+        )
+    if "\r\n" in script:
+        raise BadRequest(
+            "the script has DOS line breaks (\\r\\n) instead of UNIX ones (\\n)",
+            "Convert it, for instance with dos2unix.",
+        )
+
+
+def _bytes(script: str) -> int:
+    return len(script.encode(errors="surrogatepass"))

@@ -1,0 +1,111 @@
+"""What the options of a submit come to, and how their three sources combine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from odcd.errors import BadRequest, NotImplementedYet, OdcError
+from odcd.slurm.environment import EXPORT_ALL, Export
+from odcd.slurm.gres import GpuRequest
+from odcd.slurm.options import Given
+from odcd.slurm.signals import EndSignal
+from odcd.slurm.table import OPTIONS
+
+
+@dataclass(slots=True, kw_only=True)
+class Settings:
+    """None or empty: not said. The names are those of Option.setting."""
+
+    job_name: str | None = None
+    partitions: list[str] = field(default_factory=list[str])
+    account: str | None = None
+    qos: str | None = None
+    nice: int | None = None
+    comment: str | None = None
+    hold: bool = False
+    begin_at: datetime | None = None
+    deadline_at: datetime | None = None
+    time_limit_s: int | None = None
+    node_count: int | None = None
+    ntasks: int | None = None
+    ntasks_per_node: int | None = None
+    cpus_per_task: int | None = None
+    cpus_per_gpu: int | None = None
+    gres: GpuRequest | None = None
+    gpus: GpuRequest | None = None
+    gpus_per_node: GpuRequest | None = None
+    gpus_per_task: GpuRequest | None = None
+    mem_per_node_mib: int | None = None
+    mem_per_cpu_mib: int | None = None
+    mem_per_gpu_mib: int | None = None
+    exclusive: bool = False
+    constraint: str | None = None
+    node_list: list[str] = field(default_factory=list[str])
+    exclude_nodes: list[str] = field(default_factory=list[str])
+    array: str | None = None
+    dependency: str | None = None
+    signal: EndSignal | None = None
+    requeue: bool | None = None
+    chdir: str | None = None
+    stdin: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+    open_mode: str | None = None
+    export: Export = EXPORT_ALL
+    wrap: str | None = None
+    wait: bool = False
+    parsable: bool = False
+    test_only: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    pty: bool = False
+    accepted: None = None
+    """Of options whose only accepted value asks for what odc does anyway."""
+
+    def apply(self, source: Iterable[Given], now: datetime) -> None:
+        """Take the options of one source; call with the weakest source first."""
+        given = [(one, convert(one, now)) for one in source]
+        groups: dict[str, list[Given]] = {}
+        for one, _ in given:
+            if one.option.group is not None:
+                groups.setdefault(one.option.group, []).append(one)
+        for group, members in groups.items():
+            _check_alone(members)
+            for option in OPTIONS:
+                if option.group == group and option.setting is not None:
+                    setattr(self, option.setting, None)
+        for one, value in given:
+            if one.option.setting is not None:
+                setattr(self, one.option.setting, value)
+
+
+def convert(given: Given, now: datetime) -> object:
+    """The value of an option; the refusal of one that odc does not carry out."""
+    option = given.option
+    shown = option.flag if given.text is None else f"{option.flag}={_cut(given.text)}"
+    if not option.supported:
+        raise NotImplementedYet(f"{given.where}{shown} is refused: {option.help}")
+    if given.text is None:
+        return option.bare
+    if "\0" in given.text:
+        raise BadRequest(f"{given.where}{option.flag} has a NUL byte in its value")
+    if option.convert is None:
+        return given.text
+    try:
+        return option.convert(given.text, now)
+    except OdcError as error:
+        raise type(error)(f"{given.where}{option.flag}: {error.message}", error.hint) from None
+
+
+def _check_alone(members: list[Given]) -> None:
+    names = {one.option.long: one for one in members if one.option.alone}
+    if len(names) > 1:
+        flags = " and ".join(f"--{name}" for name in sorted(names))
+        where = next(iter(names.values())).where
+        raise BadRequest(f"{where}{flags} exclude one another", "Give one of them.")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
