@@ -148,7 +148,15 @@ class Store:
         return [(row["id"], row["body"]) for row in rows]
 
     async def last_event(self) -> int:
-        return await self._db.fetchval("select coalesce(max(id), 0) from odc.event")
+        """The event that events() would give last now; 0 when there is none."""
+        return await self._db.fetchval("select odc.last_event()")
+
+    async def settled(self, job_ids: Sequence[int]) -> list[int]:
+        """Which of these jobs, and arrays as a whole, have nothing live any more."""
+        rows = await self._db.fetch(
+            "select job_id from odc.settled_among(p_job_ids => $1)", list(job_ids)
+        )
+        return [row["job_id"] for row in rows]
 
     async def ended(self, selector: Selector) -> str | None:
         """Null while anything of the selection is live; else a JSON array of

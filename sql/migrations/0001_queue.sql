@@ -362,6 +362,8 @@ create table event (
     primary key (id)
 ) partition by range (id);
 create index event_job on event (job_id, id) where job_id is not null;
+-- The order in which events became final: see odc.events_after.
+create index event_final on event (xid, id);
 
 create table pass (
     id             bigint generated always as identity primary key,

@@ -1,0 +1,11 @@
+-- odc._task_text: tasks of an array as sbatch writes them: 0-9,12 and the throttle as %4.
+-- Arguments  p_tasks     what int4multirange holds: [low, high)
+--            p_throttle  null: none
+create or replace function odc._task_text(p_tasks int4multirange, p_throttle integer)
+returns text
+language sql stable as $$
+    select string_agg(case when upper(r) - lower(r) = 1 then lower(r)::text
+                           else lower(r) || '-' || upper(r) - 1 end, ',' order by lower(r))
+           || coalesce('%' || p_throttle, '')
+      from unnest(p_tasks) as r
+$$;

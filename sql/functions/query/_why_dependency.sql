@@ -1,0 +1,34 @@
+-- odc._why_dependency: the dependencies that one job still waits for, or can never meet.
+-- Returns    a sentence each, with the job waited for and when it ends at the latest, where known
+create or replace function odc._why_dependency(p_job_id bigint)
+returns table (text text, job_id bigint, until timestamptz)
+language sql stable as $$
+    select case d.state when 'never' then 'can never start: it needed ' else 'waits for ' end
+           || case when d.kind = 'singleton' then 'its user''s earlier jobs of the same name to end'
+                   else t.label || case d.kind
+                            when 'after' then ' to start' || case when d.delay_s > 0 then format(' and %s min more', d.delay_s / 60) else '' end
+                            when 'afterany' then ' to end'
+                            when 'afterok' then ' to end with success'
+                            when 'afternotok' then ' to end without success'
+                            when 'aftercorr' then '''s tasks of the same number to end with success' end
+              end
+           || format(' (%s)', d.kind)
+           || case when t.state is not null then format('; it is %s', t.state) else '' end,
+           d.target_id,
+           coalesce(d.due_at, t.ends_at)
+      from odc.dependency as d
+      left join lateral (
+          select case when d.target_task is null then format('job %s', d.target_id)
+                      else format('task %s_%s', d.target_id, d.target_task) end as label,
+                 coalesce(r.state, j.state, case when w.job_id is not null then 'PENDING'::odc.job_state end) as state,
+                 r.ends_at
+            from odc.job as j
+            left join odc.running as r on r.job_id = j.id
+            left join odc.pending as w on w.job_id = j.id
+           where case when d.target_task is null then j.id = d.target_id
+                      else j.array_job_id = d.target_id and j.array_task_id = d.target_task end
+           limit 1
+      ) as t on true
+     where d.job_id = p_job_id and d.state <> 'met'
+     order by d.ord
+$$;

@@ -1,0 +1,29 @@
+-- odc.ended_jobs: how the jobs of a selector ended, once all of them have.
+-- Arguments  p_job_id, p_tasks  as of odc.resolve_jobs
+-- Returns    null while any of them is live; else a JSON array of {id, array_task_id, state, exit_code, signal}
+-- Raises     OD006 UnknownJob
+create or replace function odc.ended_jobs(p_job_id bigint, p_tasks int4multirange)
+returns text
+language plpgsql stable set search_path = odc, pg_temp as $$
+declare
+    v_jobs text;
+    v_live boolean;
+begin
+    -- Tasks that wait are the row of their array, so this is also all of a plain job's answer while it waits.
+    if exists (select from pending as p
+                where p.job_id = p_job_id and (p_tasks is null or p.tasks is null or p.tasks && p_tasks))
+       and (p_tasks is null or exists (select from array_job where job_id = p_job_id)) then
+        return null;
+    end if;
+    select bool_or(j.state is null),
+           json_agg(json_build_object('id', j.id, 'array_task_id', j.array_task_id, 'state', j.state,
+                                      'exit_code', j.exit_code, 'signal', j.signal) order by j.id)::text
+      into v_live, v_jobs
+      from resolve_jobs(p_job_id, p_tasks) as n
+      join job as j on j.id = n.job_id;
+    if v_jobs is null then
+        perform odc._refuse_unknown(p_job_id, p_tasks);
+    end if;
+    return case when not v_live then v_jobs end;
+end;
+$$;

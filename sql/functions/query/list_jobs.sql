@@ -1,0 +1,43 @@
+-- odc.list_jobs: a page of jobs for the API.
+-- Arguments  p_filters  all optional, all must hold: ids [{job_id, tasks}], job_ids [], user (one or []),
+--                       name [], partition [], account [], qos [], state []
+--            p_ended    false: live jobs, running ones by start, then pending ones in the planner's order;
+--                       true: all jobs, newest id first
+--            p_after    the cursor of the page before: of all jobs an id; of live ones the id of a running
+--                       job, or of a pending one negated. A job that moved on since keeps its place
+--            p_limit    jobs at most
+--            p_fields   the keys wanted; null: all
+--            p_now      planned starts before it are given as it
+-- Returns    one row: the jobs as a JSON array, and the cursor of the next page or null
+-- Raises     OD010 BadRequest: an unknown field
+create or replace function odc.list_jobs(
+    p_filters jsonb, p_ended boolean, p_after bigint, p_limit integer, p_fields text[], p_now timestamptz)
+returns table (jobs text, next bigint)
+language plpgsql stable set search_path = odc, pg_temp as $$
+declare
+    v_at   timestamptz;
+    v_nice integer;
+    v_ids  bigint[];    -- one more than asked, so that it is known whether there is a next page
+begin
+    if not p_ended and p_after > 0 then
+        select coalesce(r.started_at, j.started_at, t.started_at) into v_at
+          from job as j
+          left join running as r on r.job_id = j.id
+          left join lateral (select max(a.started_at) as started_at from attempt as a
+                              where a.job_id = j.id) as t on true
+         where j.id = p_after;
+    elsif not p_ended and p_after < 0 then
+        select coalesce(p.nice, j.nice), coalesce(p.queued_at, j.submitted_at) into v_nice, v_at
+          from job as j
+          left join pending as p on p.job_id = j.id
+         where j.id = -p_after;
+    end if;
+    execute case when p_ended then odc._page_of_all(p_filters) else odc._page_of_live(p_filters) end
+       into v_ids
+      using p_filters, p_after, p_limit, v_at, v_nice;
+    jobs := odc._render_jobs(array(select abs(i) from unnest(v_ids[1:p_limit]) as i),
+                             case when p_ended then 'newest' else 'live' end, p_fields, p_now);
+    next := case when cardinality(v_ids) > p_limit then v_ids[p_limit] end;
+    return next;
+end;
+$$;

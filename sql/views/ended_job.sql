@@ -1,0 +1,53 @@
+-- Jobs that ended, under the keys of the API; a range of tasks that ended unstarted is one row.
+create or replace view odc.ended_job as
+select j.id,
+       case when j.array_tasks is null then j.array_job_id else j.id end as array_job_id,
+       j.array_task_id,
+       j.array_tasks,
+       j.name,
+       j.kind,
+       j.user_name as "user",
+       j.uid,
+       a.name as account,
+       coalesce(pt.name, (select string_agg(m.name, ',' order by o.ord)
+                            from unnest(j.partition_ids) with ordinality as o (id, ord)
+                            join odc.partition as m on m.id = o.id)) as partition,
+       q.name as qos,
+       j.state,
+       j.reason,
+       '[]'::json as why,
+       null::bigint as priority,
+       j.nice,
+       j.submitted_at,
+       j.eligible_at,
+       j.begin_at,
+       null::timestamptz as planned_start_at,
+       j.started_at,
+       j.ended_at,
+       nullif(j.time_limit_s, 2147483647) as time_limit_s,
+       s.node_count,
+       s.gpus_per_node,
+       s.node_count * s.gpus_per_node as gpus,
+       case when s.gpus_per_node > 0 then
+                coalesce(s.gpu_type, (select n.gpu_type from odc.node as n
+                                       where n.name = j.node_names[1])) end as gpu_type,
+       s.cpus_per_node,
+       s.mem_per_node_mib,
+       coalesce(j.node_names, '{}') as node_names,
+       coalesce(j.attempt, 0) as attempt,
+       greatest(j.attempt - 1, 0) as restarts,
+       j.exit_code,
+       j.signal,
+       j.dependency,
+       j.array_throttle,
+       j.work_dir,
+       j.stdout,
+       j.stderr,
+       j.comment,
+       j.submitted_at as queued_at
+  from odc.job as j
+  join odc.shape as s on s.id = j.shape_id
+  left join odc.account as a on a.id = j.account_id
+  left join odc.qos as q on q.id = j.qos_id
+  left join odc.partition as pt on pt.id = j.partition_id
+ where j.state is not null;
