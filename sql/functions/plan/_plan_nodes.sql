@@ -5,30 +5,25 @@ create or replace function odc._plan_nodes(
     out node_ids integer[], out groups integer[], out masks bigint[], out gpus integer[], out cpus integer[],
     out mems integer[], out jobs integer[], out group_ids integer[], out group_gpus integer[],
     out group_cpus integer[], out group_mems integer[], out group_domains integer[])
-language sql stable as $$
-    with g as (
-        select g.id, g.gpus, g.cpus, g.mem_mib,
-               row_number() over (order by g.id)::integer as number,
-               case when t.efa_per_node > 0 and g.efa_domain is not null
-                    then dense_rank() over (order by g.efa_domain)::integer else 0 end as domain
-          from odc.node_group as g
-          join odc.gpu_type as t on t.name = g.gpu_type
-    ), n as (
-        select array_agg(f.node_id order by f.node_id) as node_ids,
-               array_agg(g.number order by f.node_id) as groups,
-               array_agg(f.gpu_mask order by f.node_id) as masks,
-               array_agg(f.gpus order by f.node_id) as gpus,
-               array_agg(f.cpus order by f.node_id) as cpus,
-               array_agg(f.mem_mib order by f.node_id) as mems,
-               array_agg(f.jobs order by f.node_id) as jobs
-          from odc.node_free as f
-          join g on g.id = f.group_id
-         where f.up
-    )
-    select n.node_ids, n.groups, n.masks, n.gpus, n.cpus, n.mems, n.jobs,
-           array_agg(g.id order by g.number), array_agg(g.gpus order by g.number),
+language plpgsql stable set search_path = odc, pg_temp as $$
+#variable_conflict use_column
+begin
+    select array_agg(g.id order by g.number), array_agg(g.gpus order by g.number),
            array_agg(g.cpus order by g.number), array_agg(g.mem_mib order by g.number),
            array_agg(g.domain order by g.number)
-      from n left join g on true
-     group by 1, 2, 3, 4, 5, 6, 7;
+      into group_ids, group_gpus, group_cpus, group_mems, group_domains
+      from (select g.id, g.gpus, g.cpus, g.mem_mib, row_number() over (order by g.id) as number,
+                   case when t.efa_per_node > 0 and g.efa_domain is not null
+                        then dense_rank() over (order by g.efa_domain)::integer else 0 end as domain
+              from node_group as g
+              join gpu_type as t on t.name = g.gpu_type) as g;
+    select array_agg(f.node_id), array_agg(f.number), array_agg(f.gpu_mask), array_agg(f.gpus),
+           array_agg(f.cpus), array_agg(f.mem_mib), array_agg(f.jobs)
+      into node_ids, groups, masks, gpus, cpus, mems, jobs
+      from (select f.*, g.number::integer as number
+              from node_free as f
+              join unnest(group_ids) with ordinality as g (id, number) on g.id = f.group_id
+             where f.up
+             order by f.node_id) as f;
+end;
 $$;

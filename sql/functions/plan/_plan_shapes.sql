@@ -14,17 +14,19 @@ create or replace function odc._plan_shapes(
     out exclusives boolean[], out listed boolean[], out alt_from integer[], out alt_to integer[], out idle_reasons text[],
     out alt_partitions integer[], out alt_group_from integer[], out alt_group_mid integer[],
     out alt_group_to integer[], out alt_groups integer[])
-language sql stable as $$
+language plpgsql stable set search_path = odc, pg_temp as $$
+#variable_conflict use_column
+begin
     with recursive found (id) as (
-        (select shape_id from odc.pending where ready order by shape_id limit 1)
+        (select shape_id from pending where ready order by shape_id limit 1)
         union all
-        select (select p.shape_id from odc.pending as p
+        select (select p.shape_id from pending as p
                  where p.ready and p.shape_id > f.id order by p.shape_id limit 1)
           from found as f where f.id is not null
     ), asked as (
         select s.id, s.partition_ids, s.node_count, s.gpus_per_node, s.gpu_type, s.cpus_per_node,
                s.mem_per_node_mib, s.exclusive, s.constraint_expr, s.node_list, s.exclude_nodes
-          from found as f join odc.shape as s on s.id = f.id
+          from found as f join shape as s on s.id = f.id
         union all
         select -w.ord::integer, w.partition_ids, w.node_count, w.gpus_per_node, w.gpu_type, w.cpus_per_node,
                w.mem_per_node_mib, coalesce(w.exclusive, false), w.constraint_expr, w.node_list, w.exclude_nodes
@@ -40,17 +42,17 @@ language sql stable as $$
         select s.number as shape, w.ord, p.id as partition_id, p.state, fit.groups, fit.plain
           from s
          cross join unnest(s.partition_ids) with ordinality as w (partition_id, ord)
-          join odc.partition as p on p.id = w.partition_id
+          join partition as p on p.id = w.partition_id
          cross join lateral (
                select array_agg(x.number order by x.gpus > 0, x.number) as groups,
                       count(*) filter (where x.gpus = 0)::integer as plain
                  from (select g.*, u.number
                          from unnest(p_group_ids) with ordinality as u (id, number)
-                         join odc.node_group as g on g.id = u.id) as x
+                         join node_group as g on g.id = u.id) as x
                 where p.id = any (x.partition_ids)
                   and (s.gpu_type is null or x.gpu_type = s.gpu_type)
                   and x.gpus >= s.gpus_per_node and x.cpus >= s.cpus_per_node and x.mem_mib >= s.mem_per_node_mib
-                  and (s.constraint_expr is null or odc._matches_features(s.constraint_expr, x.features))) as fit
+                  and (s.constraint_expr is null or _matches_features(s.constraint_expr, x.features))) as fit
     ), usable as (
         select *, row_number() over (order by shape, ord)::integer as number,
                sum(cardinality(groups)) over (order by shape, ord)::integer as group_to
@@ -79,5 +81,8 @@ language sql stable as $$
            (select array_agg(group_to - cardinality(groups) + plain order by number) from usable),
            (select array_agg(group_to order by number) from usable),
            (select array_agg(g order by u.number, o) from usable as u, unnest(u.groups) with ordinality as x (g, o))
+      into ids, node_counts, gpus, cpus, mems, exclusives, listed, alt_from, alt_to, idle_reasons,
+           alt_partitions, alt_group_from, alt_group_mid, alt_group_to, alt_groups
       from per_shape;
+end;
 $$;

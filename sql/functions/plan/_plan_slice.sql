@@ -3,19 +3,21 @@
 -- p_lows up to p_highs) at most p_caps rows behind the position (p_nice, p_queued_at, p_job_id) are read: that
 -- many are enough, because jobs of one entry are placed as a prefix of their order.
 -- Returns    arrays of at most p_limit jobs in order: id, shape number, time limit, how many tasks may start,
---            and their place in the order; whether the limit cut the list
+--            and their place in the order
 create or replace function odc._plan_slice(
     p_shapes integer[], p_shape_ids integer[], p_lows integer[], p_highs integer[], p_caps integer[],
     p_nice integer, p_queued_at timestamptz, p_job_id bigint, p_limit integer,
     out job_ids bigint[], out shapes integer[], out limits_s integer[], out counts integer[],
     out nices integer[], out queued_ats timestamptz[])
-language sql stable as $$
+language plpgsql stable set search_path = odc, pg_temp as $$
+#variable_conflict use_column
+begin
     with slice as (
         select r.job_id, e.shape, r.time_limit_s, r.open_count, r.nice, r.queued_at
           from unnest(p_shapes, p_shape_ids, p_lows, p_highs, p_caps) as e (shape, shape_id, low, high, cap)
          cross join lateral (
                select p.job_id, p.time_limit_s, p.open_count, p.nice, p.queued_at
-                 from odc.pending as p
+                 from pending as p
                 where p.ready and p.shape_id = e.shape_id
                   and p.time_limit_s > e.low and p.time_limit_s <= e.high
                   and (p.nice, p.queued_at, p.job_id) > (p_nice, p_queued_at, p_job_id)
@@ -24,7 +26,9 @@ language sql stable as $$
          order by r.nice, r.queued_at, r.job_id
          limit p_limit
     )
-    select array_agg(job_id), array_agg(shape), array_agg(time_limit_s), array_agg(open_count),
-           array_agg(nice), array_agg(queued_at)
-      from slice;
+    select array_agg(z.job_id), array_agg(z.shape), array_agg(z.time_limit_s), array_agg(z.open_count),
+           array_agg(z.nice), array_agg(z.queued_at)
+      into job_ids, shapes, limits_s, counts, nices, queued_ats
+      from slice as z;
+end;
 $$;

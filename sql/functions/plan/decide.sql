@@ -32,6 +32,7 @@ create or replace function odc.decide(
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_unlimited constant integer := 2147483647;
+    v_slice_limit constant integer := 500;
     v_n record;                 -- _plan_nodes
     v_s record;                 -- _plan_shapes
     v_q record;                 -- _plan_slice
@@ -51,7 +52,7 @@ declare
     -- shapes
     v_shape_ids integer[];  v_count integer[];  v_need_gpus integer[];  v_need_cpus integer[];  v_need_mem integer[];
     v_alt_from integer[];   v_alt_to integer[];  v_from integer[];  v_mid integer[];  v_to integer[];  v_alt_group integer[];
-    v_alt_part integer[];
+    v_alt_part integer[];   v_alt_list integer[];  -- where the lists of a flat group begin in v_first
     v_exclusive boolean[];  v_listed boolean[];
     v_dead integer[];           -- a job of the shape with this time limit or a longer one cannot start
     v_allow boolean[];          -- of the shape in v_allow_shape, per node: its lists let it
@@ -90,6 +91,7 @@ begin
     v_alt_from := v_s.alt_from;  v_alt_to := v_s.alt_to;
     v_from := v_s.alt_group_from;  v_mid := v_s.alt_group_mid;  v_to := v_s.alt_group_to;
     v_alt_group := v_s.alt_groups;  v_alt_part := v_s.alt_partitions;
+    select array_agg((t.gr - 1) * 64 + 1 order by t.o) into v_alt_list from unnest(v_alt_group) with ordinality as t (gr, o);
     v_dead := array_fill(v_unlimited, array[cardinality(v_shape_ids)]);
     v_refused := v_s.idle_reasons;
     v_behind := array_fill(null::bigint, array[cardinality(v_shape_ids)]);
@@ -116,17 +118,16 @@ begin
         end if;
     end loop;
     select coalesce(max(greatest(t, 8)), 0) into v_max_level from unnest(v_group_gpus) as t;
+    select array_agg(coalesce(z.gpus, 0) order by u.number), array_agg(coalesce(z.cpus, 0) order by u.number),
+           array_agg(coalesce(z.idle, 0) order by u.number)
+      into v_free_gpus, v_free_cpus, v_free_nodes
+      from generate_series(1, coalesce(cardinality(v_group_gpus), 0)) as u (number)
+      left join (select w.grp, sum(w.gpus) as gpus, sum(w.cpus) as cpus, count(*) filter (where w.jobs = 0) as idle
+                   from unnest(v_group, v_gpus, v_cpus, v_jobs) as w (grp, gpus, cpus, jobs)
+                  group by w.grp) as z on z.grp = u.number;
 
     while not v_done loop
         -- What is free per group bounds how many jobs of a shape a slice can need.
-        select array_agg(coalesce(z.gpus, 0) order by u.number), array_agg(coalesce(z.cpus, 0) order by u.number),
-               array_agg(coalesce(z.idle, 0) order by u.number)
-          into v_free_gpus, v_free_cpus, v_free_nodes
-          from generate_series(1, coalesce(cardinality(v_group_gpus), 0)) as u (number)
-          left join (select w.grp, sum(w.gpus) as gpus, sum(w.cpus) as cpus,
-                            count(*) filter (where w.jobs = 0) as idle
-                       from unnest(v_group, v_gpus, v_cpus, v_jobs) as w (grp, gpus, cpus, jobs)
-                      group by w.grp) as z on z.grp = u.number;
         v_slice_shape := '{}';  v_slice_id := '{}';  v_low := '{}';  v_high := '{}';  v_cap := '{}';
         for s in 1..cardinality(v_shape_ids) loop
             continue when v_dead[s] < 0 or v_shape_ids[s] < 0;
@@ -152,14 +153,14 @@ begin
             for v_hi in select t from unnest(v_tried || v_dead[s]) as t order by t loop
                 v_slice_shape := v_slice_shape || s;  v_slice_id := v_slice_id || v_shape_ids[s];
                 v_low := v_low || lo;  v_high := v_high || v_hi;
-                v_cap := v_cap || least(f / v_count[s] + 1, p_start_limit)::integer;
+                v_cap := v_cap || least(f / v_count[s] + 1, v_slice_limit)::integer;
                 lo := v_hi;
             end loop;
         end loop;
         if v_tail < 0 then
             select * into v_q from _plan_slice(
-                v_slice_shape, v_slice_id, v_low, v_high, v_cap, v_nice, v_queued_at, v_job_id, p_start_limit);
-            v_done := coalesce(cardinality(v_q.job_ids), 0) < p_start_limit;
+                v_slice_shape, v_slice_id, v_low, v_high, v_cap, v_nice, v_queued_at, v_job_id, v_slice_limit);
+            v_done := coalesce(cardinality(v_q.job_ids), 0) < v_slice_limit;
         else
             -- The hypothetical jobs come behind the queue.
             select array_agg(-w.ord order by w.ord) as job_ids,
@@ -244,13 +245,14 @@ begin
                             continue when v_seg_from > v_seg_to;
                             for lv in g..v_max_level loop
                                 for e in v_seg_from..v_seg_to loop
+                                    x := v_first[v_alt_list[e] + lv];
+                                    continue when x = 0;
                                     gr := v_alt_group[e];
                                     continue when v_dom > 0 and v_domain[gr] <> v_dom;
                                     continue when v_dom = 0 and k > 1 and v_domain[gr] > 0
                                               and (v_excl or g = v_group_gpus[gr]);
                                     h := v_claim[gr];
                                     y := 0;
-                                    x := v_first[(gr - 1) * 64 + lv + 1];
                                     while x > 0 loop
                                         if v_gpus[x] >= g and v_cpus[x] >= c and v_mem[x] >= m
                                            and (not v_excl or v_jobs[x] = 0)
@@ -321,6 +323,10 @@ begin
                     if lv = top then
                         v_whole[gr] := v_whole[gr] - 1;
                     end if;
+                    if v_jobs[x] = 0 then
+                        v_free_nodes[gr] := v_free_nodes[gr] - 1;
+                    end if;
+                    v_free_gpus[gr] := v_free_gpus[gr] - v_tg;  v_free_cpus[gr] := v_free_cpus[gr] - v_tc;
                     v_mask[x] := v_mask[x] - b;  v_gpus[x] := v_gpus[x] - v_tg;
                     v_cpus[x] := v_cpus[x] - v_tc;  v_mem[x] := v_mem[x] - v_tm;  v_jobs[x] := v_jobs[x] + 1;
                     lv := case when v_group_gpus[gr] > 0 then v_gpus[x]
@@ -390,18 +396,15 @@ begin
                         end if;
                     end if;
                 end loop;
-                select p.* into v_h
-                  from (select array_agg(v_group_gpus[t.gr] order by t.o) as gpus,
-                               array_agg(v_group_cpus[t.gr] order by t.o) as cpus,
-                               array_agg(v_group_mems[t.gr] order by t.o) as mems
-                          from unnest(v_group) with ordinality as t (gr, o)) as total
-                 cross join _plan_protect(
-                       p_now, v_node_ids, v_need, v_doms, v_gpus, v_cpus, v_mem, total.gpus, total.cpus, total.mems,
+                select * into v_h
+                  from _plan_protect(
+                       p_now, v_node_ids, v_need, v_doms, v_gpus, v_cpus, v_mem,
+                       v_group, v_group_gpus, v_group_cpus, v_group_mems,
                        k, case when v_excl then -1 else g end, case when v_excl then -1 else c end,
                        case when v_excl then -1 else m end,
                        v_pos, alloc_gpus, alloc_cpus, alloc_mems,
                        (select array_agg(start_limits_s[t.o] order by t.o, z)
-                          from unnest(start_nodes) with ordinality as t (n, o), generate_series(1, t.n) as z)) as p;
+                          from unnest(start_nodes) with ordinality as t (n, o), generate_series(1, t.n) as z));
                 exit when v_h.planned_at is not null;
             end loop;
             v_heads := v_heads + 1;
