@@ -71,10 +71,10 @@ def usable_install(home: Path, major: int, account: Account) -> Path:
     A virtual environment below a 0700 folder is closed to another account, so root copies them,
     with the libraries they find by a path relative to themselves.
     """
-    source = wheel_install(major)
     if os.geteuid() != 0:
-        copied = sorted((home / "pg").glob(f"{major}-*/{PACKAGE}/{source.name}"))
-        return source if os.access(source / "bin" / "postgres", os.X_OK) else copied[-1]
+        copied = sorted((home / "pg").glob(f"{major}-*/{PACKAGE}/{INSTALLS[major]}"))
+        return copied[-1] if copied else wheel_install(major)
+    source = wheel_install(major)
     version = f"{major}-{importlib.metadata.version(WHEEL)}"
     target = home / "pg" / version
     if not target.exists():

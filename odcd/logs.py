@@ -1,0 +1,97 @@
+"""The daemon's log: an event name and its facts, a line each, as key=value or as JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+MAX_BYTES = 10 * 1024 * 1024
+
+# What a LogRecord has by itself; all else came with extra=.
+OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
+
+
+def configure(style: Literal["text", "json"], file: Path | None = None) -> None:
+    """Send every logger to standard error, or to a file that starts anew at 10 MB."""
+    handler = FileHandler(file) if file else logging.StreamHandler()
+    handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+        old.close()
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    # A full disk must not stop the daemon, nor fill standard error with tracebacks.
+    logging.raiseExceptions = False
+    # Every request is in the metrics; asyncio tells of slow callbacks as warnings only.
+    logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
+
+
+def facts(record: logging.LogRecord) -> dict[str, object]:
+    return {name: value for name, value in vars(record).items() if name not in OWN_FIELDS}
+
+
+def _moment(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class TextFormatter(logging.Formatter):
+    """`2026-01-02T03:04:05.678Z INFO plan.done dispatches=3`"""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = "".join(f" {name}={_quoted(value)}" for name, value in facts(record).items())
+        if record.exc_info:
+            fields += f" traceback={json.dumps(self.formatException(record.exc_info))}"
+        return f"{_moment(record)} {record.levelname} {record.getMessage()}{fields}"
+
+
+class JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "at": _moment(record),
+            "level": record.levelname,
+            "event": record.getMessage(),
+            "logger": record.name,
+            **facts(record),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    plain = text and text.isprintable() and not any(mark in text for mark in ' "=')
+    return text if plain else json.dumps(text)
+
+
+class FileHandler(logging.Handler):
+    """Writes to descriptors 1 and 2, which are the file, so that no other output is lost."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        self._open()
+
+    def _open(self) -> None:
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+        self._size = os.fstat(descriptor).st_size
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        os.close(descriptor)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._size += os.write(
+                2, (self.format(record) + "\n").encode(errors="backslashreplace")
+            )
+            if self._size > MAX_BYTES:
+                self._path.replace(self._path.with_suffix(".log.1"))
+                self._open()
+        except OSError:
+            self.handleError(record)

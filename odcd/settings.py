@@ -1,0 +1,185 @@
+"""What a daemon is told at its start, read once: arguments, else environment, else defaults."""
+
+from __future__ import annotations
+
+import os
+import re
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+from odcd.errors import BadRequest
+from odcd.slurm.hostlists import expand_hosts
+
+ROOT_HOME = Path("/var/lib/odc")
+ROOT_SOCKET = Path("/run/odc/odcd.sock")
+# sockaddr_un has 108 bytes; the longest path below home is the runner's.
+MAX_SOCKET_PATH = 107
+LONGEST_SOCKET = "runner/runner.sock"
+SELF = "self"
+LEASE = timedelta(seconds=10)
+GRACE = timedelta(seconds=30)
+SWEEP = timedelta(seconds=30)
+
+NODE = re.compile(r"^(?P<name>[^=]+)=(?P<type>[A-Za-z0-9._-]+):(?P<gpus>\d+)(?:x(?P<cpus>\d+))?$")
+ADDRESS = re.compile(r"^(?P<host>\[[0-9a-fA-F:]+\]|[^:]*):(?P<port>\d{1,5})$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredNode:
+    """A node for accounting only, of --node NAME=TYPE:GPUS[xCPUS]. cpus None: the type's share."""
+
+    name: str
+    gpu_type: str
+    gpus: int
+    cpus: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    home: Path
+    """Everything the daemon keeps. Default ~/.odc, as root /var/lib/odc."""
+    socket: Path
+    """HTTP for this machine. Default <home>/odcd.sock; of root's default home /run/odc/odcd.sock."""
+    socket_mode: int
+    """0o666 for root, who serves all users and asks the kernel who they are; 0o600 for a user."""
+    listen: tuple[str, int] | None = None
+    """HTTP over TCP, with tokens: host and port. Default none."""
+    dsn: str | None = None
+    """An external PostgreSQL; None: the embedded one of home."""
+    executor: Literal["local"] = "local"
+    nodes: tuple[DeclaredNode, ...] = ()
+    self_node: bool = True
+    """The machine itself is a node. Default: yes without --node, else only by --node self."""
+    pg_version: int | None = None
+    """Major version of the embedded PostgreSQL: 16 or 18. Default: what home has, else 18."""
+    lease: timedelta = LEASE
+    """How long a leader may be silent before another daemon takes over. Default 10 s."""
+    grace: timedelta = GRACE
+    """From TERM to KILL when a job is to end. Default 30 s."""
+    sweep: timedelta = SWEEP
+    """The longest between two looks at what notifications should have told. Default 30 s."""
+    operators: frozenset[str] = frozenset()
+    """Users who may act for others, beside root and the daemon's own. Default none."""
+    log_format: Literal["text", "json"] = "text"
+    detached: bool = False
+
+    @property
+    def runner_folder(self) -> Path:
+        return self.home / "runner"
+
+    @property
+    def lock(self) -> Path:
+        return self.home / "odcd.lock"
+
+    @property
+    def log_file(self) -> Path:
+        return self.home / "odcd.log"
+
+
+def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
+    """Settings of `up` and `serve`. Raises BadRequest naming the option that is wrong."""
+    home = find_home(args.home, environment)
+    nodes, self_node = parse_nodes(args.node or [])
+    listen = args.listen or environment.get("ODC_LISTEN")
+    root = os.geteuid() == 0
+    return Settings(
+        home=home,
+        socket=socket_of(home),
+        socket_mode=0o666 if root else 0o600,
+        listen=parse_address(listen) if listen else None,
+        dsn=getattr(args, "dsn", None) or None,
+        nodes=nodes,
+        self_node=self_node,
+        pg_version=getattr(args, "pg", None),
+        lease=_seconds(environment, "ODC_LEASE_S", LEASE),
+        grace=_seconds(environment, "ODC_GRACE_S", GRACE),
+        sweep=_seconds(environment, "ODC_SWEEP_S", SWEEP),
+        operators=frozenset(args.operator or _words(environment, "ODC_OPERATORS")),
+        log_format="json" if args.log_format == "json" else "text",
+        detached=getattr(args, "detach", False),
+    )
+
+
+def default_home() -> Path:
+    return ROOT_HOME if os.geteuid() == 0 else Path.home() / ".odc"
+
+
+def find_home(given: str | None, environment: Mapping[str, str]) -> Path:
+    """--home, else ODC_HOME, else the default; absolute, and short enough for the sockets in it."""
+    named = given or environment.get("ODC_HOME")
+    home = Path(named).expanduser().absolute() if named else default_home()
+    length = len(os.fsencode(home / LONGEST_SOCKET))
+    if length > MAX_SOCKET_PATH:
+        raise BadRequest(
+            f"home {home} is too long: its sockets would have {length} bytes, and Linux allows "
+            f"{MAX_SOCKET_PATH}",
+            "Choose a home with a shorter path: --home DIR.",
+        )
+    return home
+
+
+def socket_of(home: Path) -> Path:
+    if os.geteuid() == 0 and home == ROOT_HOME:
+        return ROOT_SOCKET
+    return home / "odcd.sock"
+
+
+def parse_nodes(texts: list[str]) -> tuple[tuple[DeclaredNode, ...], bool]:
+    """The declared nodes, and whether the machine itself is one."""
+    nodes: dict[str, DeclaredNode] = {}
+    for text in texts:
+        if text == SELF:
+            continue
+        found = NODE.match(text)
+        if found is None:
+            raise BadRequest(
+                f'--node "{text}" is not NAME=TYPE:GPUS[xCPUS]',
+                'For example --node n1=h100:8 or --node "cpu[1-4]=cpu-x86:0x16"; '
+                "--node self is this machine.",
+            )
+        if int(found["gpus"]) > 62 or not 0 < int(found["cpus"] or 1) <= 100_000:
+            raise BadRequest(
+                f'--node "{text}": a node has at most 62 GPUs and 1 to 100000 CPUs',
+                "Declare several nodes.",
+            )
+        for name in expand_hosts(found["name"]):
+            if name in nodes:
+                raise BadRequest(f'--node "{name}" is declared twice', "Give each node one name.")
+            nodes[name] = DeclaredNode(
+                name=name,
+                gpu_type=found["type"],
+                gpus=int(found["gpus"]),
+                cpus=int(found["cpus"]) if found["cpus"] else None,
+            )
+    return tuple(nodes.values()), not nodes or SELF in texts
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """HOST:PORT; an empty host is all addresses."""
+    found = ADDRESS.match(text)
+    if found is None or int(found["port"]) > 65535:
+        raise BadRequest(
+            f'--listen "{text}" is not HOST:PORT', "For example --listen 127.0.0.1:7070."
+        )
+    return found["host"].strip("[]") or "0.0.0.0", int(found["port"])
+
+
+def _seconds(environment: Mapping[str, str], name: str, default: timedelta) -> timedelta:
+    text = environment.get(name)
+    if text is None:
+        return default
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds <= 86_400:
+        raise BadRequest(f'{name}="{text}" is not a number of seconds', "Give 1 to 86400.")
+    return timedelta(seconds=seconds)
+
+
+def _words(environment: Mapping[str, str], name: str) -> list[str]:
+    return [word for word in re.split(r"[,\s]+", environment.get(name, "")) if word]
