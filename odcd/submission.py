@@ -1,0 +1,335 @@
+"""From jobs as clients ask for them to odc.submit_jobs: what SQL cannot check, and batches.
+
+prepare() makes the request of one client; SubmitBatcher sends the requests that arrive together as
+one transaction, because a commit costs the same for one job and for a thousand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+import msgspec
+
+from odcd.clock import Clock
+from odcd.errors import BadRequest, OdcError, TooLarge, Unavailable
+from odcd.job_checks import (
+    check_environment,
+    check_job,
+    encode_environment,
+    encode_job,
+    encode_text,
+)
+from odcd.model import MAX_BATCH_JOBS, Identity, JobSpec, Submitted
+from odcd.slurm.dependencies import parse_dependency
+from odcd.slurm.lists import parse_array
+from odcd.slurm.script import check_script
+
+MAX_KEY_CHARS = 200
+BATCH_JOBS = 2_000
+BATCH_BYTES = 8 * 1024 * 1024
+
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """One request of odc.submit_jobs. texts: scripts and environments by digest. size: bytes."""
+
+    request: dict[str, Any]
+    texts: dict[str, str]
+    size: int
+
+    @property
+    def job_count(self) -> int:
+        return len(self.request["jobs"])
+
+
+def prepare(
+    who: Identity, specs: Sequence[JobSpec], *, key: str | None, dry_run: bool, now: datetime
+) -> Prepared:
+    """Raises BadRequest, TooLarge, BadDependency or NotOwner; of several it says which."""
+    if key is not None and not 1 <= len(key) <= MAX_KEY_CHARS:
+        raise BadRequest(
+            f"the idempotency key has {len(key)} characters", f"It has 1 to {MAX_KEY_CHARS}."
+        )
+    if not specs:
+        raise BadRequest("the batch has no jobs", "Send at least one.")
+    if len(specs) > MAX_BATCH_JOBS:
+        raise TooLarge(
+            f"{len(specs)} jobs in one request are more than {MAX_BATCH_JOBS}",
+            "Send several requests, or an array.",
+        )
+    texts = _Texts()
+    jobs: list[dict[str, Any]] = []
+    parts: list[bytes] = []
+    for index, spec in enumerate(specs):
+        try:
+            job = _job(spec, who, now, texts)
+            parts.append(encode_job(job))
+            jobs.append(job)
+        except OdcError as error:
+            if len(specs) == 1:
+                raise
+            raise type(error)(f"job {index} of the batch: {error.message}", error.hint) from None
+    request = {
+        "uid": who.uid,
+        "gid": who.gid,
+        "user": who.user,
+        "operator": who.operator,
+        "key": key,
+        "digest": _fingerprint(specs, jobs, parts),
+        "dry_run": dry_run,
+        "jobs": jobs,
+    }
+    size = sum(map(len, parts)) + sum(map(len, texts.by_digest.values()))
+    return Prepared(request=request, texts=texts.by_digest, size=size)
+
+
+class _Texts:
+    """The texts of one request; those that repeat are checked and digested once."""
+
+    def __init__(self) -> None:
+        self.by_digest: dict[str, str] = {}
+        self._known: dict[str | bytes, str] = {}
+
+    def script(self, script: str) -> str:
+        digest = self._known.get(script)
+        if digest is None:
+            check_script(script)
+            digest = self._keep(script, encode_text(script, "the script"))
+            self._known[script] = digest
+        return digest
+
+    def environment(self, environment: dict[str, str]) -> str:
+        encoded = encode_environment(environment)
+        digest = self._known.get(encoded)
+        if digest is None:
+            check_environment(environment, encoded)
+            digest = self._keep(encoded.decode(), encoded)
+            self._known[encoded] = digest
+        return digest
+
+    def _keep(self, text: str, encoded: bytes) -> str:
+        digest = hashlib.sha256(encoded).hexdigest()
+        self.by_digest[digest] = text
+        return digest
+
+
+def _job(spec: JobSpec, who: Identity, now: datetime, texts: _Texts) -> dict[str, Any]:
+    check_job(spec, who, now)
+    return {
+        "name": spec.name or "job",
+        "kind": spec.kind,
+        "script_digest": texts.script(spec.script),
+        "environment_digest": texts.environment(spec.environment),
+        "args": spec.args,
+        "work_dir": spec.work_dir,
+        "umask": spec.umask,
+        "stdin": spec.stdin,
+        "stdout": spec.stdout,
+        "stderr": spec.stderr,
+        "open_mode": spec.open_mode,
+        "partitions": spec.partitions,
+        "account": spec.account,
+        "qos": spec.qos,
+        "nice": spec.nice,
+        "comment": spec.comment,
+        "hold": spec.hold,
+        "begin_at": spec.begin_at.isoformat() if spec.begin_at else None,
+        "deadline_at": spec.deadline_at.isoformat() if spec.deadline_at else None,
+        "time_limit_s": spec.time_limit_s,
+        "node_count": spec.node_count,
+        "ntasks": spec.ntasks,
+        "ntasks_per_node": spec.ntasks_per_node,
+        "cpus_per_task": spec.cpus_per_task,
+        "cpus_per_gpu": spec.cpus_per_gpu,
+        "gpus": spec.gpus,
+        "gpus_per_node": spec.gpus_per_node,
+        "gpus_per_task": spec.gpus_per_task,
+        "gpu_type": spec.gpu_type.lower() if spec.gpu_type else None,
+        "mem_per_node_mib": spec.mem_per_node_mib,
+        "mem_per_cpu_mib": spec.mem_per_cpu_mib,
+        "mem_per_gpu_mib": spec.mem_per_gpu_mib,
+        "exclusive": spec.exclusive,
+        "constraint": spec.constraint,
+        "node_list": spec.node_list,
+        "exclude_nodes": spec.exclude_nodes,
+        "requeue": spec.requeue,
+        "signal_number": spec.signal_number,
+        "signal_before_s": spec.signal_before_s,
+        "signal_batch": spec.signal_batch,
+        "submit_host": spec.submit_host,
+        "array": _array(spec.array) if spec.array is not None else None,
+        "dependency": dependency_request(spec.dependency) if spec.dependency is not None else None,
+        "options": _options(spec),
+    }
+
+
+def dependency_request(text: str) -> dict[str, Any]:
+    """A dependency as odc.submit_jobs and odc.update_jobs take it. Raises BadDependency."""
+    dependency = parse_dependency(text)
+    return {
+        "text": dependency.text,
+        "any": dependency.any,
+        "terms": [
+            {
+                "kind": term.kind,
+                "target_id": term.target_id,
+                "target_task": term.target_task,
+                "delay_s": term.delay_s,
+            }
+            for term in dependency.terms
+        ],
+    }
+
+
+def _array(text: str) -> dict[str, Any]:
+    array = parse_array(text)
+    return {
+        "tasks": array.multirange,
+        "min": array.min,
+        "max": array.max,
+        "count": array.count,
+        "step": array.step,
+        "throttle": array.throttle,
+    }
+
+
+def _options(spec: JobSpec) -> dict[str, Any]:
+    """What the job's own environment will tell of how it was asked for; only what was said."""
+    kind = f"{spec.gpu_type.lower()}:" if spec.gpu_type else ""
+    asked = (
+        ("gpus", spec.gpus),
+        ("gpus_per_node", spec.gpus_per_node),
+        ("gpus_per_task", spec.gpus_per_task),
+    )
+    said = {
+        "ntasks": spec.ntasks,
+        "ntasks_per_node": spec.ntasks_per_node,
+        "cpus_per_task": spec.cpus_per_task,
+        "mem_per_cpu_mib": spec.mem_per_cpu_mib,
+        "mem_per_gpu_mib": spec.mem_per_gpu_mib,
+        "gpus_spec": {name: f"{kind}{count}" for name, count in asked if count is not None} or None,
+        "submit_line": spec.submit_line,
+        "spool_output": spec.spool_output or None,
+        "pty": spec.pty or None,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _fingerprint(
+    specs: Sequence[JobSpec], jobs: Sequence[dict[str, Any]], parts: Sequence[bytes]
+) -> str:
+    """What tells the repetition of a request from another request under the same key.
+
+    A moment parsed from a command line (now+1hour) moves between the two; the line itself does not.
+    """
+    digest = hashlib.sha256()
+    for spec, job, part in zip(specs, jobs, parts, strict=True):
+        if spec.submit_line and (spec.begin_at or spec.deadline_at):
+            part = encode_job(job | {"begin_at": None, "deadline_at": None})
+        digest.update(b"%d:" % len(part))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+class SubmitStore(Protocol):
+    async def submit(
+        self, requests: str, digests: Sequence[str], texts: Sequence[str], now: datetime
+    ) -> list[list[Submitted]]: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class _Waiting:
+    prepared: Prepared
+    answer: asyncio.Future[list[Submitted]]
+
+
+class SubmitBatcher:
+    """Submits that arrive in one tick of the event loop, and those that arrive while a batch is in
+    PostgreSQL, become the next batch."""
+
+    def __init__(self, store: SubmitStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._waiting: deque[_Waiting] = deque()
+        self._sender: asyncio.Task[None] | None = None
+
+    async def submit(self, prepared: Prepared) -> list[Submitted]:
+        """An answer for each job of the request, in order.
+
+        Raises DatabaseDown when PostgreSQL did not answer; it may have committed then, and the same
+        idempotency key tells. Cancelled before its batch was sent, the request is dropped.
+        """
+        answer: asyncio.Future[list[Submitted]] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(prepared=prepared, answer=answer))
+        if self._sender is None:
+            # Not in a TaskGroup: it belongs to all who wait, and gives every error to them.
+            self._sender = asyncio.create_task(self._send(), name="send-submits")
+        return await answer
+
+    async def _send(self) -> None:
+        try:
+            while batch := self._take_batch():
+                await self._send_batch(batch)
+        finally:
+            self._sender = None
+            for waiting in self._waiting:
+                waiting.answer.cancel()
+
+    def _take_batch(self) -> list[_Waiting]:
+        batch: list[_Waiting] = []
+        jobs = size = 0
+        while self._waiting:
+            waiting = self._waiting[0]
+            if waiting.answer.done():
+                self._waiting.popleft()
+                continue
+            jobs += waiting.prepared.job_count
+            size += waiting.prepared.size
+            if batch and (jobs > BATCH_JOBS or size > BATCH_BYTES):
+                break
+            batch.append(self._waiting.popleft())
+        return batch
+
+    async def _send_batch(self, batch: list[_Waiting]) -> None:
+        try:
+            answers = await self._submit([waiting.prepared for waiting in batch])
+        except asyncio.CancelledError:
+            for waiting in batch:
+                waiting.answer.cancel()
+            raise
+        except Unavailable as error:
+            for waiting in batch:
+                _fail(waiting, type(error)(error.message, error.hint))
+        except Exception as error:
+            if len(batch) == 1:
+                _fail(batch[0], error)
+                return
+            # Nothing was committed: find the request that spoils the batch.
+            for waiting in batch:
+                await self._send_batch([waiting])
+        else:
+            for waiting, answer in zip(batch, answers, strict=True):
+                if not waiting.answer.done():
+                    waiting.answer.set_result(answer)
+
+    async def _submit(self, batch: list[Prepared]) -> list[list[Submitted]]:
+        texts: dict[str, str] = {}
+        for prepared in batch:
+            texts |= prepared.texts
+        requests = _encoder.encode([prepared.request for prepared in batch]).decode()
+        return await self._store.submit(
+            requests, list(texts), list(texts.values()), self._clock.now()
+        )
+
+
+def _fail(waiting: _Waiting, error: BaseException) -> None:
+    if not waiting.answer.done():
+        waiting.answer.set_exception(error)
