@@ -238,6 +238,32 @@ class Store:
         )
         return _dispatch(json.loads(body)) if body else None
 
+    async def live_members(self, term: int) -> list[tuple[int, int, int, bool]]:
+        """(job, attempt, rank, started) of every member that has not ended."""
+        rows = await self._db.fetch(
+            "select job_id, attempt, rank, started from odc.live_members(p_term => $1)", term
+        )
+        return [(r["job_id"], r["attempt"], r["rank"], r["started"]) for r in rows]
+
+    async def unstarted(self, term: int, before: datetime) -> list[int]:
+        """Jobs dispatched before that moment of which some member has not started."""
+        rows = await self._db.fetch(
+            "select job_id from odc.unstarted_jobs(p_term => $1, p_before => $2)", term, before
+        )
+        return [row["job_id"] for row in rows]
+
+    async def check_host(self, machine_id: str, host_name: str) -> None:
+        """Raises OtherHost when another machine's local executor leads or runs jobs here."""
+        await self._db.execute(
+            "select odc.check_host(p_machine_id => $1, p_host_name => $2)", machine_id, host_name
+        )
+
+    async def claim_host(self, term: int, machine_id: str, host_name: str) -> None:
+        await self._db.execute(
+            "select odc.claim_host(p_term => $1, p_machine_id => $2, p_host_name => $3)",
+            term, machine_id, host_name,
+        )  # fmt: skip
+
     async def stops(self, term: int, now: datetime) -> list[Stop]:
         """Running attempts with an intent to end them that has not been sent (or not for 60 s);
         marks them sent."""

@@ -1,0 +1,130 @@
+"""Call odc.plan_pass at the right moments and carry its plan out. Runs on the leader only."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Iterable
+from datetime import timedelta
+
+from odcd.clock import Clock
+from odcd.errors import PlanStale, RunnerDown
+from odcd.executor.base import Executor
+from odcd.leader import Lead, Pass
+from odcd.model import Dispatch
+from odcd.store import Store
+
+log = logging.getLogger(__name__)
+
+MIN_GAP_S = 0.005
+"""Between the ends of passes, so that a burst of submits costs few of them."""
+RESEND_AFTER = timedelta(seconds=5)
+MAX_CACHED_TEXTS = 64 * 1024 * 1024
+
+
+class Planner:
+    def __init__(
+        self, lead: Lead, store: Store, executor: Executor, clock: Clock, every: timedelta
+    ) -> None:
+        self._lead = lead
+        self._store = store
+        self._executor = executor
+        self._clock = clock
+        self._every = every
+        self._wake = asyncio.Event()
+        self._texts = _TextCache(store)
+        self.last: Pass | None = None
+
+    def wake(self) -> None:
+        """Something changed that a pass should see."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """A pass at every wake, debounced; at least one every `every`.
+
+        Raises LeadershipLost or DatabaseDown.
+        """
+        while True:
+            self._wake.clear()
+            done = await self.plan_once()
+            # A pass may take at most a third of the time: the rest is for submits and settling.
+            gap_s = max(MIN_GAP_S, 2 * done.took_ms / 1000)
+            if done.more:
+                self._wake.set()
+            await self._clock.sleep(gap_s)
+            try:
+                async with asyncio.timeout(self._every.total_seconds()):
+                    await self._wake.wait()
+            except TimeoutError:
+                await self._resend()
+
+    async def plan_once(self) -> Pass:
+        """Run one pass at the clock's time and hand its dispatches to the executor.
+
+        A plan that stayed stale is dropped: the next pass makes a new one. Dispatches that the
+        executor could not take stay CONFIGURING in the database and are sent again.
+        """
+        try:
+            done = await self._lead.plan_pass(self._clock.now())
+        except PlanStale as error:
+            log.info("plan.stale", extra={"why": error.message})
+            self._wake.set()
+            return Pass(started=(), looked=0, more=False, decide_ms=0, took_ms=0)
+        self.last = done
+        if done.started:
+            log.info(
+                "plan.done",
+                extra={
+                    "started": len(done.started),
+                    "looked": done.looked,
+                    "took_ms": round(done.took_ms, 1),
+                },
+            )
+            await self.send(done.started)
+        return done
+
+    async def send(self, job_ids: Iterable[int]) -> None:
+        """Hand the running attempts of these jobs to the executor; repeating it is harmless."""
+        dispatches = await self._store.dispatches(self._lead.term, list(job_ids))
+        if not dispatches:
+            return
+        try:
+            await self._executor.start(dispatches, await self._texts.of(dispatches))
+        except RunnerDown as error:
+            log.error("plan.runner_down", extra={"why": error.message, "jobs": len(dispatches)})
+
+    async def _resend(self) -> None:
+        """Send again what nobody said had started: the answer or the dispatch may be lost."""
+        before = self._clock.now() - RESEND_AFTER
+        late = await self._store.unstarted(self._lead.term, before)
+        if late:
+            log.warning("plan.resend", extra={"jobs": len(late)})
+            await self.send(late)
+
+
+class _TextCache:
+    """Scripts and environments by digest: jobs of one user mostly share theirs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._texts: OrderedDict[str, str] = OrderedDict()
+        self._size = 0
+
+    async def of(self, dispatches: Iterable[Dispatch]) -> dict[str, str]:
+        wanted = {
+            digest for d in dispatches for digest in (d.script_digest, d.environment_digest)
+        }
+        missing = [digest for digest in wanted if digest not in self._texts]
+        found = {digest: self._texts[digest] for digest in wanted if digest in self._texts}
+        if missing:
+            found |= await self._store.texts(missing)
+        for digest, text in found.items():
+            if digest not in self._texts:
+                self._size += len(text)
+            self._texts[digest] = text
+            self._texts.move_to_end(digest)
+        while self._size > MAX_CACHED_TEXTS:
+            _, old = self._texts.popitem(last=False)
+            self._size -= len(old)
+        return found

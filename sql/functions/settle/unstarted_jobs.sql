@@ -1,0 +1,13 @@
+-- odc.unstarted_jobs: running attempts placed before p_before of which some member has not started.
+create or replace function odc.unstarted_jobs(p_term bigint, p_before timestamptz)
+returns table (job_id bigint)
+language plpgsql volatile set search_path = odc, pg_temp as $$
+begin
+    perform _hold_term(p_term);
+    return query
+    select r.job_id from running as r
+     where r.intent is null and r.started_at < p_before
+       and exists (select from allocation as a where a.job_id = r.job_id and a.state = 'starting')
+     order by r.job_id;
+end;
+$$;
