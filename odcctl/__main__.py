@@ -1,0 +1,117 @@
+"""odcctl: find the verb, run it, turn its failure into a message and an exit code.
+
+Verbs are imported when they are called: `odcctl queue` pays for nothing that `odcctl attach` needs.
+"""
+
+from __future__ import annotations
+
+import getopt
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from odcctl import exits
+from odcctl.exits import Failure, WrongUsage
+from odcctl.options import BEFORE_VERB, Command, option_lines
+
+GROUPS = {
+    "Jobs": (
+        "submit", "run", "queue", "show", "why", "wait", "logs", "attach", "cancel", "history",
+    ),
+    "Changing jobs": ("hold", "release", "requeue", "update"),
+    "The cluster": ("nodes", "node", "events", "diag"),
+    "This program": ("completion",),
+}  # fmt: skip
+VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
+
+EXITS = """\
+Exit codes: 0 done, 1 refused, 2 wrong usage, 3 daemon not reached, 130 interrupted. `wait`, `run`
+and `submit --wait` give the job's own code: 128+n for signal n, 4 when it ended without one."""
+
+
+def main() -> int:
+    try:
+        code = dispatch(sys.argv[1:])
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return exits.INTERRUPTED
+    except BrokenPipeError:
+        # The reader left. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return exits.BROKEN_PIPE
+
+
+def dispatch(argv: Sequence[str]) -> int:
+    command: Command | None = None
+    try:
+        common, verb, rest = split(argv)
+        if verb is None:
+            return _without_verb(common)
+        command = load(verb)
+        arguments = command.parse([*common, *rest])
+        if arguments.flag("help"):
+            print(command.help())
+            return exits.DONE
+        return command.run(arguments)
+    except Failure as failure:
+        what = command.what if command and failure.exit_code == exits.REFUSED else None
+        print(exits.describe(failure, what), file=sys.stderr)
+        return failure.exit_code
+
+
+def split(argv: Sequence[str]) -> tuple[list[str], str | None, list[str]]:
+    """The common options before the verb, the verb, and the rest."""
+    longs = [o.long + ("=" if o.value else "") for o in BEFORE_VERB] + ["version"]
+    try:
+        pairs, rest = getopt.getopt(list(argv), "hV", longs)
+    except getopt.GetoptError as error:
+        raise WrongUsage(str(error.msg), "See: odcctl --help") from None
+    names = [f"{name}={value}" if value else name for name, value in pairs]
+    return names, (rest[0] if rest else None), rest[1:]
+
+
+def load(verb: str) -> Command:
+    if verb not in VERBS:
+        import difflib  # only for those who mistyped
+
+        near = difflib.get_close_matches(verb, VERBS, n=1)
+        hint = f"Did you mean: odcctl {near[0]}" if near else "See: odcctl --help"
+        raise WrongUsage(f'no command "{verb}"', hint)
+    return importlib.import_module(f"odcctl.commands.{verb}").COMMAND
+
+
+def overview() -> str:
+    parts = [
+        "Usage: odcctl [--server ADDRESS] [--json] COMMAND [ARGUMENTS]",
+        "Submit jobs to odcd, look at the queue, and change what waits and runs in it.",
+    ]
+    for group, verbs in GROUPS.items():
+        lines = [
+            f"  {verb:<11} {load(verb).summary[0].lower()}{load(verb).summary[1:]}"
+            for verb in verbs
+        ]
+        parts.append(f"{group}:\n" + "\n".join(lines))
+    parts.append("Options of every command:\n" + option_lines(Command.common))
+    parts.append("Help for one command: odcctl COMMAND --help")
+    parts.append(EXITS)
+    parts.append("Example:\n  odcctl submit --gpus 1 --wrap 'python train.py'\n  odcctl queue --me")
+    return "\n\n".join(parts)
+
+
+def _without_verb(options: Sequence[str]) -> int:
+    if "--version" in options or "-V" in options:
+        from importlib.metadata import version
+
+        print(f"odcctl {version('odc')}")
+        return exits.DONE
+    if "--help" in options or "-h" in options:
+        print(overview())
+        return exits.DONE
+    print(overview(), file=sys.stderr)
+    return exits.USAGE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""Which daemon to speak to: --server, ODC_SERVER, $ODC_HOME, the config file, the usual places.
+
+The first that is set decides: a command meant for one daemon never falls through to another.
+Only the two usual places are tried in turn.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any, NamedTuple
+
+from odcctl.exits import Unreachable, WrongUsage
+
+ROOT_HOME = "/var/lib/odc"
+ROOT_SOCKET = "/run/odc/odcd.sock"
+CONNECT_TIMEOUT_S = 10.0
+
+START_HINT = "Start one with: odcd up"
+
+
+class Address(NamedTuple):
+    """A unix socket (path), or a TCP address (host, port, tls)."""
+
+    path: str | None = None
+    host: str = "localhost"
+    port: int = 0
+    tls: bool = False
+
+    def __str__(self) -> str:
+        if self.path is not None:
+            return self.path
+        return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}"
+
+
+class Server(NamedTuple):
+    addresses: list[Address]
+    token: str | None
+
+
+def find_server(option: str | None) -> Server:
+    token = os.environ.get("ODC_TOKEN")
+    named = option or os.environ.get("ODC_SERVER")
+    if named:
+        return Server([parse_address(named)], token or _config_token(named))
+    home = os.environ.get("ODC_HOME")
+    if home:
+        own = f"{home}/odcd.sock"
+        paths = [own, ROOT_SOCKET] if home.rstrip("/") == ROOT_HOME else [own]
+        return Server([Address(path) for path in paths], token)
+    config = read_config()
+    if config.get("server"):
+        return Server([parse_address(str(config["server"]))], token or config.get("token"))
+    usual = [os.path.expanduser("~/.odc/odcd.sock"), ROOT_SOCKET]
+    return Server([Address(path) for path in usual], token)
+
+
+def parse_address(text: str) -> Address:
+    for scheme, tls in (("http://", False), ("https://", True)):
+        if text.startswith(scheme):
+            host, colon, port = text[len(scheme) :].rstrip("/").rpartition(":")
+            if not colon or not port.isdecimal() or not 0 < int(port) < 65536:
+                raise WrongUsage(
+                    f'"{text}" is not a server address',
+                    "Write http://HOST:PORT, https://HOST:PORT or the path of a socket.",
+                )
+            return Address(None, host.strip("[]"), int(port), tls)
+    return Address(text.removeprefix("unix:"))
+
+
+def config_path() -> str:
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return f"{base}/odcctl/config.toml"
+
+
+def read_config() -> dict[str, Any]:
+    """The config file's values; keys: server, token. An absent file is an empty one."""
+    path = config_path()
+    try:
+        with open(path, "rb") as file:
+            import tomllib  # only those who have a config file pay for it
+
+            return tomllib.load(file)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return {}
+    except ValueError as error:
+        raise WrongUsage(f"{path} is not valid TOML: {error}") from None
+
+
+def _config_token(server: str) -> str | None:
+    config = read_config()
+    # A token goes to the server it stands beside, never to another one.
+    return config.get("token") if config.get("server", server) == server else None
+
+
+def connect(addresses: list[Address]) -> tuple[socket.socket, Address]:
+    """Connect to the first that answers. Raises Unreachable, naming all that were tried."""
+    troubles: list[str] = []
+    for address in addresses:
+        try:
+            return _open(address), address
+        except FileNotFoundError:
+            troubles.append(f"{address}: no such socket")
+        except ConnectionRefusedError:
+            troubles.append(f"{address}: nobody listens")
+        except PermissionError:
+            troubles.append(f"{address}: belongs to another user")
+        except OSError as error:
+            troubles.append(f"{address}: {error.strerror or error}")
+    tried = "\n".join(f"tried {trouble}" for trouble in troubles)
+    hint = f"{tried}\n{START_HINT}" if addresses[0].path is not None else tried
+    raise Unreachable("no daemon answers", hint)
+
+
+def _open(address: Address) -> socket.socket:
+    if address.path is not None:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.settimeout(CONNECT_TIMEOUT_S)
+            connection.connect(address.path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+    connection = socket.create_connection((address.host, address.port), CONNECT_TIMEOUT_S)
+    if address.tls:
+        import ssl  # 10 ms, for https alone
+
+        return ssl.create_default_context().wrap_socket(connection, server_hostname=address.host)
+    return connection

@@ -1,0 +1,66 @@
+"""odcctl cancel: end jobs, or send them a signal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from odcctl.changes import tell
+from odcctl.client import Client
+from odcctl.jobs import check_selectors, parse_states
+from odcctl.me import me
+from odcctl.options import Arguments, Command, Option
+
+
+def run(arguments: Arguments) -> int:
+    if arguments.flag("me") and arguments.flag("user"):
+        arguments.command.wrong("--me and --user exclude each other")
+    body: dict[str, Any] = {}
+    if arguments.words:
+        body["ids"] = check_selectors(arguments.words)
+    filters = {
+        "user": me() if arguments.flag("me") else arguments.joined("user"),
+        "name": arguments.joined("name"),
+        "partition": arguments.joined("partition"),
+        "account": arguments.joined("account"),
+        "qos": arguments.joined("qos"),
+        "state": parse_states(arguments.joined("state"))[0],
+    }
+    body |= {name: value for name, value in filters.items() if value is not None}
+    if arguments.flag("all"):
+        if body:
+            arguments.command.wrong("--all stands alone, without ids and filters")
+        body["all"] = True
+    if not body:
+        arguments.command.wrong("name jobs, a filter, or --all")
+    if arguments.flag("signal"):
+        body["signal"] = arguments.value("signal")
+    answer = Client.of(arguments).post("/v1/jobs/cancel", body).json()
+    return tell(answer, arguments.form, "not cancelled")
+
+
+COMMAND = Command(
+    name="cancel",
+    summary="Cancel jobs, or send them a signal",
+    usage="cancel ID... [OPTIONS] | FILTERS | --all",
+    words=(0, None),
+    takes_jobs=True,
+    notes=(
+        "Ids are 7, 7_3, 7_[1-4]; filters narrow them down. Pending jobs end at once, running "
+        "ones get TERM, and KILL after a grace. Exits 1 when a job could not be cancelled, and "
+        "says why."
+    ),
+    options=(
+        Option("all", None, None, "every job that I may cancel"),
+        Option("me", None, None, "only my jobs"),
+        Option("user", "u", "NAMES", "only jobs of these users"),
+        Option("name", "n", "NAMES", "only jobs with these names"),
+        Option("state", "t", "STATES", "only jobs in these states, as PENDING or PD"),
+        Option("partition", "p", "NAMES", "only jobs of these partitions"),
+        Option("account", "A", "NAMES", "only jobs of these accounts"),
+        Option("qos", "q", "NAMES", "only jobs under these QOS"),
+        Option("signal", "s", "SIGNAL", "only send this signal to running jobs: USR1, SIGTERM, 12"),
+    ),
+    example="odcctl cancel 7_[3-9] 12\nodcctl cancel --me --state PENDING",
+    run=run,
+    what="nothing cancelled",
+)

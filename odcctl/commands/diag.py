@@ -1,0 +1,77 @@
+"""odcctl diag: how the daemon is doing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from odcctl import render
+from odcctl.client import Client
+from odcctl.exits import DONE
+from odcctl.options import Arguments, Command
+
+
+def run(arguments: Arguments) -> int:
+    reply = Client.of(arguments).get("/v1/cluster")
+    if arguments.form == "json":
+        render.put(reply.text.rstrip("\n") + "\n")
+    elif arguments.form == "quiet":
+        arguments.command.wrong("there are no ids to print")
+    else:
+        render.put(describe(reply.json()))
+    return DONE
+
+
+def describe(value: Mapping[str, Any]) -> str:
+    """Any object of objects, as titled blocks: the daemon decides what there is to tell."""
+    plain = [(_words(key), _text(key, item)) for key, item in value.items() if not _nested(item)]
+    blocks = [render.block("daemon", plain)] if plain else []
+    for key, item in value.items():
+        if isinstance(item, Mapping):
+            pairs = [(_words(name), _text(name, one)) for name, one in item.items()]
+            blocks.append(render.block(_words(key), pairs))
+        elif _nested(item):
+            rows = [[_text(name, one) for name, one in row.items()] for row in item]
+            header = [_words(name).upper() for name in item[0]]
+            table = render.table(header, rows)
+            blocks.append(
+                _words(key) + "\n" + "".join(f"  {line}\n" for line in table.splitlines())
+            )
+    return "\n".join(blocks)
+
+
+def _nested(item: object) -> bool:
+    if isinstance(item, Mapping):
+        return True
+    return isinstance(item, list) and bool(item) and isinstance(item[0], Mapping)
+
+
+def _words(key: str) -> str:
+    for unit in ("_at", "_s", "_ms"):
+        key = key.removesuffix(unit)
+    return key.replace("_", " ")
+
+
+def _text(key: str, value: object) -> str:
+    if value is None:
+        return "-"
+    if key.endswith("_at"):
+        return render.when(str(value))
+    if key.endswith("_ms"):
+        return f"{value} ms"
+    if key.endswith("_s") and isinstance(value, int | float):
+        return render.duration(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{_words(name)} {_text(name, one)}" for name, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+COMMAND = Command(
+    name="diag",
+    summary="Show how the daemon is doing: counts, the last pass, who leads",
+    usage="diag",
+    example="odcctl diag",
+    run=run,
+)

@@ -1,0 +1,91 @@
+"""odcctl history: jobs that have ended, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from odcctl import jobs, render
+from odcctl.client import Client
+from odcctl.exits import DONE
+from odcctl.hostlist import fold
+from odcctl.listing import fetch_jobs
+from odcctl.me import me
+from odcctl.options import Arguments, Command, Option
+
+HEADER = ("JOB", "NAME", "USER", "PARTITION", "GPUS", "STATE", "EXIT", "ELAPSED", "ENDED", "NODES")
+FIELDS = (
+    "id,array_job_id,array_task_id,array_tasks,name,user,partition,gpus_per_node,node_count,state,"
+    "reason,exit_code,signal,started_at,ended_at,node_names"
+)
+LIMIT = 50
+
+
+def run(arguments: Arguments) -> int:
+    limit = arguments.number("limit", LIMIT)
+    if limit is None or limit < 1:
+        arguments.command.wrong("--limit is at least 1")
+    states = jobs.parse_states(arguments.joined("state"))[0] or ",".join(jobs.ENDED)
+    if set(states.split(",")) - set(jobs.ENDED):
+        arguments.command.wrong("--state takes states of ended jobs; odcctl queue shows the others")
+    if arguments.flag("me") and arguments.flag("user"):
+        arguments.command.wrong("--me and --user exclude each other")
+    chosen = arguments.joined("job")
+    params = {
+        "job": ",".join(jobs.check_selectors([chosen])) if chosen else None,
+        "user": me() if arguments.flag("me") else arguments.joined("user"),
+        "name": arguments.joined("name"),
+        "partition": arguments.joined("partition"),
+        "account": arguments.joined("account"),
+        "qos": arguments.joined("qos"),
+        "state": states,
+        "ended": "true",
+        "fields": None if arguments.form == "json" else FIELDS,
+    }
+    listing = fetch_jobs(Client.of(arguments), params, limit)
+    if arguments.form == "json":
+        render.put(listing.text)
+        return DONE
+    oldest_first = listing.jobs[::-1]
+    if arguments.form == "quiet":
+        render.put("".join(f"{jobs.job_id(job)}\n" for job in oldest_first))
+        return DONE
+    now_s = listing.reply.now_s
+    head = () if arguments.flag("no-header") else HEADER
+    rows = [_row(job, now_s) for job in oldest_first]
+    render.put(render.table(head, rows, render.terminal_width()))
+    return DONE
+
+
+def _row(job: Mapping[str, Any], now_s: float) -> tuple[str, ...]:
+    ended = job.get("ended_at")
+    return (
+        jobs.job_id(job), render.clean(job["name"]), job["user"], job["partition"] or "-",
+        jobs.gpus(job), job["state"], jobs.exit_code(job),
+        render.duration(render.seconds_between(job.get("started_at"), ended)),
+        render.clock(ended, now_s) if ended else "-", fold(job.get("node_names") or ()) or "-",
+    )  # fmt: skip
+
+
+COMMAND = Command(
+    name="history",
+    summary="Show jobs that have ended, and how",
+    usage="history [OPTIONS]",
+    notes=(
+        "Newest last. EXIT is the exit code and, after the colon, the signal that ended the job."
+    ),
+    options=(
+        Option("limit", None, "N", f"the last N jobs ({LIMIT} when left out)"),
+        Option("user", "u", "NAMES", "only jobs of these users"),
+        Option("me", None, None, "only my jobs"),
+        Option("state", "t", "STATES", "only these states, as FAILED,TIMEOUT or F,TO"),
+        Option("partition", "p", "NAMES", "only jobs that ran in these partitions"),
+        Option("job", "j", "IDS", "only these jobs: 7, 7_3, 7_[1-4]"),
+        Option("account", "A", "NAMES", "only jobs of these accounts"),
+        Option("qos", "q", "NAMES", "only jobs under these QOS"),
+        Option("name", "n", "NAMES", "only jobs with these names"),
+        Option("no-header", None, None, "leave the header line out"),
+    ),
+    example="odcctl history --me --state FAILED --limit 10",
+    run=run,
+)

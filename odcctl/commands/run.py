@@ -1,0 +1,194 @@
+"""odcctl run: submit a command, follow its output, exit with its code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+from typing import Any
+
+from odcctl.client import Client
+from odcctl.commands._submitting import SubmitCommand, submit_words
+from odcctl.exits import DONE, Failure, Refused, describe, job_exit_code
+from odcctl.follow import Patience, outages, output
+from odcctl.jobs import LIVE, place
+from odcctl.options import Arguments
+from odcctl.render import note, put_json
+from odcctl.sse import Events
+from odcctl.wire import LostAnswer
+
+TELL_AFTER_S = 1.0
+"""A job that has not started by then is told to wait, with the reason."""
+AGAIN_WITHIN_S = 1.0
+"""The second Ctrl-C cancels when it follows the first within this time."""
+SETTLE_S = 5
+"""How long one question waits for a job whose output has ended to end or to be requeued."""
+
+
+def run(arguments: Arguments) -> int:
+    client, answer = submit_words(arguments)
+    if "test_only" in answer:
+        return DONE
+    job = str(answer["id"])
+    if arguments.flag("json"):
+        put_json(answer)
+        sys.stdout.flush()
+    watched = RunningJob(client, job, quiet=bool(answer.get("quiet")))
+    watched.heed_signals()
+    watched.wait_for_start()
+    if answer.get("pty"):
+        return _use_terminal(watched)
+    return watched.follow()
+
+
+def _use_terminal(watched: RunningJob) -> int:
+    from odcctl.terminal import DETACH_KEYS, Detached, attach
+
+    try:
+        return attach(watched.client, watched.job)
+    except Detached:
+        note(f"\nodcctl: detached ({DETACH_KEYS}); go on with: odcctl attach {watched.job}")
+        return DONE
+    except Refused:
+        return watched.follow()  # It has ended by now: what it wrote is in its output.
+
+
+class RunningJob:
+    """The job that this command stands for: its output is ours, and our signals are its."""
+
+    def __init__(self, client: Client, job: str, *, quiet: bool) -> None:
+        self.client = client
+        self.job = job
+        self._quiet = quiet
+        self._interrupted_at = float("-inf")
+        self._cancelled = False
+
+    def look(self) -> dict[str, Any]:
+        return self.client.request("GET", f"/v1/jobs/{self.job}").json()["jobs"][0]
+
+    def wait_for_start(self) -> None:
+        """Until it runs, or has ended; events wake us."""
+        patience = Patience()
+        patience.reached()
+        while True:
+            with outages(patience):
+                events = Events(
+                    self.client.stream("GET", f"/v1/jobs/{self.job}/events", {"after": 0})
+                )
+                try:
+                    while not events.ended:
+                        event = events.next(None if self._quiet else TELL_AFTER_S)
+                        job = self.look()
+                        patience.reached()
+                        if job["state"] not in ("PENDING", "CONFIGURING"):
+                            return
+                        if event is None and not self._quiet:
+                            self._quiet = True
+                            why = place(job, time.time())
+                            note(f"odcctl: job {self.job} waits" + (f": {why}" if why else ""))
+                finally:
+                    events.close()
+                raise LostAnswer("the stream of events ended")
+
+    def follow(self) -> int:
+        """Copy the output of every attempt until the job has ended; its exit code."""
+        patience = Patience()
+        patience.reached()
+        while True:
+            job = patience.try_again(self.look)
+            attempt = job["attempt"]
+            if job.get("stdout"):
+                note(f"odcctl: output of job {self.job} goes to {job['stdout']}")
+            else:
+                self._copy_output("all" if job["node_count"] > 1 else "0")
+            ended = self._settle(attempt, patience)
+            if ended is not None:
+                return job_exit_code(ended)
+            note(f"odcctl: job {self.job} runs again")
+            self.wait_for_start()
+
+    def _settle(self, attempt: int, patience: Patience) -> list[dict[str, Any]] | None:
+        """How it ended; None when another attempt began."""
+
+        def ask() -> dict[str, Any]:
+            return self.client.request("GET", f"/v1/jobs/{self.job}", {"wait": SETTLE_S}).json()
+
+        while True:
+            answer = patience.try_again(ask)
+            if answer["ended"]:
+                return answer["jobs"]
+            now = patience.try_again(self.look)
+            if now["state"] in LIVE and now["attempt"] > attempt:
+                return None
+
+    def _copy_output(self, rank: str) -> None:
+        errors = threading.Thread(target=self._copy, args=("stderr", rank), daemon=True)
+        errors.start()
+        self._copy("stdout", rank)
+        errors.join()
+
+    def _copy(self, stream: str, rank: str) -> None:
+        target = (sys.stderr if stream == "stderr" else sys.stdout).buffer
+        params = {"stream": stream, "follow": "true", "rank": rank}
+        patience = Patience()
+        patience.reached()
+        try:
+            for piece in output(self.client, self.job, params, patience, resumable=rank != "all"):
+                target.write(piece)
+                target.flush()
+        except Failure as failure:
+            note(describe(failure, f"{stream} of job {self.job} lost"))
+
+    def heed_signals(self) -> None:
+        """Ctrl-C tells the state, twice in a second it cancels; TERM and HUP cancel at once."""
+        signal.signal(signal.SIGINT, self._interrupted)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._cancel_on)
+
+    def _interrupted(self, number: int, frame: FrameType | None) -> None:
+        if self._cancelled:
+            raise KeyboardInterrupt
+        if time.monotonic() - self._interrupted_at < AGAIN_WITHIN_S:
+            self._cancel()
+            return
+        self._interrupted_at = time.monotonic()
+        try:
+            state = self.look()["state"]
+        except (Failure, LostAnswer):
+            state = "out of reach"
+        _say(f"job {self.job} is {state}; Ctrl-C again within a second cancels it")
+
+    def _cancel_on(self, number: int, frame: FrameType | None) -> None:
+        self._cancel()
+
+    def _cancel(self) -> None:
+        self._cancelled = True
+        try:
+            self.client.post("/v1/jobs/cancel", {"ids": [self.job]})
+            _say(f"cancelling job {self.job}; Ctrl-C once more leaves it alone")
+        except Failure as failure:
+            _say(f"job {self.job} not cancelled: {failure.message}")
+
+
+def _say(text: str) -> None:
+    # From a signal handler: straight to the descriptor, whatever a print was interrupted in.
+    os.write(2, f"odcctl: {text}\n".encode())
+
+
+COMMAND = SubmitCommand(
+    name="run",
+    summary="Run a command as a job: follow its output and exit with its code",
+    usage="run [OPTIONS] COMMAND [ARGUMENTS]",
+    notes=(
+        "OPTIONS are those of submit. Ctrl-C tells the job's state; a second one within a "
+        "second cancels it. With --pty the job has a terminal: odcctl run --pty bash is a "
+        "shell on its node, and Ctrl-] d leaves it running for odcctl attach. With --output "
+        "FILE nothing is followed."
+    ),
+    example="odcctl run --gpus 1 python train.py\nodcctl run --gpus 1 --time 2:00:00 --pty bash",
+    run=run,
+    what="job not run",
+)

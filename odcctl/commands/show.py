@@ -1,0 +1,132 @@
+"""odcctl show: all there is to tell of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from odcctl import jobs, render
+from odcctl.client import Client, quote
+from odcctl.commands.why import cause_lines
+from odcctl.exits import DONE
+from odcctl.hostlist import fold
+from odcctl.options import Arguments, Command, Option
+
+
+def run(arguments: Arguments) -> int:
+    selectors = jobs.check_selectors(arguments.words)
+    client = Client.of(arguments)
+    if arguments.flag("script"):
+        for selector in selectors:
+            render.put(client.get(f"/v1/jobs/{quote(selector)}/script").text)
+        return DONE
+    replies = [client.get(f"/v1/jobs/{quote(selector)}") for selector in selectors]
+    found = [job for reply in replies for job in reply.json()["jobs"]]
+    if arguments.form == "json":
+        one = len(replies) == 1
+        render.put(replies[0].text.rstrip("\n") + "\n") if one else render.put_json({"jobs": found})
+    elif arguments.form == "quiet":
+        render.put("".join(f"{jobs.job_id(job)}\n" for job in found))
+    else:
+        render.put("\n".join(describe(job, replies[0].now_s) for job in found))
+    return DONE
+
+
+def describe(job: Mapping[str, Any], now_s: float) -> str:
+    """One job as a block of keys and values; what does not apply is left out."""
+    pairs = [
+        ("name", job["name"]),
+        ("state", _state(job)),
+        ("why", _why(job, now_s)),
+        ("nodes", fold(job.get("node_names") or ())),
+        ("exit code", jobs.exit_code(job) if job["state"] in jobs.ENDED else ""),
+        ("user", f"{job['user']} (uid {job['uid']})"),
+        ("account", job.get("account")),
+        ("partition", job.get("partition")),
+        ("qos", job.get("qos")),
+        ("asks for", _asks(job)),
+        ("time limit", render.limit(job.get("time_limit_s"))),
+        ("submitted", render.when(job.get("submitted_at"))),
+        ("eligible", render.when(job.get("eligible_at"))),
+        ("begins after", render.when(job.get("begin_at"))),
+        ("planned start", render.when(job.get("planned_start_at"))),
+        ("started", render.when(job.get("started_at"))),
+        ("ended", render.when(job.get("ended_at"))),
+        ("elapsed", _elapsed(job, now_s)),
+        ("attempt", _attempt(job)),
+        ("array task", _task(job)),
+        ("tasks at once", job.get("array_throttle")),
+        ("depends on", job.get("dependency")),
+        ("nice", job.get("nice")),
+        ("work dir", job.get("work_dir")),
+        ("stdout", job.get("stdout")),
+        ("stderr", job.get("stderr")),
+        ("comment", job.get("comment")),
+    ]
+    kept = [(key, _clean(value)) for key, value in pairs if value]
+    return render.block(f"job {jobs.job_id(job)}", kept)
+
+
+def _clean(value: object) -> str:
+    return "\n".join(render.clean(line) for line in str(value).split("\n"))
+
+
+def _state(job: Mapping[str, Any]) -> str:
+    reason = job.get("reason")
+    return f"{job['state']} ({reason})" if reason and reason != "None" else job["state"]
+
+
+def _why(job: Mapping[str, Any], now_s: float) -> str:
+    lines: list[str] = []
+    for cause in job.get("why") or ():
+        lines += cause_lines(cause, "", now_s)[:1]
+    return "\n".join(lines)
+
+
+def _asks(job: Mapping[str, Any]) -> str:
+    nodes, gpus = job.get("node_count") or 1, job.get("gpus_per_node") or 0
+    each = [f"{gpus} {job.get('gpu_type') or 'GPUs of any type'}"] if gpus else []
+    if gpus and job.get("gpu_type"):
+        each[0] += " GPUs" if gpus > 1 else " GPU"
+    cpus = job.get("cpus_per_node")
+    if cpus:
+        each.append(f"{cpus} CPUs" if cpus > 1 else "1 CPU")
+    if job.get("mem_per_node_mib") is not None:
+        mib = job["mem_per_node_mib"]
+        each.append(render.memory(mib) if mib else "all memory")
+    return f"{nodes} nodes, on each: {', '.join(each)}" if nodes > 1 else ", ".join(each)
+
+
+def _elapsed(job: Mapping[str, Any], now_s: float) -> str:
+    seconds = render.seconds_between(job.get("started_at"), job.get("ended_at") or now_s)
+    return "" if seconds is None else render.duration(seconds)
+
+
+def _attempt(job: Mapping[str, Any]) -> str:
+    restarts = job.get("restarts") or 0
+    if not restarts:
+        return ""
+    return f"{job['attempt']} (restarted {restarts} {'times' if restarts > 1 else 'time'})"
+
+
+def _task(job: Mapping[str, Any]) -> str:
+    task = job.get("array_task_id")
+    return (
+        "" if task is None else f"{task} of array {job['array_job_id']}; its own id is {job['id']}"
+    )
+
+
+COMMAND = Command(
+    name="show",
+    summary="Show all there is to tell of a job",
+    usage="show ID... [OPTIONS]",
+    words=(1, None),
+    takes_jobs=True,
+    notes=(
+        "Ids are 7, 7_3, 7_[1-4]; 7 of an array shows every task that started, and the waiting "
+        "ones."
+    ),
+    options=(Option("script", None, None, "print the script as it was submitted"),),
+    example="odcctl show 4130\nodcctl show 7_3 --script",
+    run=run,
+)

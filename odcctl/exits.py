@@ -1,0 +1,81 @@
+"""Exit codes, and the failures that end a command with one of them.
+
+Every failure is told as: what happened (OD code), then a hint on a line of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+DONE = 0
+REFUSED = 1
+USAGE = 2
+UNREACHABLE = 3
+NO_EXIT_CODE = 4
+"""`wait` and `run`: the job ended, not as COMPLETED, and left no failing exit code."""
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+class Failure(Exception):
+    """A command cannot go on. message starts in lowercase; hint is a sentence or several lines."""
+
+    exit_code = REFUSED
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class WrongUsage(Failure):
+    exit_code = USAGE
+
+
+class Unreachable(Failure):
+    exit_code = UNREACHABLE
+
+
+class Refused(Failure):
+    """The daemon said no: an application/problem+json answer."""
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        self.status = status
+        self.problem = problem
+        self.code: str | None = problem.get("code")
+        message = str(problem.get("detail") or problem.get("title") or f"HTTP status {status}")
+        super().__init__(message, problem.get("hint"))
+
+    @property
+    def title(self) -> str:
+        return str(self.problem.get("title", ""))
+
+
+def describe(failure: Failure, what: str | None = None) -> str:
+    """The lines for stderr. what: the thing that did not happen, as in "job not submitted"."""
+    return complaint(failure.message, getattr(failure, "code", None), failure.hint, what)
+
+
+def complaint(
+    message: str, code: str | None = None, hint: str | None = None, what: str | None = None
+) -> str:
+    lines = [f"odcctl: {what}: {message}" if what else f"odcctl: {message}"]
+    if code:
+        lines[0] += f" ({code})"
+    lines += [f"  {line}" for line in (hint or "").splitlines()]
+    return "\n".join(lines)
+
+
+def job_exit_code(jobs: Iterable[Mapping[str, Any]]) -> int:
+    """The code that stands for these ended jobs: the highest of theirs."""
+    return max(map(_one_exit_code, jobs), default=NO_EXIT_CODE)
+
+
+def _one_exit_code(job: Mapping[str, Any]) -> int:
+    if job["state"] == "COMPLETED":
+        return DONE
+    if job.get("signal"):
+        return 128 + int(job["signal"])
+    # A job over its time limit may have left 0: that is no success.
+    return int(job.get("exit_code") or NO_EXIT_CODE)

@@ -1,0 +1,103 @@
+"""Follow jobs to their end, also across a restart of the daemon: the jobs outlive it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from odcctl.client import Client, Params, quote
+from odcctl.exits import Refused, Unreachable
+from odcctl.render import note
+from odcctl.wire import LostAnswer
+
+LONG_POLL_S = 300
+OUTAGE_S = 600.0
+"""How long the daemon may be away before a command that follows gives up."""
+
+T = TypeVar("T")
+
+
+class Patience:
+    """Repeats what fails because the daemon is away, once it has been reached at all."""
+
+    def __init__(self) -> None:
+        self._reached = False
+        self._since: float | None = None
+
+    def try_again(self, call: Callable[[], T]) -> T:
+        while True:
+            try:
+                result = call()
+            except (LostAnswer, Unreachable, Refused) as error:
+                self.endure(error)
+            else:
+                self.reached()
+                return result
+
+    def reached(self) -> None:
+        self._reached, self._since = True, None
+
+    def endure(self, error: LostAnswer | Unreachable | Refused) -> None:
+        """Sleep a second; or raise, when this is no outage or a too long one."""
+        if isinstance(error, Refused) and error.status != 503:
+            raise error
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+            if self._reached:
+                note("odcctl: the daemon is away; waiting for it to come back")
+        if not self._reached or now - self._since > OUTAGE_S:
+            if isinstance(error, LostAnswer):
+                raise Unreachable(f"the daemon went away: {error}") from error
+            raise error
+        time.sleep(1.0)
+
+
+@contextmanager
+def outages(patience: Patience) -> Generator[None]:
+    """Survive the daemon being away within the block; the caller runs it again."""
+    try:
+        yield
+    except (LostAnswer, Unreachable, Refused) as error:
+        patience.endure(error)
+
+
+def wait_for_end(client: Client, selector: str, patience: Patience) -> list[dict[str, Any]]:
+    """The jobs of a selector when all have ended, by long poll."""
+    path = f"/v1/jobs/{quote(selector)}"
+
+    def ask() -> dict[str, Any]:
+        return client.request(
+            "GET", path, {"wait": LONG_POLL_S}, timeout_s=LONG_POLL_S + 60.0
+        ).json()
+
+    while True:
+        answer = patience.try_again(ask)
+        if answer["ended"]:
+            return answer["jobs"]
+
+
+def output(
+    client: Client, selector: str, params: Params, patience: Patience, *, resumable: bool
+) -> Iterator[bytes]:
+    """A job's output as it comes. resumable: after an outage go on where it stopped."""
+    path = f"/v1/jobs/{quote(selector)}/logs"
+    seen = 0
+    while True:
+        skip = seen
+        try:
+            answer = client.stream("GET", path, params)
+            patience.reached()
+            for piece in answer:
+                rest = piece[skip:]
+                skip -= len(piece) - len(rest)
+                seen += len(rest)
+                if rest:
+                    yield rest
+            return
+        except (LostAnswer, Unreachable, Refused) as error:
+            if seen and not resumable:
+                raise Unreachable("the daemon went away, and the output with it") from error
+            patience.endure(error)

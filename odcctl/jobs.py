@@ -1,0 +1,99 @@
+"""How a job's fields read: its id, its GPUs, where it is or why it waits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from odcctl.exits import WrongUsage
+from odcctl.hostlist import fold
+from odcctl.render import clean, clock
+
+Job = Mapping[str, Any]
+
+LIVE = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
+ENDED = (
+    "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
+    "DEADLINE", "BOOT_FAIL",
+)  # fmt: skip
+_SHORT = {
+    "PD": "PENDING", "CF": "CONFIGURING", "R": "RUNNING", "CG": "COMPLETING", "CD": "COMPLETED",
+    "F": "FAILED", "TO": "TIMEOUT", "CA": "CANCELLED", "NF": "NODE_FAIL", "OOM": "OUT_OF_MEMORY",
+    "PR": "PREEMPTED", "DL": "DEADLINE", "BF": "BOOT_FAIL",
+}  # fmt: skip
+_SELECTOR = re.compile(r"\d+(_(\d+|\[[\d,\-:%]+\]))?$")
+
+
+def job_id(job: Job) -> str:
+    """7, 7_3 for an element of an array, 7_[3-9%2] for the tasks of one that wait."""
+    array = job.get("array_job_id")
+    if array is None:
+        return str(job["id"])
+    task = job.get("array_task_id")
+    if task is not None:
+        return f"{array}_{task}"
+    return f"{array}_[{job['array_tasks']}]" if job.get("array_tasks") else str(array)
+
+
+def gpus(job: Job) -> str:
+    """2x8 for a gang of 2 nodes with 8 GPUs each, 8 for one node, - for none."""
+    each, nodes = job.get("gpus_per_node") or 0, job.get("node_count") or 1
+    if not each:
+        return "-"
+    return f"{nodes}x{each}" if nodes > 1 else str(each)
+
+
+def place(job: Job, now_s: float) -> str:
+    """The nodes of a job that has some; why a pending one waits, and until when it may."""
+    if job["state"] != "PENDING":
+        return fold(job.get("node_names") or ()) or clean(job.get("reason") or "")
+    text = job.get("reason") or ""
+    if text == "None":  # Slurm's word for: no pass has looked at it yet
+        text = ""
+    why = job.get("why")
+    if why and why[0].get("text"):
+        text = f"{text}: {clean(why[0]['text'])}" if text else clean(why[0]["text"])
+    planned = job.get("planned_start_at")
+    if planned:
+        text += f"; planned {clock(planned, now_s)}" if text else f"planned {clock(planned, now_s)}"
+    return text
+
+
+def exit_code(job: Job) -> str:
+    """code:signal, as sacct has it; - when it never had one."""
+    code, signal = job.get("exit_code"), job.get("signal")
+    return "-" if code is None and signal is None else f"{code or 0}:{signal or 0}"
+
+
+def parse_states(text: str | None) -> tuple[str | None, bool]:
+    """The states of -t, in full and by commas, and whether ended jobs are among them."""
+    if text is None:
+        return None, False
+    states: list[str] = []
+    for word in text.split(","):
+        upper = word.strip().upper()
+        if upper == "ALL":
+            return None, True
+        state = _SHORT.get(upper, upper)
+        if state not in LIVE + ENDED:
+            raise WrongUsage(
+                f'"{word}" is not a state', f"States: {', '.join(LIVE + ENDED)}, or all."
+            )
+        states.append(state)
+    return ",".join(states), any(state in ENDED for state in states)
+
+
+def check_selector(text: str) -> str:
+    """7, 7_3 or 7_[1-4,9]; anything else is wrong usage, before the daemon is asked."""
+    if not _SELECTOR.match(text):
+        raise WrongUsage(f'"{text}" is not a job', "Write 7, or 7_3 or 7_[1-4] for array tasks.")
+    return text
+
+
+def check_selectors(words: list[str]) -> list[str]:
+    """Selectors from words that may hold several by commas: 7 8_3,9."""
+    found: list[str] = []
+    for word in words:
+        found += [check_selector(part) for part in re.split(r",(?![^\[]*\])", word) if part]
+    return found

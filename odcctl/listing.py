@@ -1,0 +1,47 @@
+"""Lists of jobs, fetched page by page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from odcctl.client import Client, Reply
+
+PAGE = 10_000
+
+
+class Listing(NamedTuple):
+    jobs: list[dict[str, Any]]
+    reply: Reply
+    """The first page's answer."""
+    whole: bool
+    """That page held everything."""
+
+    @property
+    def text(self) -> str:
+        """The list as one value of the API."""
+        if self.whole:
+            return self.reply.text.rstrip("\n") + "\n"
+        value = {"jobs": self.jobs, "next": None}
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def fetch_jobs(
+    client: Client, params: Mapping[str, str | int | None], limit: int | None = None
+) -> Listing:
+    """All jobs that match, or the first `limit` of them."""
+    page = min(PAGE, limit or PAGE)
+    first = client.get("/v1/jobs", {**params, "limit": page})
+    answer = first.json()
+    jobs: list[dict[str, Any]] = answer["jobs"]
+    cursor, whole = answer.get("next"), True
+    while cursor is not None and (limit is None or len(jobs) < limit):
+        whole = False
+        answer = client.get("/v1/jobs", {**params, "limit": page, "cursor": cursor}).json()
+        jobs += answer["jobs"]
+        cursor = answer.get("next")
+    if limit is not None and len(jobs) > limit:
+        whole = False
+        del jobs[limit:]
+    return Listing(jobs, first, whole)

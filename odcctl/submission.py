@@ -1,0 +1,115 @@
+"""Hand a submit to the daemon, which alone knows sbatch's language: argv goes there untouched."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from odcctl.client import Client
+from odcctl.exits import Failure, Refused
+from odcctl.render import note
+
+READ_AT_MOST = 8 * 1024 * 1024
+"""Twice what the daemon takes as a script: enough to be refused, too little to fill memory."""
+
+
+def submit(client: Client, command: str, argv: Sequence[str]) -> dict[str, Any]:
+    """The daemon's answer: {"id", "wait", "parsable", …}, or {"test_only": …}."""
+    body: dict[str, Any] = {
+        "command": command,
+        "argv": [_utf8(word, f"argument {at}") for at, word in enumerate(argv, start=1)],
+        "work_dir": _work_dir(),
+        "environment": _environment(),
+        "umask": _umask(),
+        "script": None,
+        "script_path": None,
+        "submit_host": os.uname().nodename,
+        "stdin_is_tty": sys.stdin is not None and sys.stdin.isatty(),
+    }
+    try:
+        return client.post_once("/v1/submit-argv", body).json()
+    except Refused as refused:
+        if refused.title != "ScriptNeeded":
+            raise
+        path = str(refused.problem["script_path"])
+    body["script"] = read_script(path)
+    body["script_path"] = path
+    return client.post_once("/v1/submit-argv", body).json()
+
+
+def read_script(path: str) -> str:
+    """The text of a script: "-" is standard input; a bare name is also looked for on PATH."""
+    if path == "-":
+        data, name = sys.stdin.buffer.read(READ_AT_MOST), "the script on standard input"
+    else:
+        found = _find(path)
+        name = f'script "{path}"'
+        try:
+            with open(found, "rb") as file:
+                data = file.read(READ_AT_MOST)
+        except OSError as error:
+            raise Failure(f"{name} cannot be read: {error.strerror}", _script_hint(path)) from None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Failure(
+            f"{name} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}",
+            "A job's script is text; put a program into --wrap, or call it from a script.",
+        ) from None
+
+
+def _find(path: str) -> str:
+    if "/" in path or os.path.exists(path):
+        return path
+    for folder in os.get_exec_path():
+        candidate = os.path.join(folder, path)
+        if os.path.isfile(candidate) and os.access(candidate, os.R_OK):
+            return candidate
+    return path
+
+
+def _script_hint(path: str) -> str | None:
+    if "/" in path or os.path.exists(path):
+        return None
+    return (
+        "It is neither in this folder nor on PATH. For a command, write: odcctl submit --wrap CMD"
+    )
+
+
+def _environment() -> dict[str, str]:
+    kept: dict[str, str] = {}
+    for name, value in os.environ.items():
+        try:
+            kept[_strict(name)] = _strict(value)
+        except UnicodeError:
+            shown = os.fsencode(name).decode("utf-8", "replace")
+            note(f"odcctl: warning: variable {shown} is not UTF-8 and is left out of the job")
+    return kept
+
+
+def _work_dir() -> str:
+    try:
+        return _utf8(os.getcwd(), "the name of this folder")
+    except FileNotFoundError:
+        raise Failure(
+            "this folder does not exist any more", "Change to one that does, or give --chdir."
+        ) from None
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _utf8(text: str, what: str) -> str:
+    try:
+        return _strict(text)
+    except UnicodeError:
+        raise Failure(f"{what} is not UTF-8") from None
+
+
+def _strict(text: str) -> str:
+    return os.fsencode(text).decode("utf-8")

@@ -1,0 +1,195 @@
+"""The terminal of a job, shown in ours: raw mode, both directions, window size, detaching.
+
+The websockets library speaks the protocol. The main thread shows what comes, a second one sends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import termios
+import threading
+import tty
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+from websockets.sync.client import connect as connect_websocket
+from websockets.sync.connection import Connection
+
+from odcctl.address import connect
+from odcctl.client import Client, quote
+from odcctl.exits import NO_EXIT_CODE, Refused, Unreachable
+
+PREFIX, DETACH = b"\x1d", b"d"
+DETACH_KEYS = "Ctrl-] d"
+END_OF_INPUT = b"\x04"
+
+
+class Detached(Exception):
+    """The user left; the job runs on."""
+
+
+def attach(client: Client, job: str) -> int:
+    """Speak to the job's terminal until it ends; its exit code.
+
+    Raises Detached; Refused when the job has no terminal, or does not run.
+    """
+    last: dict[str, Any] = {}
+    with _connected(client, f"/v1/jobs/{quote(job)}/attach") as connection, _raw():
+        pump = Pump(connection)
+        pump.start()
+        try:
+            for message in connection:
+                if isinstance(message, bytes):
+                    _write(message)
+                else:
+                    last = json.loads(message)
+        except ConnectionClosed:
+            pass  # Without a last frame this is an outage, told below.
+        finally:
+            pump.stop()
+    if pump.detached:
+        raise Detached
+    if "exit_code" not in last and "signal" not in last:
+        raise Unreachable("the terminal was lost; the job runs on", f"Try: odcctl attach {job}")
+    if last.get("signal"):
+        return 128 + int(last["signal"])
+    return NO_EXIT_CODE if last.get("exit_code") is None else int(last["exit_code"])
+
+
+class Pump(threading.Thread):
+    """Sends what is typed, and the size of the window whenever it changes."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(daemon=True)
+        self.detached = False
+        self._connection = connection
+        self._typed = Keys()
+        self._woken, self._wake = os.pipe()
+
+    def start(self) -> None:
+        signal.signal(signal.SIGWINCH, self._resized)
+        super().start()
+
+    def stop(self) -> None:
+        signal.signal(signal.SIGWINCH, signal.SIG_DFL)
+        os.write(self._wake, b"q")
+        self.join()
+
+    def _resized(self, number: int, frame: object) -> None:
+        os.write(self._wake, b"w")
+
+    def run(self) -> None:
+        try:
+            self._send_size()
+            self._pump()
+        except ConnectionClosed:
+            pass  # The main thread sees it too.
+
+    def _pump(self) -> None:
+        sources = [0, self._woken]
+        while True:
+            ready, _, _ = select.select(sources, [], [])
+            if self._woken in ready:
+                if b"q" in os.read(self._woken, 64):
+                    return
+                self._send_size()
+            if 0 in ready:
+                data = os.read(0, 65536)
+                if not data:
+                    sources.remove(0)
+                    self._connection.send(END_OF_INPUT)
+                    continue
+                data, self.detached = self._typed.take(data)
+                if data:
+                    self._connection.send(data)
+                if self.detached:
+                    self._connection.close()
+                    return
+
+    def _send_size(self) -> None:
+        if sys.stdout.isatty():
+            columns, rows = os.get_terminal_size(sys.stdout.fileno())
+            self._connection.send(json.dumps({"resize": [rows, columns]}))
+
+
+class Keys:
+    """Finds the detach keys in what is typed; the prefix typed twice is sent once."""
+
+    def __init__(self) -> None:
+        self._prefixed = False
+
+    def take(self, data: bytes) -> tuple[bytes, bool]:
+        """What to send, and whether to detach after it."""
+        out = bytearray()
+        for at in range(len(data)):
+            key = data[at : at + 1]
+            if self._prefixed:
+                self._prefixed = False
+                if key == DETACH:
+                    return bytes(out), True
+                out += key if key == PREFIX else PREFIX + key
+            elif key == PREFIX:
+                self._prefixed = True
+            else:
+                out += key
+        return bytes(out), False
+
+
+@contextmanager
+def _connected(client: Client, path: str) -> Generator[Connection]:
+    connection, address = connect(client.addresses)
+    headers = {"User-Agent": "odcctl"}
+    if client.token and address.path is None:
+        headers["Authorization"] = f"Bearer {client.token}"
+    try:
+        # The socket is connected, and encrypted where it should be: plain ws: from here.
+        websocket = connect_websocket(
+            f"ws://{address.host}{path}",
+            sock=connection,
+            additional_headers=headers,
+            compression=None,
+            proxy=None,
+        )
+        with websocket as opened:
+            yield opened
+    except InvalidStatus as error:
+        raise _refusal(error) from None
+    except InvalidHandshake as error:
+        raise Unreachable(f"the daemon opened no terminal: {error}") from error
+    finally:
+        connection.close()
+
+
+def _refusal(error: InvalidStatus) -> Refused:
+    try:
+        problem = json.loads(error.response.body or b"")
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict):
+        problem = {"detail": f"the job's terminal was refused: {error}"}
+    return Refused(error.response.status_code, problem)
+
+
+@contextmanager
+def _raw() -> Generator[None]:
+    """Every key goes to the job, Ctrl-C too; undone at the end whatever happens."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(0)
+    tty.setraw(0)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
+
+
+def _write(data: bytes) -> None:
+    while data:
+        data = data[os.write(1, data) :]
