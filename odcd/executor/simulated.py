@@ -1,0 +1,259 @@
+"""An executor that runs nothing: attempts end at run times that somebody else decides, on any clock.
+
+A simulation steps it by hand: next_at() says when something will happen, take(now) what has. Faults are
+part of it: lose() a node, go away and come back, say a thing twice or late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import signal as signals
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from odcd.clock import Clock
+from odcd.errors import LeadershipLost, RunnerDown
+from odcd.model import Dispatch, Fact, NodeReport
+
+Key = tuple[int, int, int]
+"""Job, attempt, rank."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """How an attempt will go: how long it runs unless its limit or a stop ends it, and how it ends."""
+
+    seconds: float
+    exit_code: int = 0
+    outcome: Literal["exited", "lost", "start_failed"] = "exited"
+    start_s: float = 0.0
+    """From the dispatch to the process running."""
+
+
+@dataclass(slots=True)
+class _Member:
+    fact: Fact
+    """What will be said of it last, unless something ends it before."""
+    node: str
+    starts_at: datetime
+    limit: datetime | None
+    version: int = 0
+    said_started: bool = False
+    stopping: bool = field(default=False)
+
+
+class SimulatedExecutor:
+    """Implements odcd.executor.base.Executor. started counts the starts of each (job, attempt, rank)."""
+
+    name = "simulated"
+
+    def __init__(
+        self,
+        clock: Clock,
+        run_of: Callable[[Dispatch], Run],
+        nodes: Sequence[NodeReport] = (),
+        grace_s: float = 1.0,
+    ) -> None:
+        self._clock = clock
+        self._run_of = run_of
+        self._nodes = list(nodes)
+        self._grace_s = grace_s
+        self._term = 0
+        self._members: dict[Key, _Member] = {}
+        self._ended: dict[Key, Fact] = {}
+        self._heap: list[tuple[datetime, int, Key, int]] = []
+        self._order = itertools.count()
+        self._unsaid: list[Fact] = []
+        self._changed = asyncio.Event()
+        self.away = False
+        self.started: dict[Key, int] = {}
+
+    async def open(self, term: int) -> None:
+        self._reach(term)
+
+    async def start(self, dispatches: Sequence[Dispatch], texts: Mapping[str, str]) -> None:
+        for dispatch in dispatches:
+            self._reach(dispatch.term)
+            run = self._run_of(dispatch)
+            now = self._clock.now()
+            begins = now + timedelta(seconds=run.start_s)
+            for member in dispatch.members:
+                key = (dispatch.job_id, dispatch.attempt, member.rank)
+                if key in self._members or key in self._ended:
+                    continue
+                self.started[key] = self.started.get(key, 0) + 1
+                self._add(key, dispatch, member.node, begins, run)
+
+    def _add(self, key: Key, dispatch: Dispatch, node: str, begins: datetime, run: Run) -> None:
+        ends = begins + timedelta(seconds=run.seconds)
+        fact = Fact(
+            job_id=key[0],
+            attempt=key[1],
+            rank=key[2],
+            kind=run.outcome,
+            at=begins if run.outcome == "start_failed" else ends,
+            exit_code=run.exit_code if run.outcome == "exited" else None,
+        )
+        member = _Member(fact=fact, node=node, starts_at=begins, limit=dispatch.ends_at)
+        self._members[key] = member
+        self._limit(member)
+        if run.outcome != "start_failed":
+            self._push(begins, key, -1)
+        self._schedule(key)
+
+    def _limit(self, member: _Member) -> None:
+        """A time limit that comes before the end makes it a timeout."""
+        if member.limit is not None and member.fact.at > member.limit:
+            member.fact = replace(
+                member.fact,
+                kind="exited",
+                at=max(member.limit, member.starts_at),
+                exit_code=None,
+                signal=int(signals.SIGTERM),
+                cause="timeout",
+            )
+
+    async def stop(self, job_id: int, attempt: int, *, signal: int, grace_s: float) -> None:
+        self._reach(self._term)
+        known = [key for key in self._members if key[:2] == (job_id, attempt)]
+        if not known and not any(key[:2] == (job_id, attempt) for key in self._ended):
+            self._say(
+                Fact(job_id=job_id, attempt=attempt, rank=0, kind="lost", at=self._clock.now())
+            )
+        for key in known:
+            member = self._members[key]
+            at = self._clock.now() + timedelta(seconds=min(self._grace_s, grace_s))
+            if member.stopping or member.fact.at <= at:
+                continue
+            member.stopping = True
+            member.fact = replace(
+                member.fact, kind="exited", at=at, exit_code=None, signal=signal, cause=None
+            )
+            self._schedule(key)
+
+    async def signal(self, job_id: int, attempt: int, *, signal: int, batch_only: bool) -> None:
+        self._reach(self._term)
+
+    async def set_end(self, job_id: int, attempt: int, ends_at: datetime | None) -> None:
+        self._reach(self._term)
+        for key, member in self._members.items():
+            if key[:2] == (job_id, attempt) and not member.stopping:
+                member.limit = ends_at
+                self._limit(member)
+                self._schedule(key)
+
+    async def adopt(self, expected: Sequence[Key]) -> None:
+        self._reach(self._term)
+        now = self._clock.now()
+        for key in expected:
+            if key in self._ended:
+                self._say(self._ended[key])
+            elif key not in self._members:
+                self._say(Fact(job_id=key[0], attempt=key[1], rank=key[2], kind="lost", at=now))
+            elif self._members[key].said_started:
+                self._say(
+                    Fact(job_id=key[0], attempt=key[1], rank=key[2], kind="started", at=now)
+                )
+        for key in set(self._members) - set(expected):
+            del self._members[key]
+
+    async def observe(self) -> AsyncGenerator[list[Fact]]:
+        while True:
+            facts = self.take(self._clock.now())
+            if facts:
+                yield facts
+                continue
+            self._changed.clear()
+            due = self.next_at()
+            wait_s = 3600.0 if due is None else (due - self._clock.now()).total_seconds()
+            sleeping = asyncio.ensure_future(self._clock.sleep(max(0.0, wait_s)))
+            waking = asyncio.ensure_future(self._changed.wait())
+            await asyncio.wait({sleeping, waking}, return_when=asyncio.FIRST_COMPLETED)
+            sleeping.cancel()
+            waking.cancel()
+
+    async def acknowledge(self, facts: Sequence[Fact]) -> None:
+        for fact in facts:
+            if fact.kind != "started":
+                self._ended.pop((fact.job_id, fact.attempt, fact.rank), None)
+
+    async def inventory(self) -> list[NodeReport]:
+        self._reach(self._term)
+        return list(self._nodes)
+
+    async def logs(
+        self, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool
+    ) -> AsyncGenerator[bytes]:
+        for nothing in ():
+            yield nothing
+
+    async def close(self) -> None:
+        self._changed.set()
+
+    # -- by hand ------------------------------------------------------------------------------------
+
+    def next_at(self) -> datetime | None:
+        """When something will happen next; None while nothing runs."""
+        if self._unsaid:
+            return self._clock.now()
+        while self._heap:
+            at, _, key, version = self._heap[0]
+            member = self._members.get(key)
+            if member is None or version not in (-1, member.version):
+                heapq.heappop(self._heap)
+                continue
+            return at
+        return None
+
+    def take(self, now: datetime) -> list[Fact]:
+        """What has happened until now and was not said."""
+        facts, self._unsaid = self._unsaid, []
+        while self._heap and self._heap[0][0] <= now:
+            at, _, key, version = heapq.heappop(self._heap)
+            member = self._members.get(key)
+            if member is None or version not in (-1, member.version):
+                continue
+            if version == -1:
+                member.said_started = True
+                facts.append(
+                    Fact(job_id=key[0], attempt=key[1], rank=key[2], kind="started", at=at)
+                )
+            else:
+                facts.append(member.fact)
+                self._ended[key] = member.fact
+                del self._members[key]
+        return facts
+
+    def lose(self, node: str) -> None:
+        """The node is gone with all that ran on it."""
+        now = self._clock.now()
+        for key, member in list(self._members.items()):
+            if member.node == node:
+                member.fact = replace(
+                    member.fact, kind="lost", at=now, exit_code=None, signal=None, cause=None
+                )
+                self._schedule(key)
+
+    def _reach(self, term: int) -> None:
+        if self.away:
+            raise RunnerDown("the simulated executor is away", "It comes back.")
+        if term < self._term:
+            raise LeadershipLost(f"term {term} is over: term {self._term} commands")
+        self._term = term
+
+    def _schedule(self, key: Key) -> None:
+        member = self._members[key]
+        member.version += 1
+        self._push(member.fact.at, key, member.version)
+
+    def _push(self, at: datetime, key: Key, version: int) -> None:
+        heapq.heappush(self._heap, (at, next(self._order), key, version))
+        self._changed.set()
+
+    def _say(self, fact: Fact) -> None:
+        self._unsaid.append(fact)
+        self._changed.set()

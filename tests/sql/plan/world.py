@@ -1,0 +1,284 @@
+"""Tiny clusters for the planner, and an obviously right way to say what may start on them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import strategies as st
+
+from tests.support.database import Sql
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+UNLIMITED_S = 2_147_483_647
+EFA = {"h100"}
+
+
+@dataclass(frozen=True)
+class Node:
+    name: str
+    gpu_type: str
+    gpus: int
+    cpus: int
+    mem: int
+    domain: str | None = None
+
+
+@dataclass(frozen=True)
+class Shape:
+    nodes: int
+    gpus: int
+    cpus: int
+    mem: int
+    gpu_type: str | None = None
+    exclusive: bool = False
+    only: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pending:
+    shape: Shape
+    limit_s: int
+    nice: int = 0
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a running job holds of a node, until ends_s after NOW (may be negative: overdue)."""
+
+    node: str
+    gpus: int
+    cpus: int
+    mem: int
+    ends_s: float
+
+
+@dataclass
+class World:
+    nodes: list[Node]
+    held: list[Held]
+    queue: list[Pending]
+
+
+@dataclass
+class Books:
+    """Free amounts per node, and when what is held comes back. A plan is checked against this."""
+
+    nodes: dict[str, Node]
+    held: list[Held] = field(default_factory=list)
+
+    def free_at(self, name: str, at_s: float) -> tuple[int, int, int]:
+        node = self.nodes[name]
+        gpus, cpus, mem = node.gpus, node.cpus, node.mem
+        for h in self.held:
+            if h.node == name and max(h.ends_s, 1.0) > at_s:
+                gpus, cpus, mem = gpus - h.gpus, cpus - h.cpus, mem - h.mem
+        return gpus, cpus, mem
+
+    def needs(self, shape: Shape, name: str) -> tuple[int, int, int]:
+        node = self.nodes[name]
+        if shape.exclusive:
+            return node.gpus, node.cpus, node.mem
+        return shape.gpus, shape.cpus, shape.mem
+
+    def could_ever(self, shape: Shape, name: str) -> bool:
+        node = self.nodes[name]
+        return (
+            shape.gpu_type in (None, node.gpu_type)
+            and node.gpus >= shape.gpus
+            and node.cpus >= shape.cpus
+            and node.mem >= shape.mem
+            and (not shape.only or name in shape.only)
+            and name not in shape.exclude
+        )
+
+    def fits(self, shape: Shape, name: str, at_s: float) -> bool:
+        return self.could_ever(shape, name) and all(
+            have >= want
+            for have, want in zip(self.free_at(name, at_s), self.needs(shape, name), strict=True)
+        )
+
+    def domains(self, shape: Shape, at_s: float) -> dict[str, list[str]]:
+        """The nodes that fit, by what a gang may not leave."""
+        found: dict[str, list[str]] = {}
+        for name, node in self.nodes.items():
+            if self.fits(shape, name, at_s):
+                whole = shape.exclusive or shape.gpus == node.gpus
+                bound = shape.nodes > 1 and whole and node.gpu_type in EFA and node.domain
+                found.setdefault(node.domain or "" if bound else "", []).append(name)
+        return found
+
+    def placements(self, shape: Shape, at_s: float = 0.0):
+        for names in self.domains(shape, at_s).values():
+            yield from itertools.combinations(names, shape.nodes)
+
+    def can_start(self, shape: Shape, at_s: float) -> bool:
+        return any(len(names) >= shape.nodes for names in self.domains(shape, at_s).values())
+
+    def earliest(self, shape: Shape) -> float | None:
+        moments = sorted({max(h.ends_s, 1.0) for h in self.held if h.ends_s < UNLIMITED_S} | {0.0})
+        return next((at for at in moments if self.can_start(shape, at)), None)
+
+    def place(self, shape: Shape, names: tuple[str, ...], limit_s: int) -> None:
+        for name in names:
+            gpus, cpus, mem = self.needs(shape, name)
+            self.held.append(Held(name, gpus, cpus, mem, limit_s))
+
+    def copy(self) -> Books:
+        return Books(self.nodes, list(self.held))
+
+
+def build(sql: Sql, world: World) -> list[int]:
+    """Write the world into the hot tables; ids of the pending jobs in the order of the queue's list."""
+    body = [
+        {
+            "name": n.name, "gpu_type": n.gpu_type, "gpus": n.gpus, "cpus": n.cpus,
+            "mem_mib": n.mem, "efa_domain": n.domain, "declared": True,
+        }
+        for n in world.nodes
+    ]  # fmt: skip
+    sql.execute(
+        "select odc.register_nodes(0, $1::jsonb, true, $2)", json.dumps(body), NOW - timedelta(1)
+    )
+    for h in world.held:
+        ends = NOW + timedelta(seconds=h.ends_s) if h.ends_s < UNLIMITED_S else None
+        sql.execute(
+            """
+            with n as (
+                select f.node_id, f.gpu_mask, nextval('odc.job_id_seq') as id
+                  from odc.node as n join odc.node_free as f on f.node_id = n.id where n.name = $1
+            ), mask as (
+                select coalesce(bit_or(1::bigint << b), 0)::bigint as bits
+                  from (select b from n, generate_series(0, 61) as b
+                         where n.gpu_mask >> b & 1 = 1 order by b limit $2::integer) as x
+            ), s as (
+                select odc_test_shape(1, $2::integer, $3::integer, $4::integer, null, false, null, null) as id
+            ), j as (
+                insert into odc.job (id, name, user_name, uid, gid, account_id, qos_id, partition_ids,
+                    shape_id, submitted_at, time_limit_s, requeue, work_dir, umask, script_digest,
+                    environment_digest)
+                select n.id, 'r', 'u', 1, 1, 1, 1, '{1}', s.id, $6, 60, true, '/', 0, '', '' from n, s
+            ), r as (
+                insert into odc.running (job_id, attempt, state, shape_id, partition_id, uid, account_id,
+                    qos_id, nice, queued_at, started_at, time_limit_s, ends_at, node_count, live_members)
+                select n.id, 1, 'RUNNING', s.id, 1, 1, 1, 1, 0, $6, $6, 60,
+                       coalesce($5::timestamptz, 'infinity'), 1, 1 from n, s
+            ), a as (
+                insert into odc.allocation (job_id, rank, node_id, gpu_mask, gpus, cpus, mem_mib, ends_at, state)
+                select n.id, 0, n.node_id, mask.bits, $2::integer, $3::integer, $4::integer, coalesce($5::timestamptz, 'infinity'),
+                       'running' from n, mask
+            )
+            update odc.node_free as f
+               set gpu_mask = f.gpu_mask - mask.bits, gpus = f.gpus - $2::integer, cpus = f.cpus - $3::integer,
+                   mem_mib = f.mem_mib - $4::integer, jobs = f.jobs + 1
+              from n, mask where f.node_id = n.node_id
+            """,
+            h.node, h.gpus, h.cpus, h.mem, ends, NOW - timedelta(hours=1),
+        )  # fmt: skip
+    ids: list[int] = []
+    for at, job in enumerate(world.queue):
+        s = job.shape
+        ids.append(
+            sql.value(
+                """
+                with s as (
+                    select odc_test_shape($1::integer, $2::integer, $3::integer, $4::integer, $5::text,
+                                          $6::boolean, $7::text[], $8::text[]) as id
+                ), j as (
+                    insert into odc.job (id, name, user_name, uid, gid, account_id, qos_id, partition_ids,
+                        shape_id, submitted_at, time_limit_s, requeue, work_dir, umask, script_digest,
+                        environment_digest)
+                    select nextval('odc.job_id_seq'), 'p', 'u', 1, 1, 1, 1, '{1}', s.id, $9, $10, true, '/',
+                           0, '', '' from s
+                    returning id, shape_id
+                )
+                insert into odc.pending (job_id, shape_id, uid, account_id, qos_id, nice, queued_at, time_limit_s)
+                select j.id, j.shape_id, 1, 1, 1, $11, $9, $10 from j returning job_id
+                """,
+                s.nodes, s.gpus, s.cpus, s.mem, s.gpu_type, s.exclusive, list(s.only) or None,
+                list(s.exclude) or None, NOW - timedelta(minutes=30) + timedelta(seconds=at),
+                job.limit_s, job.nice,
+            )  # fmt: skip
+        )
+    return ids
+
+
+def add_shape_function(sql: Sql) -> None:
+    sql.execute(
+        """
+        create or replace function odc_test_shape(
+            n integer, g integer, c integer, m integer, t text, x boolean, l text[], e text[])
+        returns integer language sql as $$
+            with old as (
+                select id from odc.shape
+                 where node_count = n and gpus_per_node = g and cpus_per_node = c and mem_per_node_mib = m
+                   and gpu_type is not distinct from t and exclusive = x
+                   and node_list is not distinct from l and exclude_nodes is not distinct from e
+            ), new as (
+                insert into odc.shape (partition_ids, node_count, gpus_per_node, gpu_type, cpus_per_node,
+                                       mem_per_node_mib, exclusive, node_list, exclude_nodes)
+                select '{1}', n, g, t, c, m, x, l, e where not exists (select from old) returning id
+            )
+            select id from old union all select id from new
+        $$
+        """
+    )
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    nodes = [
+        *(
+            Node(f"h{i}", "h100", 4, 16, 64, draw(st.sampled_from(["a", "b"])))
+            for i in range(draw(st.integers(0, 4)))
+        ),
+        *(Node(f"l{i}", "l4", 2, 8, 32) for i in range(draw(st.integers(0, 3)))),
+        *(Node(f"c{i}", "cpu-x86", 0, 8, 32) for i in range(draw(st.integers(0, 2)))),
+    ]
+    if not nodes:
+        nodes = [Node("h0", "h100", 4, 16, 64, "a")]
+    held: list[Held] = []
+    books = Books({n.name: n for n in nodes})
+    for node in nodes:
+        for _ in range(draw(st.integers(0, 3))):
+            gpus, cpus, mem = books.free_at(node.name, 0)
+            if cpus < 1:
+                break
+            h = Held(
+                node.name,
+                draw(st.integers(0, gpus)),
+                draw(st.integers(1, cpus)),
+                draw(st.integers(0, mem)),
+                draw(st.sampled_from([-5.0, 30.0, 60.0, 60.5, 90.0, 120.0, 300.0, UNLIMITED_S])),
+            )
+            held.append(h)
+            books.held.append(h)
+    names = [n.name for n in nodes]
+    some_names = st.lists(st.sampled_from(names), unique=True, max_size=2).map(tuple)
+
+    def shape() -> Shape:
+        gpu_type = draw(st.sampled_from([None, "h100", "l4"]))
+        return Shape(
+            nodes=draw(st.sampled_from([1, 1, 1, 2, 3])),
+            gpus=draw(st.integers(0 if gpu_type is None else 1, 4)),
+            cpus=draw(st.sampled_from([1, 2, 4, 8, 16])),
+            mem=draw(st.sampled_from([0, 1, 8, 32])),
+            gpu_type=gpu_type,
+            exclusive=draw(st.booleans()) and draw(st.booleans()),
+            only=draw(some_names) if draw(st.integers(0, 5)) == 0 else (),
+            exclude=draw(some_names) if draw(st.integers(0, 5)) == 0 else (),
+        )
+
+    shapes = [shape() for _ in range(draw(st.integers(1, 5)))]
+    queue = [
+        Pending(
+            draw(st.sampled_from(shapes)),
+            draw(st.sampled_from([10, 30, 59, 60, 61, 90, 100, 200, 1000, UNLIMITED_S])),
+            draw(st.sampled_from([0, 0, 0, 5])),
+        )
+        for _ in range(draw(st.integers(1, 12)))
+    ]
+    return World(nodes, held, queue)
