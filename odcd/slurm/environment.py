@@ -58,7 +58,7 @@ def parse_export(text: str) -> Export:
             raise BadRequest(
                 f'"{part[:60]}" is not a variable',
                 "Accepted: ALL, NONE, NIL, NAME and NAME=VALUE, separated by commas; "
-                "a value with a comma stands in quotes: NAME='a,b'.",
+                "a value with a comma stands in quotes inside quotes: --export=\"NAME='a,b'\".",
             )
         elif equals:
             values.append((name, value))

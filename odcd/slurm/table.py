@@ -97,7 +97,7 @@ SUPPORTED: tuple[Option, ...] = (
     Option(long="export", value="ALL|NONE|NIL|LIST", setting="export", convert=to.export,
            variables=("SBATCH_EXPORT",),
            help="variables the job sees: ALL,NAME=VALUE adds to all of yours; a list without ALL "
-                "stands alone; NAME='a,b' holds a comma"),
+                "stands alone; \"NAME='a,b'\" holds a comma"),
     # -- the command ----------------------------------------------------------------------------
     Option(long="wrap", value="CMD", setting="wrap", command_line_only=True,
            help="run this shell command instead of a script"),

@@ -118,7 +118,7 @@ def _parse_moment(words: str, now: datetime) -> datetime | None:
         day_text, clock_text = _split_day(lower)
     day, year_said = _parse_day(day_text, now) if day_text else (None, True)
     at = _parse_clock(clock_text) if clock_text else time()
-    if at is None or (day_text and day is None):
+    if at is None or (day_text and day is None) or not (day_text or clock_text):
         return None
     zone = now.tzinfo
     if day is None:
