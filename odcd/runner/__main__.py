@@ -1,0 +1,189 @@
+"""The runner: forks jobs, sees them to their end, and outlives the daemon. Started by odcd.runner.launch.
+
+It must run from anything the daemon runs from, start quickly and stay small: it is started without
+site-packages and imports nothing but the standard library, all of it before the first job, so that an
+upgrade of the files below it changes nothing for a runner that lives.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+if not __package__:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import argparse
+import contextlib
+import fcntl
+import gc
+import os
+import resource
+import signal
+import socket
+import time
+
+from odcd import __version__
+from odcd.runner import cgroup, protocol
+from odcd.runner.log import Log
+from odcd.runner.loop import Loop
+from odcd.runner.memory import Memory
+from odcd.runner.recovery import Recovery
+from odcd.runner.roster import Roster
+from odcd.runner.server import Server
+from odcd.runner.texts import Texts
+
+EXIT_OTHER_LIVES = 3
+IDLE_S = 600.0
+"""A runner with no daemon and nothing to tell ends after this."""
+KEPT_OUTPUT_S = 7 * 86400.0
+"""How long output that odcd keeps (odcctl run) stays after it was last written."""
+_FOLDERS = {"members": 0o700, "scripts": 0o711, "output": 0o711, "terminals": 0o700}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="odcd.runner", description=__doc__.split("\n")[0])
+    parser.add_argument("--dir", type=Path, required=True)
+    parser.add_argument("--owner", default=f"{os.geteuid()}:{os.getegid()}", metavar="UID:GID")
+    options = parser.parse_args()
+    owner_uid, owner_gid = map(int, options.owner.split(":"))
+    ready, started = os.pipe()
+    if os.fork() != 0:
+        # The launcher waits for this process: it ends when the runner accepts, or cannot.
+        os.close(started)
+        answer = os.read(ready, 1)
+        return answer[0] if answer else 1
+    os.close(ready)
+    os.setsid()
+    try:
+        runner = Runner(options.dir, owner_uid, owner_gid)
+    except BlockingIOError:
+        os.write(started, bytes([EXIT_OTHER_LIVES]))
+        return 0
+    os.write(started, b"\0")
+    os.close(started)
+    runner.run()
+    return 0
+
+
+class Runner:
+    def __init__(self, run_dir: Path, owner_uid: int, owner_gid: int) -> None:
+        """Everything up to accepting connections. Raises BlockingIOError when another runner lives."""
+        for name, mode in _FOLDERS.items():
+            folder = run_dir / name
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(mode)
+        self._dir = run_dir
+        self._lock = open(run_dir / protocol.LOCK_NAME, "a+")
+        # Not flock: this lock stays with this process alone, whatever its children inherit.
+        fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._lock.truncate(0)
+        self._lock.write(f"{os.getpid()}\n")
+        self._lock.flush()
+        self._log = Log(run_dir / "runner.log")
+        self._loop = Loop()
+        self._memory = Memory(run_dir)
+        self._texts = Texts(run_dir, switch_user=os.geteuid() == 0)
+        cgroups = cgroup.Cgroups(run_dir)
+        self._log.info("runner.started", pid=os.getpid(), version=__version__, uid=os.geteuid(),
+                       cgroups=cgroups.statement)  # fmt: skip
+        self._roster = Roster(run_dir, self._loop, self._log, self._memory, self._texts, cgroups,
+                              nofile=_raise_nofile())  # fmt: skip
+        Recovery(self._roster, self._loop, self._log, same_boot=not self._memory.fresh).run()
+        about = {"pid": os.getpid(), "odc": __version__, "cgroups": cgroups.statement}
+        self._server = Server(self._loop, self._log, self._roster, self._memory, self._texts,
+                              owner_uid=owner_uid, about=about)  # fmt: skip
+        self._socket = run_dir / protocol.SOCKET_NAME
+        self._server.listen(self._socket, owner_uid, owner_gid)
+        self._identity = self._socket.stat().st_ino
+        self._busy_at = time.monotonic()
+        self._ended_by_signal = False
+        self._ignore_signals()
+        _shield_from_oom()
+
+    def _ignore_signals(self) -> None:
+        wake_read, wake_write = socket.socketpair()
+        wake_write.setblocking(False)
+        signal.set_wakeup_fd(wake_write.fileno())
+        self._wake = wake_read, wake_write
+        self._loop.watch(wake_read, lambda _: wake_read.recv(64) and None)
+        signal.signal(signal.SIGTERM, lambda *_: self._end())
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(number, signal.SIG_IGN)
+
+    def _end(self) -> None:
+        self._ended_by_signal = True
+
+    def run(self) -> None:
+        """Until it is told to end, or nobody needs it. What runs then lives on below its shims."""
+        gc.collect()
+        gc.freeze()
+        next_look = 0.0
+        while not (self._ended_by_signal or self._server.quitting):
+            try:
+                self._loop.turn(wait=not self._roster.can_start)
+                self._roster.start_some()
+                self._roster.tell_news()
+                _reap()
+                if time.monotonic() >= next_look:
+                    next_look = time.monotonic() + 1.0
+                    self._look_after()
+            except Exception:
+                # A bug in one request must not take down what the others rely on.
+                self._log.exception("runner.error")
+        self._log.info("runner.ended")
+        if self._is_ours():
+            self._socket.unlink(missing_ok=True)
+
+    def _look_after(self) -> None:
+        self._roster.look_after()
+        members = self._roster.members()
+        if members or self._server.connections:
+            self._busy_at = time.monotonic()
+        idle_s = time.monotonic() - self._busy_at
+        if idle_s > IDLE_S or (not any(m.live for m in members) and not self._is_ours()):
+            self._ended_by_signal = True
+        self._sweep({str(m.key) for m in members})
+
+    def _is_ours(self) -> bool:
+        with contextlib.suppress(OSError):
+            return self._socket.stat().st_ino == self._identity
+        return False
+
+    _swept_at = 0.0
+
+    def _sweep(self, known: set[str]) -> None:
+        now = time.monotonic()
+        if now - self._swept_at < 300.0:
+            return
+        self._swept_at = now
+        old = time.time() - KEPT_OUTPUT_S
+        with contextlib.suppress(OSError):
+            if not known:
+                self._texts.sweep(set())
+            for entry in os.scandir(self._dir / "output"):
+                if entry.name.rpartition(".")[0] not in known and entry.stat().st_mtime < old:
+                    os.unlink(entry.path)
+
+
+def _raise_nofile() -> tuple[int, int]:
+    """As many files as allowed for the runner; returns what jobs are to have."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+    return limits
+
+
+def _shield_from_oom() -> None:
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("-900")
+
+
+def _reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+if __name__ == "__main__":
+    sys.exit(main())

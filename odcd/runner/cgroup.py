@@ -1,0 +1,139 @@
+"""Memory, CPU and process limits of members by cgroup v2, where the machine lets us.
+
+A base group holds one group per member; the runner and its shims stay outside of them. Two places are
+tried: as root on the machine's own hierarchy, /sys/fs/cgroup/odc-<run dir>; else below the group this
+process is in, when that was delegated to us (systemd's Delegate=yes, a container with a writable
+hierarchy), whose processes then move to a leaf beside the members, as the kernel demands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+CONTROLLERS = ("memory", "cpu", "pids")
+MAX_PROCESSES = 32768
+_CPU_PERIOD_US = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where member groups can be made, or why they cannot (parent is None)."""
+
+    parent: Path | None
+    evict: bool
+    """Processes in parent itself must first move into a leaf."""
+    reason: str = ""
+
+
+def find_place(root: Path = ROOT, own: str | None = None) -> Place:
+    """Look, and change nothing. own: the text of /proc/self/cgroup."""
+
+    def nowhere(reason: str) -> Place:
+        return Place(parent=None, evict=False, reason=reason)
+
+    if not (root / "cgroup.controllers").exists():
+        kind = "only cgroup v1" if (root / "memory").exists() else "no cgroup hierarchy"
+        return nowhere(f"this machine has {kind} at {root}")
+    offered = (root / "cgroup.controllers").read_text().split()
+    absent = [name for name in CONTROLLERS if name not in offered]
+    if absent:
+        return nowhere(f"cgroup v2 at {root} has no {' and no '.join(absent)} controller")
+    # Every group but the hierarchy's own root has cgroup.events.
+    if not (root / "cgroup.events").exists() and os.access(
+        root / "cgroup.subtree_control", os.W_OK
+    ):
+        return Place(parent=root, evict=False)
+    text = Path("/proc/self/cgroup").read_text() if own is None else own
+    path = next((line[3:] for line in text.splitlines() if line.startswith("0::")), "/")
+    group = root / path.lstrip("/")
+    wanted = ("cgroup.subtree_control", "cgroup.procs")
+    if os.access(group, os.W_OK) and all(os.access(group / name, os.W_OK) for name in wanted):
+        return Place(parent=group, evict=True)
+    return nowhere(f"the cgroup {path} is not delegated to this user")
+
+
+def describe_cgroups(root: Path = ROOT, own: str | None = None) -> str:
+    """One plain line: are memory and CPUs of jobs limited here, and if not, why."""
+    place = find_place(root, own)
+    if place.parent is None:
+        return f"memory and CPU limits are not enforced: {place.reason}"
+    return f"memory and CPU limits are enforced by cgroup v2 below {place.parent}"
+
+
+class Cgroups:
+    """The groups of this runner's members; does nothing where the machine does not allow it."""
+
+    def __init__(self, run_dir: Path, root: Path = ROOT, own: str | None = None) -> None:
+        self._base: Path | None = None
+        place = find_place(root, own)
+        self.statement = describe_cgroups(root, own)
+        if place.parent is None:
+            return
+        base = place.parent / f"odc-{zlib.crc32(str(run_dir).encode()):08x}"
+        try:
+            if place.evict:
+                _evict(place.parent)
+            _enable(place.parent)
+            base.mkdir(exist_ok=True)
+            _enable(base)
+        except OSError as error:
+            self.statement = (
+                f"memory and CPU limits are not enforced: cannot set up {base}: {error.strerror}"
+            )
+            return
+        self._base = base
+
+    def create(self, name: str, limits: dict[str, int] | None) -> str | None:
+        """The path of a new group; None where there are none. limits: {"cpus", "mem_mib"}; without,
+        the group only tells which processes are the member's. Raises OSError."""
+        if self._base is None:
+            return None
+        group = self._base / name
+        group.mkdir(exist_ok=True)
+        if limits:
+            (group / "memory.max").write_text(str(limits["mem_mib"] * 1024 * 1024))
+            # A job that is out of memory ends as a whole, not with one process missing.
+            (group / "memory.oom.group").write_text("1")
+            with contextlib.suppress(OSError):
+                (group / "memory.swap.max").write_text("0")
+            (group / "cpu.max").write_text(f"{limits['cpus'] * _CPU_PERIOD_US} {_CPU_PERIOD_US}")
+            (group / "pids.max").write_text(str(MAX_PROCESSES))
+        return str(group)
+
+
+def remove(group: str) -> None:
+    with contextlib.suppress(OSError):
+        os.rmdir(group)
+
+
+def kill(group: str) -> None:
+    """KILL every process in it at once; kernels before 5.14 cannot."""
+    with contextlib.suppress(OSError), open(f"{group}/cgroup.kill", "w") as file:
+        file.write("1")
+
+
+def oom_kills(group: str) -> int:
+    """How often the kernel killed a process of it for memory."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path(group, "memory.events").read_text().splitlines():
+            name, _, count = line.partition(" ")
+            if name == "oom_kill":
+                return int(count)
+    return 0
+
+
+def _evict(group: Path) -> None:
+    leaf = group / "odc-daemon"
+    leaf.mkdir(exist_ok=True)
+    for pid in (group / "cgroup.procs").read_text().split():
+        with contextlib.suppress(ProcessLookupError):
+            (leaf / "cgroup.procs").write_text(pid)
+
+
+def _enable(group: Path) -> None:
+    (group / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in CONTROLLERS))

@@ -1,0 +1,135 @@
+"""How members come to their end: signals, grace, KILL, and the time limit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from odcd.runner import cgroup, processes, record
+from odcd.runner.loop import Loop
+from odcd.runner.members import Member
+from odcd.runner.record import Key
+
+KILL_AGAIN_S = 0.25
+_FOR_ALL = (signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT)
+
+
+class Ending:
+    def __init__(
+        self, loop: Loop, path_of: Callable[[Key], Path], drop: Callable[[Member, str], None]
+    ) -> None:
+        """drop: settle a member that is still queued as one that never began, with a reason."""
+        self._loop = loop
+        self._path_of = path_of
+        self._drop = drop
+
+    def stop(self, member: Member, number: int, grace_s: float) -> None:
+        """Signal every process, and KILL them when the grace is over. Repeated, it only gets stricter."""
+        if member.state == "ended":
+            return
+        if member.state == "queued":
+            self._drop(member, "stopped before it began")
+            return
+        if number == signal.SIGKILL:
+            grace_s = 0.0
+        kill_at = time.time() + max(0.0, grace_s)
+        member.stop_signal = number
+        member.kill_at = kill_at if member.kill_at is None else min(kill_at, member.kill_at)
+        self._write_control(member)
+        if grace_s > 0.0:
+            self._deliver_stop(member)
+        self.arm(member)
+
+    def _deliver_stop(self, member: Member) -> None:
+        if member.shim_pid is not None and member.stop_signal is not None:
+            below = processes.descendants(member.shim_pid)
+            processes.signal_all(below, member.stop_signal)
+            # A stopped process takes no signal but this before it goes on.
+            processes.signal_all(below, signal.SIGCONT)
+
+    def signal(self, member: Member, number: int, *, batch_only: bool) -> None:
+        """Send a signal: to the batch shell alone, or to what it started (or is, after an exec)."""
+        if member.state != "running" or member.shim_pid is None:
+            return
+        below = processes.descendants(member.shim_pid)
+        shell = [process for process in below if process.pid == member.job_pid]
+        others = [process for process in below if process.pid != member.job_pid]
+        if batch_only:
+            processes.signal_all(shell, number)
+        elif number in _FOR_ALL:
+            processes.signal_all(below, number)
+        else:
+            processes.signal_all(others or shell, number)
+
+    def set_end(self, member: Member, ends_at: float | None) -> None:
+        member.ends_at = ends_at
+        if member.state in ("starting", "running"):
+            self._write_control(member)
+            self.arm(member)
+
+    def began(self, member: Member) -> None:
+        """The script runs now. A stop that came before may have found no process to signal."""
+        self._deliver_stop(member)
+        self.arm(member)
+
+    def arm(self, member: Member) -> None:
+        """Set its timers anew, by what is true now."""
+        member.timers += 1
+        generation = member.timers
+
+        def at(moment: float, action: Callable[[Member], None]) -> None:
+            def act() -> None:
+                if member.live and member.timers == generation:
+                    action(member)
+
+            self._loop.at(moment, act)
+
+        if member.kill_at is not None:
+            at(member.kill_at, self._kill)
+        elif member.ends_at is not None:
+            at(member.ends_at, self._time_out)
+            if member.end_signal and member.state == "running":
+                at(member.ends_at - member.end_signal.before_s, self._send_end_signal)
+
+    def _send_end_signal(self, member: Member) -> None:
+        wanted, member.end_signal = member.end_signal, None
+        self._write_control(member)
+        if wanted:
+            self.signal(member, wanted.number, batch_only=wanted.batch_only)
+
+    def _time_out(self, member: Member) -> None:
+        if member.cause is None:
+            member.cause = "timeout"
+        self.stop(member, signal.SIGTERM, member.grace_s)
+
+    def _kill(self, member: Member) -> None:
+        if member.cgroup:
+            cgroup.kill(member.cgroup)
+        if member.shim_pid is not None:
+            processes.kill_below(member.shim_pid)
+        member.kill_at = time.time() + KILL_AGAIN_S
+        self.arm(member)
+
+    def end_orphans(self, member: Member, done: Callable[[], None]) -> None:
+        """Its shim is dead: KILL what is left of it, and call done when nothing is."""
+        if member.cgroup:
+            cgroup.kill(member.cgroup)
+        left = processes.leftovers(member.mark, member.uid, member.job_pid, member.ticks)
+        if not left:
+            done()
+            return
+        processes.signal_all(left, signal.SIGKILL)
+        self._loop.at(time.time() + KILL_AGAIN_S, lambda: self.end_orphans(member, done))
+
+    def _write_control(self, member: Member) -> None:
+        # Only a later runner reads it; a file system that fails now changes nothing for this one.
+        with contextlib.suppress(OSError):
+            fd = os.open(self._path_of(member.key), os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                record.write(fd, record.CONTROL, member.control())
+            finally:
+                os.close(fd)

@@ -1,0 +1,85 @@
+"""Make a runner run: called by the daemon, or by its keeper as root."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from odcd.runner import protocol
+
+WAIT_S = 20.0
+_OTHER_LIVES = 3
+
+
+class LaunchFailed(Exception):
+    """No runner runs and none could be started; the text says why."""
+
+
+def connect(run_dir: Path) -> socket.socket:
+    """A blocking connection to the runner of run_dir. Raises OSError when none accepts."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        # A socket's path may have 107 bytes: go through the folder's descriptor instead.
+        folder = os.open(run_dir, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            sock.connect(f"/proc/self/fd/{folder}/{protocol.SOCKET_NAME}")
+        finally:
+            os.close(folder)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def launch_runner(run_dir: Path, owner_uid: int, owner_gid: int) -> None:
+    """Return when the runner of run_dir accepts connections; start one if none lives.
+
+    owner: whose daemon may command it. Raises LaunchFailed.
+    """
+    if _accepts(run_dir):
+        return
+    run_dir.mkdir(parents=True, exist_ok=True)
+    # Jobs of any user must reach their script and kept output below it, and list nothing.
+    run_dir.chmod(0o711)
+    program = Path(__file__).with_name("__main__.py")
+    command = [
+        sys.executable, "-I", "-S", "-B", "-X", "utf8", str(program),
+        "--dir", str(run_dir), "--owner", f"{owner_uid}:{owner_gid}",
+    ]  # fmt: skip
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={"PATH": os.defpath, "LANG": "C.UTF-8"},
+            cwd="/",
+            timeout=WAIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LaunchFailed(f"the runner did not start: {error}") from error
+    if done.returncode == 0:
+        return
+    if done.returncode == _OTHER_LIVES:
+        # Another launch is under way; it holds the lock and will accept.
+        deadline = time.monotonic() + WAIT_S
+        while time.monotonic() < deadline:
+            if _accepts(run_dir):
+                return
+            time.sleep(0.02)
+        raise LaunchFailed(f"a runner holds {run_dir / protocol.LOCK_NAME} and does not answer")
+    text = done.stderr.decode(errors="replace").strip()
+    raise LaunchFailed(f"the runner did not start: {text or f'exit code {done.returncode}'}")
+
+
+def _accepts(run_dir: Path) -> bool:
+    with contextlib.suppress(OSError):
+        connect(run_dir).close()
+        return True
+    return False

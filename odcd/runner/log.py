@@ -1,0 +1,70 @@
+"""The runner's log: one line an event, never in the way. A full disk drops lines and nothing else."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from pathlib import Path
+
+MAX_BYTES = 10 * 1024 * 1024
+
+
+class Log:
+    """Appends to a file that also takes the process's standard output and error."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._dropped = 0
+        self._size = 0
+        self._open()
+
+    def _open(self) -> None:
+        try:
+            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+        except OSError:
+            fd = os.open("/dev/null", os.O_WRONLY)
+        self._size = os.fstat(fd).st_size
+        os.dup2(fd, 1)
+        os.dup2(fd, 2)
+        os.close(fd)
+
+    def info(self, event: str, **fields: object) -> None:
+        self._write("INFO", event, fields)
+
+    def error(self, event: str, **fields: object) -> None:
+        self._write("ERROR", event, fields)
+
+    def exception(self, event: str, **fields: object) -> None:
+        """The error being handled, with its traceback folded into the line."""
+        self._write("ERROR", event, {**fields, "traceback": traceback.format_exc()})
+
+    def _write(self, level: str, event: str, fields: dict[str, object]) -> None:
+        now = time.time()
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
+        facts = "".join(f" {name}={_quoted(value)}" for name, value in fields.items())
+        lost = f" dropped_lines={self._dropped}" if self._dropped else ""
+        line = f"{stamp}.{int(now % 1 * 1000):03d}Z {level} {event}{facts}{lost}\n"
+        data = line.encode(errors="backslashreplace")
+        try:
+            written = os.write(2, data)
+        except OSError:
+            self._dropped += 1
+            return
+        self._dropped = 0
+        self._size += written
+        if self._size > MAX_BYTES:
+            self._rotate()
+
+    def _rotate(self) -> None:
+        try:
+            self._path.replace(self._path.with_suffix(".log.1"))
+        except OSError:
+            self._size = 0
+            return
+        self._open()
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    return repr(text) if not text or any(c in text for c in " \n\t\"'=") else text

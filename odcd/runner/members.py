@@ -1,0 +1,121 @@
+"""What the runner holds of each member and attempt while it matters."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from odcd.runner.record import Key
+
+State = Literal["queued", "starting", "running", "ended"]
+
+
+@dataclass(slots=True)
+class EndSignal:
+    """A signal to be sent some time before the end (sbatch's --signal)."""
+
+    number: int
+    before_s: float
+    batch_only: bool
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    key: Key
+    uid: int
+    state: State
+    order: dict[str, Any] | None = None
+    """What to run; kept until it is handed to a shim."""
+    limits: dict[str, int] | None = None
+    cgroup: str | None = None
+    mark: str = ""
+
+    shim_pid: int | None = None
+    watch_fd: int | None = None
+    """A pidfd, of a shim that another runner forked."""
+    job_pid: int | None = None
+    ticks: int = 0
+
+    ends_at: float | None = None
+    grace_s: float = 30.0
+    end_signal: EndSignal | None = None
+    stop_signal: int | None = None
+    kill_at: float | None = None
+    cause: str | None = None
+
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By kind, those that were not acknowledged yet."""
+    told_at: float = 0.0
+    synced: bool = False
+    timers: int = 0
+    """Raised to disarm the timers that were set for it before."""
+
+    @property
+    def live(self) -> bool:
+        return self.state != "ended"
+
+    def fact(self, kind: str, at: float, **more: Any) -> dict[str, Any]:
+        job, attempt, rank = self.key
+        return {"job": job, "attempt": attempt, "rank": rank, "kind": kind, "at": at, **more}
+
+    def control(self) -> dict[str, Any]:
+        """What a later runner must know to carry on."""
+        return {
+            "ends_at": self.ends_at, "kill_at": self.kill_at, "cause": self.cause,
+            "stop_signal": self.stop_signal, "signalled": self.end_signal is None,
+        }  # fmt: skip
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    members: dict[int, Member] = field(default_factory=dict)
+    _gated: set[int] = field(default_factory=set)
+    """Ranks that share one output file and have not been launched yet."""
+    _gate: dict[bool, int] = field(default_factory=dict)
+    """A pipe: rank 0 holds the write end (True) until it has opened the file, the others wait for it."""
+
+    @property
+    def forgettable(self) -> bool:
+        """All ended, and all that was to be told is acknowledged."""
+        return all(not member.live and not member.facts for member in self.members.values())
+
+    def gate(self, ranks: set[int]) -> None:
+        """Let these, not launched yet, wait for rank 0; without rank 0 among them it has been."""
+        if 0 in ranks and len(ranks) > 1:
+            self._gated = ranks
+
+    def gate_of(self, rank: int) -> int | None:
+        """The end of the gate to launch this rank with. Raises OSError when no pipe can be had."""
+        if rank not in self._gated:
+            return None
+        if not self._gate:
+            self._gate[False], self._gate[True] = os.pipe()
+        return self._gate[rank == 0]
+
+    def passed_gate(self, rank: int) -> None:
+        """It was launched, or never will be."""
+        self._gated.discard(rank)
+        if rank == 0 and True in self._gate:
+            os.close(self._gate.pop(True))
+        if not self._gated and False in self._gate:
+            os.close(self._gate.pop(False))
+
+
+def outcome(answer: dict[str, Any], cause: str | None) -> dict[str, Any]:
+    """A shim's exit record as the end of a fact: kind, at, exit_code or signal, cause, detail."""
+    if answer["e"] == "failed":
+        return {
+            "kind": "start_failed", "at": answer["at"], "cause": cause or "launch",
+            "detail": answer["detail"],
+        }  # fmt: skip
+    status = answer["status"]
+    signalled = os.WIFSIGNALED(status)
+    failed = status != 0
+    if cause is None and failed and answer.get("oom"):
+        cause = "oom"
+    return {
+        "kind": "exited", "at": answer["at"], "cause": cause,
+        "exit_code": None if signalled else os.WEXITSTATUS(status),
+        "signal": os.WTERMSIG(status) if signalled else None,
+    }  # fmt: skip

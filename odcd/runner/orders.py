@@ -1,0 +1,70 @@
+"""A dispatch as it comes over the wire, made into members and into what a shim is told.
+
+{"job", "attempt", "uid", "gid", "umask", "work_dir", "script", "environment" (digests), "env", "args",
+ "started_at", "ends_at", "grace_s", "signal": [number, before_s, batch_only] | null, "spool", "pty",
+ "members": [{"rank", "env", "stdin", "stdout", "stderr", "truncate", "append", "shared", "limits"}]}
+Moments are seconds since 1970. env: what is added to the environment of the digest.
+shared: other ranks write the same file, so only rank 0 may empty it, before the others open it.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+from odcd.runner import processes
+from odcd.runner.members import EndSignal, Member
+from odcd.runner.record import Key
+from odcd.runner.texts import Texts
+
+
+def members_of(dispatch: dict[str, Any]) -> list[Member]:
+    """Raises KeyError, TypeError or ValueError when something is missing or of a wrong type."""
+    members: list[Member] = []
+    for part in dispatch["members"]:
+        key = Key(int(dispatch["job"]), int(dispatch["attempt"]), int(part["rank"]))
+        member = Member(key, uid=int(dispatch["uid"]), state="queued")
+        member.order = {"dispatch": dispatch, "member": part, "shared": bool(part["shared"])}
+        member.limits = part["limits"]
+        member.grace_s = float(dispatch["grace_s"])
+        member.ends_at = None if dispatch["ends_at"] is None else float(dispatch["ends_at"])
+        if dispatch["signal"]:
+            number, before_s, batch_only = dispatch["signal"]
+            member.end_signal = EndSignal(number, before_s, batch_only)
+        members.append(member)
+    return members
+
+
+def mark_of(key: Key, run_dir: Path) -> str:
+    """Found in the environment of every process of the member; differs between runners of a machine."""
+    return f"{key}@{zlib.crc32(str(run_dir).encode()):08x}"
+
+
+def order_of(
+    member: Member, run_dir: Path, texts: Texts, nofile: tuple[int, int], *, gated: bool
+) -> dict[str, Any]:
+    """What the shim needs. Raises OSError or KeyError when the script cannot be put in place."""
+    assert member.order is not None
+    dispatch, part = member.order["dispatch"], member.order["member"]
+    key = member.key
+    member.mark = mark_of(key, run_dir)
+    terminal = bool(dispatch["pty"]) and key.rank == 0
+    keeps_output = bool(dispatch["spool"] or dispatch["pty"])
+    return {
+        "uid": member.uid, "gid": dispatch["gid"], "switch_user": os.geteuid() == 0,
+        "umask": dispatch["umask"], "work_dir": dispatch["work_dir"],
+        "script": texts.script_file(dispatch["script"], member.uid, dispatch["gid"]),
+        "args": dispatch["args"],
+        "env": {
+            **texts.environment(dispatch["environment"]), **dispatch["env"], **part["env"],
+            processes.MARK: member.mark,
+        },
+        "stdin": part["stdin"], "stdout": part["stdout"], "stderr": part["stderr"],
+        "append": part["append"], "truncate": part["truncate"],
+        "wait_gate": gated and key.rank > 0,
+        "spool": [f"{run_dir}/output/{key}.{end}" for end in ("out", "err")] if keeps_output else None,
+        "terminal": f"{run_dir}/terminals/{key}" if terminal else None,
+        "cgroup": member.cgroup, "nofile": nofile,
+    }  # fmt: skip

@@ -1,0 +1,145 @@
+"""Find and end every process of a member, however it detached itself.
+
+A shim is the subreaper of its member: a process that forks twice or makes a session of its own is still
+the shim's descendant. Only when the shim itself was killed are its processes looked for by their session
+and by the mark in their environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+from typing import NamedTuple
+
+MARK = "ODC_MEMBER"
+_PROC = Path("/proc")
+_FREEZE_ROUNDS = 20
+_LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
+
+
+class Process(NamedTuple):
+    """A process that cannot be mistaken for a later one with its number."""
+
+    pid: int
+    started: int
+    """Clock ticks since boot, from /proc/<pid>/stat."""
+
+
+def describe(pid: int) -> Process | None:
+    """None: there is none, or only its zombie."""
+    fields = _stat(pid)
+    return Process(pid, int(fields[19])) if fields and fields[0] not in "ZX" else None
+
+
+def descendants(root: int) -> list[Process]:
+    """Every living process below root, parents first; root itself is not among them."""
+    found: list[Process] = []
+    queue = [root]
+    while queue:
+        for child in _children(queue.pop()):
+            process = describe(child)
+            if process:
+                found.append(process)
+            queue.append(child)
+    return found
+
+
+def send(process: Process, number: int) -> None:
+    """Signal it, unless it is gone and its number belongs to another by now."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except OSError:
+        return
+    try:
+        if describe(process.pid) == process:
+            signal.pidfd_send_signal(handle, number)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)
+
+
+def signal_all(processes: list[Process], number: int) -> None:
+    for process in processes:
+        send(process, number)
+
+
+def kill_below(root: int) -> None:
+    """KILL all descendants. Stopping them first keeps a fork bomb from outrunning the walk."""
+    stopped: set[Process] = set()
+    for _ in range(_FREEZE_ROUNDS):
+        new = [process for process in descendants(root) if process not in stopped]
+        if not new:
+            break
+        signal_all(new, signal.SIGSTOP)
+        stopped.update(new)
+    signal_all(list(stopped), signal.SIGKILL)
+
+
+def leftovers(mark: str, uid: int, session: int | None, since: int) -> list[Process]:
+    """Processes of a member whose shim is gone.
+
+    mark: the value of ODC_MEMBER they inherited. session: the pid of the member's first process, which
+    made its session; since: when that started, in ticks, so that a reused number is not taken for it.
+    """
+    found: list[Process] = []
+    wanted = f"{MARK}={mark}".encode()
+    for pid in _all_pids():
+        entry = _PROC / str(pid)
+        try:
+            if entry.stat().st_uid != uid:
+                continue
+            fields = _stat(pid)
+            if not fields or fields[0] in "ZX":
+                continue
+            of_session = session is not None and int(fields[3]) == session
+            if (of_session and int(fields[19]) >= since) or (
+                wanted in (entry / "environ").read_bytes().split(b"\0")
+            ):
+                found.append(Process(pid, int(fields[19])))
+        except OSError:
+            continue
+    return found
+
+
+def _all_pids() -> list[int]:
+    return [int(name) for name in os.listdir(_PROC) if name.isdigit()]
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Fields of /proc/<pid>/stat from the state on; the name before it may hold anything."""
+    try:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        text = os.read(fd, 4096)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return text[text.rindex(b")") + 2 :].decode().split()
+
+
+def _children(pid: int) -> list[int]:
+    if not _LISTS_CHILDREN:
+        return [other for other in _all_pids() if (_stat(other) or ["", ""])[1] == str(pid)]
+    children: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                fd = os.open(f"/proc/{pid}/task/{task}/children", os.O_RDONLY)
+                try:
+                    children += map(int, _read_all(fd).split())
+                finally:
+                    os.close(fd)
+    return children
+
+
+def _read_all(fd: int) -> bytes:
+    parts: list[bytes] = []
+    while part := os.read(fd, 65536):
+        parts.append(part)
+    return b"".join(parts)

@@ -1,0 +1,119 @@
+"""The file of one member: what the runner knows of it, and what outlives the runner.
+
+members/<job>-<attempt>-<rank> is made whole before the member's process, so a full disk can refuse a
+start and can never lose an exit: everything later is written in place. Each region has one writer:
+
+    intent   the runner, once     who it is, as whom, until when
+    begun    the job's process    its pid, before it becomes the script: without it, it never began
+    started  the shim             the script was executed
+    control  the runner           the end as moved later, and a stop that is under way
+    exit     the shim             how it ended, once none of its processes is left
+
+The shim holds a flock on the file while it lives. The runner takes it before the shim has the file, and
+both share it through one open file description, so it is free only when nobody cares for the member.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+INTENT = (0, 1024)
+BEGUN = (1024, 256)
+STARTED = (1280, 256)
+CONTROL = (1536, 512)
+EXIT = (2048, 2048)
+SIZE = 4096
+
+DETAIL_BYTES = 1500
+"""Longest text of a failure that fits an exit record."""
+
+
+class Key(NamedTuple):
+    job: int
+    attempt: int
+    rank: int
+
+    def __str__(self) -> str:
+        return f"{self.job}-{self.attempt}-{self.rank}"
+
+    @classmethod
+    def parse(cls, name: str) -> Key | None:
+        parts = name.split("-")
+        if len(parts) != 3 or not all(part.isdigit() for part in parts):
+            return None
+        return cls(*map(int, parts))
+
+
+def create(path: Path, intent: dict[str, Any]) -> int:
+    """Make the member's file, locked; its descriptor. Raises OSError (FileExistsError, ENOSPC)."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        whole = _region(INTENT, intent).ljust(SIZE, b" ")
+        if os.pwrite(fd, whole, 0) != SIZE:
+            raise OSError(28, os.strerror(28))
+    except BaseException:
+        os.close(fd)
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
+    return fd
+
+
+def write(fd: int, region: tuple[int, int], facts: dict[str, Any]) -> None:
+    os.pwrite(fd, _region(region, facts), region[0])
+
+
+def read(fd: int) -> dict[str, dict[str, Any] | None]:
+    """Every region by name; None for one that was not, or not wholly, written."""
+    whole = os.pread(fd, SIZE, 0)
+    return {
+        name: parse(whole[offset : offset + size])
+        for name, (offset, size) in {
+            "intent": INTENT, "begun": BEGUN, "started": STARTED, "control": CONTROL, "exit": EXIT,
+        }.items()
+    }  # fmt: skip
+
+
+def read_file(path: Path) -> dict[str, dict[str, Any] | None]:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return read(fd)
+    finally:
+        os.close(fd)
+
+
+def is_held(path: Path) -> bool:
+    """Does the member's shim live (or is it just being made)?"""
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def _region(region: tuple[int, int], facts: dict[str, Any]) -> bytes:
+    body = json.dumps(facts, separators=(",", ":")).encode()
+    data = b"%08x " % zlib.crc32(body) + body + b"\n"
+    if len(data) > region[1]:
+        raise ValueError(f"a record of {len(data)} bytes does not fit its {region[1]}")
+    return data.ljust(region[1], b" ")
+
+
+def parse(data: bytes) -> dict[str, Any] | None:
+    line, newline, _ = data.partition(b"\n")
+    try:
+        if newline and int(line[:8], 16) == zlib.crc32(line[9:]):
+            return json.loads(line[9:])
+    except ValueError:
+        pass
+    return None

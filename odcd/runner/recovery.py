@@ -1,0 +1,110 @@
+"""Take over the members of a runner that is gone: those that ended, and those whose shims live on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import Any
+
+from odcd.runner import record
+from odcd.runner.log import Log
+from odcd.runner.loop import Loop
+from odcd.runner.members import EndSignal, Member, outcome
+from odcd.runner.record import Key
+from odcd.runner.roster import Roster
+
+LOOK_AGAIN_S = 0.05
+
+
+class Recovery:
+    def __init__(self, roster: Roster, loop: Loop, log: Log, *, same_boot: bool) -> None:
+        self._roster = roster
+        self._loop = loop
+        self._log = log
+        self._same_boot = same_boot
+        self._folder = roster.run_dir / "members"
+
+    def run(self) -> None:
+        counts = {"ended": 0, "live": 0, "gone": 0}
+        for name in sorted(os.listdir(self._folder)):
+            key = Key.parse(name)
+            if key is None:
+                continue
+            regions = record.read_file(self._folder / name)
+            member = _member(key, regions)
+            if member is None:
+                # Never begun: the intent is whole before anything else happens.
+                self._log.error("member.unreadable", member=key)
+                with contextlib.suppress(OSError):
+                    (self._folder / name).unlink()
+                continue
+            self._roster.add(member)
+            counts[self._take(member, regions)] += 1
+        if any(counts.values()):
+            self._log.info("runner.recovered", **counts)
+
+    def _take(self, member: Member, regions: dict[str, dict[str, Any] | None]) -> str:
+        if regions["started"]:
+            self._roster.begin(member, regions["started"])
+        if regions["exit"]:
+            self._roster.settle(member, outcome(regions["exit"], member.cause))
+            return "ended"
+        if not self._same_boot:
+            self._roster.settle(member, {
+                "kind": "lost", "at": time.time(), "cause": "unknown",
+                "detail": "the machine was restarted while it ran",
+            })  # fmt: skip
+            return "gone"
+        if not record.is_held(self._folder / str(member.key)):
+            self._roster.settle_by_record(member)
+            return "gone"
+        self._follow(member)
+        return "live"
+
+    def _follow(self, member: Member) -> None:
+        """Watch a living shim; until its script runs its record must be looked at again and again."""
+        if not member.live:
+            return
+        path = self._folder / str(member.key)
+        regions = record.read_file(path)
+        if regions["started"] and member.state != "running":
+            self._roster.begin(member, regions["started"])
+        begun = regions["begun"]
+        if begun and member.watch_fd is None:
+            with contextlib.suppress(ProcessLookupError):
+                member.watch_fd = os.pidfd_open(begun["shim"])
+                member.shim_pid, member.job_pid = begun["shim"], begun["pid"]
+                self._roster.arm(member)
+                self._loop.watch(member.watch_fd, lambda _: self._shim_ended(member))
+        # The lock is looked at last: while it is held, the pid above is the shim's own.
+        if not record.is_held(path):
+            self._shim_ended(member)
+        elif member.state != "running" or member.watch_fd is None:
+            self._loop.at(time.time() + LOOK_AGAIN_S, lambda: self._follow(member))
+
+    def _shim_ended(self, member: Member) -> None:
+        if member.watch_fd is not None:
+            self._loop.forget(member.watch_fd)
+            os.close(member.watch_fd)
+            member.watch_fd = None
+        member.shim_pid = None
+        if member.live:
+            self._roster.settle_by_record(member)
+
+
+def _member(key: Key, regions: dict[str, dict[str, Any] | None]) -> Member | None:
+    intent, control = regions["intent"], regions["control"]
+    if intent is None:
+        return None
+    member = Member(key, uid=intent["uid"], state="starting")
+    member.mark, member.cgroup = intent["mark"], intent["cgroup"]
+    member.ends_at, member.grace_s = intent["ends_at"], intent["grace_s"]
+    if intent["signal"]:
+        member.end_signal = EndSignal(*intent["signal"])
+    if control:
+        member.ends_at, member.kill_at = control["ends_at"], control["kill_at"]
+        member.cause, member.stop_signal = control["cause"], control["stop_signal"]
+        if control["signalled"]:
+            member.end_signal = None
+    return member

@@ -1,0 +1,365 @@
+"""Every member this runner answers for: accept, start, end, and tell; each step may be repeated."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from odcd.runner import cgroup, record
+from odcd.runner.ending import Ending
+from odcd.runner.log import Log
+from odcd.runner.loop import Loop
+from odcd.runner.members import Attempt, Member, outcome
+from odcd.runner.memory import Memory
+from odcd.runner.orders import members_of, order_of
+from odcd.runner.record import Key
+from odcd.runner.shims import Shims
+from odcd.runner.texts import Texts
+
+START_WIDTH = 2 * (os.cpu_count() or 1) + 2
+"""Members on their way to their script at once: more would not start faster, and shims get reused."""
+SLOW_START_S = 0.25
+"""One that takes longer (a FIFO, a slow file system) no longer counts."""
+REPEAT_S = 15.0
+"""Facts that nobody acknowledged are told again after this."""
+SYNC_AFTER_S = 1.0
+SYNCED_AT_ONCE = 50
+
+
+class Roster:
+    def __init__(
+        self,
+        run_dir: Path,
+        loop: Loop,
+        log: Log,
+        memory: Memory,
+        texts: Texts,
+        cgroups: cgroup.Cgroups,
+        *,
+        nofile: tuple[int, int],
+    ) -> None:
+        self.run_dir = run_dir
+        self.tell: Callable[[list[dict[str, Any]]], bool] = lambda facts: False
+        """Sends facts to the daemon, if one listens; set by the server."""
+        self._loop = loop
+        self._log = log
+        self._memory = memory
+        self._texts = texts
+        self._cgroups = cgroups
+        self._nofile = nofile
+        self._attempts: dict[tuple[int, int], Attempt] = {}
+        self._queue: deque[Member] = deque()
+        self._starting: dict[Member, float] = {}
+        self._news: list[dict[str, Any]] = []
+        self._shims = Shims(loop, self._on_answer, self._on_death)
+        self._ending = Ending(loop, self._path, self._drop_queued)
+
+    # -- what the daemon asks ---------------------------------------------------------------------
+
+    def missing_texts(self, dispatches: Iterable[dict[str, Any]]) -> list[str]:
+        wanted: set[str] = set()
+        for dispatch in dispatches:
+            if not self._is_settled(dispatch):
+                wanted |= {dispatch["script"], dispatch["environment"]}
+        return self._texts.missing(wanted)
+
+    def start(self, dispatches: list[dict[str, Any]]) -> None:
+        """Queue what is not there yet. The texts it needs must be kept. Raises KeyError, TypeError or
+        ValueError for a malformed dispatch; then nothing was queued."""
+        new = [
+            (dispatch, members_of(dispatch))
+            for dispatch in dispatches
+            if not self._is_settled(dispatch)
+        ]
+        for dispatch, members in new:
+            attempt = self._attempts.setdefault((dispatch["job"], dispatch["attempt"]), Attempt())
+            added = [m for m in members if m.key.rank not in attempt.members]
+            for member in added:
+                attempt.members[member.key.rank] = member
+                refusal = self._refusal(dispatch)
+                if refusal:
+                    self.settle(member, refusal)
+                else:
+                    self._queue.append(member)
+            attempt.gate({m.key.rank for m in added if m.order and m.order["shared"]})
+
+    def _is_settled(self, dispatch: dict[str, Any]) -> bool:
+        key = dispatch["job"], dispatch["attempt"]
+        if self._memory.has_ended(*key):
+            return True
+        known = self._attempts.get(key)
+        return known is not None and len(known.members) == len(dispatch["members"])
+
+    def _refusal(self, dispatch: dict[str, Any]) -> dict[str, Any] | None:
+        """The fact instead of a start: of another user, or of a time this runner knows nothing of."""
+        now = time.time()
+        if os.geteuid() != 0 and dispatch["uid"] != os.geteuid():
+            detail = (
+                f"odcd runs as uid {os.geteuid()} and cannot start jobs of uid {dispatch['uid']}"
+            )
+            return {"kind": "start_failed", "at": now, "cause": "launch", "detail": detail}
+        if self._memory.fresh and dispatch["started_at"] < self._memory.since:
+            detail = (
+                "the machine was restarted since the start was ordered; whether it ran is unknown"
+            )
+            return {"kind": "lost", "at": now, "cause": "unknown", "detail": detail}
+        return None
+
+    def stop(self, job: int, attempt: int, number: int, grace_s: float, ranks: int) -> None:
+        """ranks: how many members the daemon thinks it has, to be told of each that is unknown."""
+        known = self._attempts.get((job, attempt))
+        if known is None:
+            if not self._memory.has_ended(job, attempt):
+                for rank in range(ranks):
+                    self._add_ghost(Key(job, attempt, rank), "lost", "the runner does not know it")
+            return
+        for member in list(known.members.values()):
+            self._ending.stop(member, number, grace_s)
+
+    def signal(self, job: int, attempt: int, number: int, *, batch_only: bool) -> None:
+        known = self._attempts.get((job, attempt))
+        for member in known.members.values() if known else ():
+            self._ending.signal(member, number, batch_only=batch_only)
+
+    def set_end(self, job: int, attempt: int, ends_at: float | None) -> None:
+        known = self._attempts.get((job, attempt))
+        for member in known.members.values() if known else ():
+            self._ending.set_end(member, ends_at)
+
+    def adopt(self, expected: list[Key]) -> dict[str, int]:
+        """Bring what is here and what the database expects together; how many were lost and killed."""
+        wanted = set(expected)
+        lost = 0
+        for key in expected:
+            attempt = self._attempts.get((key.job, key.attempt))
+            if attempt is None or key.rank not in attempt.members:
+                lost += 1
+                if self._memory.fresh or self._memory.has_ended(key.job, key.attempt):
+                    self._add_ghost(key, "lost", "the runner has no trace of it")
+                else:
+                    self._add_ghost(key, "start_failed", "it was never given to the runner")
+        strangers = [m for m in self.members() if m.live and m.key not in wanted]
+        for member in strangers:
+            self._log.info("member.unexpected", member=member.key)
+            self._ending.stop(member, 9, 0.0)
+        return {"lost": lost, "killed": len(strangers)}
+
+    def acknowledge(self, facts: Iterable[tuple[int, int, int, str]]) -> None:
+        """Forget facts that are committed, and attempts of which nothing more is to be told."""
+        touched: dict[tuple[int, int], Attempt] = {}
+        for job, number, rank, kind in facts:
+            attempt = self._attempts.get((job, number))
+            member = attempt.members.get(rank) if attempt else None
+            if attempt and member:
+                member.facts.pop(kind, None)
+                if not member.live and kind != "started":
+                    member.facts.clear()
+                touched[job, number] = attempt
+        self._forget([key for key, attempt in touched.items() if attempt.forgettable])
+
+    def _forget(self, keys: list[tuple[int, int]]) -> None:
+        if not keys:
+            return
+        try:
+            self._memory.remember_ended(keys)
+        except OSError as error:
+            # The files stay, and say the same, until there is space again.
+            self._log.error("ended.unwritten", error=error)
+            return
+        for key in keys:
+            for member in self._attempts.pop(key).members.values():
+                with contextlib.suppress(FileNotFoundError):
+                    self._path(member.key).unlink()
+
+    # -- a member's life ---------------------------------------------------------------------------
+
+    def members(self) -> list[Member]:
+        return [m for attempt in self._attempts.values() for m in attempt.members.values()]
+
+    def find(self, key: Key) -> Member | None:
+        attempt = self._attempts.get((key.job, key.attempt))
+        return attempt.members.get(key.rank) if attempt else None
+
+    @property
+    def can_start(self) -> bool:
+        return bool(self._queue) and len(self._starting) < START_WIDTH
+
+    def start_some(self) -> None:
+        """Hand over as many queued members as may be on their way at once."""
+        if self._queue and self._starting:
+            slow = time.monotonic() - SLOW_START_S
+            for member in [m for m, since in self._starting.items() if since < slow]:
+                del self._starting[member]
+        while self.can_start:
+            member = self._queue.popleft()
+            if member.state == "queued":
+                self._launch(member)
+
+    def _launch(self, member: Member) -> None:
+        attempt = self._attempts[member.key[:2]]
+        record_fd = None
+        try:
+            gate = attempt.gate_of(member.key.rank)
+            member.cgroup = self._cgroups.create(str(member.key), member.limits)
+            order = order_of(
+                member, self.run_dir, self._texts, self._nofile, gated=gate is not None
+            )
+            record_fd = record.create(self._path(member.key), self._intent(member))
+            self._shims.give(member, record_fd, order, gate)
+        except FileExistsError:
+            self.settle(member, {"kind": "lost", "at": time.time(), "cause": "unknown",
+                                  "detail": "its record was there before it was started"})  # fmt: skip
+            return
+        except (OSError, KeyError, ValueError) as error:
+            self._refuse_launch(member, error, made=record_fd is not None)
+            return
+        finally:
+            if record_fd is not None:
+                os.close(record_fd)
+            attempt.passed_gate(member.key.rank)
+        member.state = "starting"
+        member.order = None
+        self._starting[member] = time.monotonic()
+        self._ending.arm(member)
+
+    def arm(self, member: Member) -> None:
+        self._ending.arm(member)
+
+    def _refuse_launch(self, member: Member, error: Exception, *, made: bool) -> None:
+        if made:
+            with contextlib.suppress(OSError):
+                self._path(member.key).unlink()
+        if isinstance(error, OSError):
+            detail = f"cannot start: {error.strerror}"
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                detail = f"cannot start: no space left for its record in {self.run_dir}"
+        else:
+            detail = f"cannot start: bad order: {error!r}"
+        self._log.error("member.refused", member=member.key, error=error)
+        self.settle(member, {"kind": "start_failed", "at": time.time(), "cause": "launch",
+                              "detail": detail})  # fmt: skip
+
+    def _intent(self, member: Member) -> dict[str, Any]:
+        wanted = member.end_signal
+        return {
+            "uid": member.uid, "at": time.time(), "mark": member.mark, "cgroup": member.cgroup,
+            "ends_at": member.ends_at, "grace_s": member.grace_s,
+            "signal": [wanted.number, wanted.before_s, wanted.batch_only] if wanted else None,
+        }  # fmt: skip
+
+    def _drop_queued(self, member: Member, detail: str) -> None:
+        self._attempts[member.key[:2]].passed_gate(member.key.rank)
+        self.settle(member, {"kind": "start_failed", "at": time.time(),
+                              "cause": member.cause or "launch", "detail": detail})  # fmt: skip
+
+    def _on_answer(self, member: Member, answer: dict[str, Any]) -> None:
+        self._starting.pop(member, None)
+        if answer["e"] == "started":
+            self.begin(member, answer)
+        else:
+            self.settle(member, outcome(answer, member.cause))
+
+    def begin(self, member: Member, answer: dict[str, Any]) -> None:
+        """Its script runs; answer: what the shim told or wrote of it."""
+        member.state = "running"
+        member.job_pid = answer["pid"]
+        self._report(member, member.fact("started", answer["at"]))
+        self._ending.began(member)
+
+    def _on_death(self, member: Member) -> None:
+        """Its shim was killed: believe the record, else end what is left and call it lost."""
+        self._starting.pop(member, None)
+        member.shim_pid = None
+        self._log.error("shim.died", member=member.key)
+        self.settle_by_record(member)
+
+    def settle_by_record(self, member: Member) -> None:
+        try:
+            regions = record.read_file(self._path(member.key))
+        except OSError as error:
+            self._log.error("record.unreadable", member=member.key, error=error)
+            regions = dict.fromkeys(("started", "exit"), None) | {
+                "begun": {"pid": None, "ticks": 0}
+            }
+        ended, begun = regions["exit"], regions["begun"]
+        if regions["started"] and member.state != "running":
+            self.begin(member, regions["started"])
+        if ended:
+            self.settle(member, outcome(ended, member.cause))
+        elif begun is None:
+            self.settle(member, {"kind": "start_failed", "at": time.time(), "cause": "launch",
+                                  "detail": "the process that was to start it died"})  # fmt: skip
+        else:
+            member.job_pid, member.ticks = begun["pid"], begun["ticks"]
+            self._ending.end_orphans(member, lambda: self.settle(member, {
+                "kind": "lost", "at": time.time(), "cause": "unknown",
+                "detail": "the process that watched it was killed; its exit code is unknown",
+            }))  # fmt: skip
+
+    def settle(self, member: Member, end: dict[str, Any]) -> None:
+        """It has ended, in whichever way: no process of it is left."""
+        member.state = "ended"
+        member.order = None
+        member.timers += 1
+        if member.cgroup:
+            cgroup.remove(member.cgroup)
+        self._report(member, member.fact(**end))
+
+    def _report(self, member: Member, fact: dict[str, Any]) -> None:
+        member.facts[fact["kind"]] = fact
+        member.told_at = time.monotonic()
+        self._news.append(fact)
+
+    def _add_ghost(self, key: Key, kind: str, detail: str) -> None:
+        """A member that is not here and about which the daemon must hear once more."""
+        attempt = self._attempts.setdefault((key.job, key.attempt), Attempt())
+        member = Member(key, uid=-1, state="ended")
+        attempt.members[key.rank] = member
+        cause = "unknown" if kind == "lost" else "launch"
+        self._report(member, member.fact(kind, time.time(), cause=cause, detail=detail))
+
+    def add(self, member: Member) -> None:
+        """Take a member over from an earlier runner."""
+        attempt = self._attempts.setdefault(member.key[:2], Attempt())
+        attempt.members[member.key.rank] = member
+
+    # -- telling ------------------------------------------------------------------------------------
+
+    def tell_news(self) -> None:
+        if self._news:
+            self.tell(self._news)
+            self._news = []
+
+    def tell_all(self) -> None:
+        """Everything not acknowledged, to a daemon that begins to listen."""
+        self._news = [fact for member in self.members() for fact in member.facts.values()]
+        self.tell_news()
+
+    def look_after(self) -> None:
+        """Once a second: repeat what was not acknowledged; make exits that wait for long durable."""
+        now = time.monotonic()
+        waiting = [m for m in self.members() if m.facts]
+        for member in waiting:
+            if now - member.told_at > REPEAT_S:
+                member.told_at = now
+                self._news += member.facts.values()
+        unsynced = [
+            m for m in waiting if not m.live and not m.synced and now - m.told_at > SYNC_AFTER_S
+        ]
+        for member in unsynced[:SYNCED_AT_ONCE]:
+            member.synced = True
+            with contextlib.suppress(OSError):
+                fd = os.open(self._path(member.key), os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    os.fdatasync(fd)
+                finally:
+                    os.close(fd)
+
+    def _path(self, key: Key) -> Path:
+        return self.run_dir / "members" / str(key)

@@ -1,0 +1,340 @@
+"""The runner's socket: who may speak, in which version and term, and what each request does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import struct
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from odcd.runner import opener, protocol
+from odcd.runner.log import Log
+from odcd.runner.loop import READ, WRITE, Loop
+from odcd.runner.memory import Memory
+from odcd.runner.protocol import ProtocolError
+from odcd.runner.record import Key
+from odcd.runner.roster import Roster
+from odcd.runner.texts import Texts
+
+_CREDENTIALS = struct.Struct("3i")
+READ_BYTES = 1024 * 1024
+
+
+class Deferred(Exception):
+    """The answer comes later."""
+
+
+class Connection:
+    def __init__(self, sock: socket.socket, server: Server) -> None:
+        self.sock = sock
+        self.version: int | None = None
+        self.term: int | None = None
+        self._server = server
+        self._received = bytearray()
+        self._scanned = 0
+        self._unsent: deque[tuple[bytes, int | None]] = deque()
+        self.open = True
+
+    def send(self, message: dict[str, Any], fd: int | None = None) -> None:
+        """fd, if any, goes along and is closed here."""
+        if not self.open:
+            if fd is not None:
+                os.close(fd)
+            return
+        self._unsent.append((protocol.encode(message), fd))
+        if len(self._unsent) == 1:
+            self._flush()
+
+    def on_ready(self, events: int) -> None:
+        if events & WRITE:
+            self._flush()
+        if events & READ and self.open:
+            self._receive()
+
+    def _flush(self) -> None:
+        try:
+            while self._unsent:
+                data, fd = self._unsent[0]
+                sent = socket.send_fds(self.sock, [data], [] if fd is None else [fd])
+                if fd is not None:
+                    os.close(fd)
+                if sent == len(data):
+                    self._unsent.popleft()
+                else:
+                    self._unsent[0] = (data[sent:], None)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.close()
+            return
+        self._server.loop.change(self.sock, self.on_ready, READ | (WRITE if self._unsent else 0))
+
+    def _receive(self) -> None:
+        try:
+            data = self.sock.recv(READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data or len(self._received) > protocol.MAX_MESSAGE_BYTES:
+            self.close()
+            return
+        self._received += data
+        while self.open and (end := self._received.find(b"\n", self._scanned)) >= 0:
+            line = bytes(self._received[:end])
+            del self._received[: end + 1]
+            self._scanned = 0
+            self._server.answer(self, line)
+        self._scanned = len(self._received)
+
+    def close(self) -> None:
+        if self.open:
+            self.open = False
+            self._server.loop.forget(self.sock)
+            self.sock.close()
+            for _, fd in self._unsent:
+                if fd is not None:
+                    os.close(fd)
+            self._server.left(self)
+
+
+class Server:
+    def __init__(
+        self,
+        loop: Loop,
+        log: Log,
+        roster: Roster,
+        memory: Memory,
+        texts: Texts,
+        *,
+        owner_uid: int,
+        about: dict[str, Any],
+    ) -> None:
+        """about: what hello tells of this runner."""
+        self.loop = loop
+        self.connections: set[Connection] = set()
+        self.quitting = False
+        self._log = log
+        self._roster = roster
+        self._memory = memory
+        self._texts = texts
+        self._allowed = {0, owner_uid, os.geteuid()}
+        self._about = about
+        self._observer: Connection | None = None
+        roster.tell = self._tell
+
+    def listen(self, path: Path, owner_uid: int, owner_gid: int) -> None:
+        """Raises OSError."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        # A socket's path may have 107 bytes: go through the folder's descriptor instead.
+        folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            listener.bind(f"/proc/self/fd/{folder}/{path.name}")
+        finally:
+            os.close(folder)
+        path.chmod(0o600)
+        if os.geteuid() == 0:
+            os.chown(path, owner_uid, owner_gid)
+        listener.listen(64)
+        listener.setblocking(False)
+        self.loop.watch(listener, lambda _: self._accept(listener))
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            sock, _ = listener.accept()
+        except OSError as error:
+            self._log.error("accept.failed", error=error)
+            return
+        raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        uid = _CREDENTIALS.unpack(raw)[1]
+        if uid not in self._allowed:
+            self._log.error("peer.refused", uid=uid)
+            sock.close()
+            return
+        sock.setblocking(False)
+        connection = Connection(sock, self)
+        self.connections.add(connection)
+        self.loop.watch(sock, connection.on_ready)
+
+    def left(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        if self._observer is connection:
+            self._observer = None
+
+    def answer(self, connection: Connection, line: bytes) -> None:
+        number: object = None
+        try:
+            request = protocol.decode(line)
+            number = request.get("id")
+            connection.send({"id": number, "ok": self._obey(connection, request)})
+        except Deferred:
+            return
+        except ProtocolError as error:
+            connection.send({"id": number, "error": {"code": error.code, "message": error.message}})
+        except OSError as error:
+            self._log.error("request.failed", op=line[:80], error=error)
+            message = f"{error.strerror}: {error.filename}" if error.filename else str(error)
+            connection.send(
+                {"id": number, "error": {"code": protocol.IO_ERROR, "message": message}}
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            self._log.exception("request.bad")
+            message = f"malformed: {error!r}"
+            connection.send(
+                {"id": number, "error": {"code": protocol.BAD_REQUEST, "message": message}}
+            )
+
+    def _obey(self, connection: Connection, request: dict[str, Any]) -> dict[str, Any]:
+        op = request.get("op")
+        if op == "hello":
+            return self._hello(connection, request)
+        if connection.version is None:
+            raise ProtocolError(protocol.BAD_REQUEST, "say hello first")
+        if op in protocol.COMMANDS and connection.term != self._memory.term:
+            raise ProtocolError(
+                protocol.LEADERSHIP_LOST,
+                f"term {connection.term} is over: {self._memory.term} commands now",
+            )
+        handler = getattr(self, f"_do_{op}", None)
+        if handler is None:
+            raise ProtocolError(protocol.BAD_REQUEST, f"no such operation: {op}")
+        return handler(connection, request) or {}
+
+    def _hello(self, connection: Connection, request: dict[str, Any]) -> dict[str, Any]:
+        version = protocol.common_version(request.get("versions"))
+        term = request.get("term")
+        if term is not None:
+            if term < self._memory.term:
+                raise ProtocolError(
+                    protocol.LEADERSHIP_LOST,
+                    f"term {term} is over: {self._memory.term} commands now",
+                )
+            if term > self._memory.term:
+                self._memory.raise_term(int(term))
+                self._log.info("term.raised", term=term)
+        connection.version, connection.term = version, term
+        return {"version": version, "term": self._memory.term, **self._about}
+
+    def _do_observe(self, connection: Connection, request: dict[str, Any]) -> None:
+        if connection.term != self._memory.term:
+            raise ProtocolError(protocol.LEADERSHIP_LOST, "only the daemon that commands observes")
+        self._observer = connection
+        connection.send({"id": request.get("id"), "ok": {}})
+        self._roster.tell_all()
+        raise Deferred
+
+    def _tell(self, facts: list[dict[str, Any]]) -> bool:
+        if self._observer is None:
+            return False
+        for at in range(0, len(facts), 500):
+            self._observer.send({"facts": facts[at : at + 500]})
+        return True
+
+    def _do_start(self, _: Connection, request: dict[str, Any]) -> dict[str, Any]:
+        self._texts.keep(request.get("texts") or {})
+        need = self._roster.missing_texts(request["dispatches"])
+        if need:
+            return {"need": need}
+        self._roster.start(request["dispatches"])
+        return {}
+
+    def _do_stop(self, _: Connection, request: dict[str, Any]) -> None:
+        self._roster.stop(
+            request["job"], request["attempt"], int(request["signal"]), float(request["grace_s"]),
+            int(request.get("ranks", 1)),
+        )  # fmt: skip
+
+    def _do_signal(self, _: Connection, request: dict[str, Any]) -> None:
+        self._roster.signal(
+            request["job"], request["attempt"], int(request["signal"]),
+            batch_only=bool(request["batch_only"]),
+        )  # fmt: skip
+
+    def _do_set_end(self, _: Connection, request: dict[str, Any]) -> None:
+        self._roster.set_end(request["job"], request["attempt"], request["ends_at"])
+
+    def _do_adopt(self, _: Connection, request: dict[str, Any]) -> dict[str, Any]:
+        answer = self._roster.adopt([Key(*map(int, key)) for key in request["expected"]])
+        self._log.info("runner.adopted", expected=len(request["expected"]), **answer)
+        return answer
+
+    def _do_acknowledge(self, _: Connection, request: dict[str, Any]) -> None:
+        self._roster.acknowledge([tuple(fact) for fact in request["facts"]])
+
+    def _do_list(self, _: Connection, request: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "members": [
+                {
+                    "job": m.key.job, "attempt": m.key.attempt, "rank": m.key.rank, "uid": m.uid,
+                    "state": m.state, "pid": m.job_pid, "ends_at": m.ends_at,
+                }
+                for m in self._roster.members()
+            ]
+        }  # fmt: skip
+
+    def _do_state(self, _: Connection, request: dict[str, Any]) -> dict[str, Any]:
+        member = self._roster.find(_key(request))
+        return {"state": member.state if member else None}
+
+    def _do_quit(self, _: Connection, request: dict[str, Any]) -> dict[str, Any]:
+        """End the runner, unless something runs."""
+        live = sum(1 for member in self._roster.members() if member.live)
+        self.quitting = live == 0
+        return {"quitting": self.quitting, "live": live}
+
+    def _do_open_output(self, connection: Connection, request: dict[str, Any]) -> None:
+        """A descriptor to read a job's output by. spool: "out" or "err" instead of a path."""
+        path = request.get("path")
+        if request.get("spool"):
+            folder = self._roster.run_dir / "output"
+            path = str(folder / f"{_key(request)}.{'err' if request['spool'] == 'err' else 'out'}")
+        channel = opener.open_as(
+            str(path), int(request["uid"]), int(request["gid"]), switch_user=os.geteuid() == 0
+        )
+
+        def ready(_: int) -> None:
+            self.loop.forget(channel)
+            data, fds, _, _ = socket.recv_fds(channel, 65536, 1, socket.MSG_CMSG_CLOEXEC)
+            channel.close()
+            answer = json.loads(data) if data else {"error": "the process that opened it died"}
+            if "ok" in answer:
+                connection.send({"id": request.get("id"), "ok": {}}, fds[0])
+            else:
+                code = protocol.NOT_FOUND if answer.get("missing") else protocol.IO_ERROR
+                error = {"code": code, "message": answer["error"]}
+                connection.send({"id": request.get("id"), "error": error})
+
+        self.loop.watch(channel, ready)
+        raise Deferred
+
+    def _do_attach(self, connection: Connection, request: dict[str, Any]) -> None:
+        """A connection to the member's terminal; see odcd.runner.terminal for what it speaks."""
+        key = _key(request)
+        member = self._roster.find(key)
+        if member is None or not member.live:
+            raise ProtocolError(protocol.NOT_FOUND, f"member {key} does not run")
+        terminal = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            folder = os.open(
+                self._roster.run_dir / "terminals", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+            )
+            try:
+                terminal.connect(f"/proc/self/fd/{folder}/{key}")
+            finally:
+                os.close(folder)
+        except OSError as error:
+            terminal.close()
+            code = protocol.NOT_FOUND if member.state == "running" else protocol.NOT_READY
+            raise ProtocolError(code, f"member {key} has no terminal: {error.strerror}") from None
+        connection.send({"id": request.get("id"), "ok": {}}, terminal.detach())
+        raise Deferred
+
+
+def _key(request: dict[str, Any]) -> Key:
+    return Key(int(request["job"]), int(request["attempt"]), int(request["rank"]))

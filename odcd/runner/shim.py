@@ -1,0 +1,178 @@
+"""The parent of one member's processes: starts them, waits for all of them, writes down how it ended.
+
+The runner forks it without exec, gives it members one after the other, and may die meanwhile: the shim
+then sees its member to the end, and goes. It is root when the runner is; nothing of the job runs in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import socket
+import time
+from typing import Any, NoReturn
+
+from odcd.runner import cgroup, job, kernel, processes, record
+from odcd.runner.terminal import Terminal
+
+LEFTOVER_GRACE_S = 2.0
+"""How long processes that outlive the script have between TERM and KILL."""
+
+_IGNORED = (
+    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
+)  # fmt: skip
+
+
+def run(channel: socket.socket) -> NoReturn:
+    """Serve members given over the channel until it closes; never returns.
+
+    An order comes as the descriptors [record, order text, gate?]; answers are one JSON object each:
+    {"e": "started", "pid", "at"}, then {"e": "ended", "status", "oom", "at"}; or
+    {"e": "failed", "detail", "at"}.
+    """
+    code = 1
+    try:
+        gc.disable()
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_IGN)
+        signal.set_wakeup_fd(-1)
+        _close_all_but(channel.fileno())
+        kernel.become_subreaper()
+        kernel.name_process("odc-shim")
+        channel.setblocking(True)
+        while True:
+            data, fds, _, _ = socket.recv_fds(channel, 16, 3, socket.MSG_CMSG_CLOEXEC)
+            if not data:
+                break
+            _serve(channel, fds)
+        code = 0
+    except OSError:
+        pass
+    finally:
+        os._exit(code)
+
+
+def _serve(channel: socket.socket, fds: list[int]) -> None:
+    record_fd, order_fd, *gates = fds
+    os.lseek(order_fd, 0, os.SEEK_SET)
+    with open(order_fd, "rb") as file:
+        order: dict[str, Any] = json.loads(file.read())
+    gate_fd = gates[0] if gates else None
+    terminal: Terminal | None = None
+    try:
+        if order["terminal"]:
+            terminal = Terminal(order)
+    except OSError as error:
+        answer: dict[str, Any] = {
+            "e": "failed", "detail": f"cannot make a terminal: {error.strerror}", "at": time.time(),
+        }  # fmt: skip
+    else:
+        answer = _see_through(channel, order, record_fd, gate_fd, terminal)
+    _keep(record_fd, record.EXIT, answer)
+    # Frees the lock: from here on the record tells all.
+    os.close(record_fd)
+    if terminal:
+        terminal.finish(answer.get("status", 0))
+    _tell(channel, answer)
+
+
+def _see_through(
+    channel: socket.socket,
+    order: dict[str, Any],
+    record_fd: int,
+    gate_fd: int | None,
+    terminal: Terminal | None,
+) -> dict[str, Any]:
+    """Run the job's process to the end of everything it left behind; what is to be recorded."""
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        job.become(order, record_fd, write_end, gate_fd, terminal.slave if terminal else None)
+    os.close(write_end)
+    if gate_fd is not None:
+        os.close(gate_fd)
+    outcome = _read_to_end(read_end)
+    if outcome != job.EXECUTING:
+        status = _wait_for(child)
+        _end_leftovers(order["cgroup"])
+        return {"e": "failed", "detail": _failure(outcome, status), "at": time.time()}
+    answer = {"e": "started", "pid": child, "at": time.time()}
+    _keep(record_fd, record.STARTED, answer)
+    _tell(channel, answer)
+    status = terminal.serve(child) if terminal else _wait_for(child)
+    _end_leftovers(order["cgroup"])
+    oom_kills = cgroup.oom_kills(order["cgroup"]) if order["cgroup"] else 0
+    return {"e": "ended", "status": status, "oom": oom_kills, "at": time.time()}
+
+
+def _failure(outcome: bytes, status: int) -> str:
+    _, failed, detail = outcome.partition(job.FAILED)
+    if failed:
+        return detail.decode(errors="replace")
+    if os.WIFSIGNALED(status):
+        return f"ended by signal {os.WTERMSIG(status)} before the script began"
+    return "ended before the script began"
+
+
+def _wait_for(child: int) -> int:
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == child:
+            return status
+
+
+def _end_leftovers(group: str | None) -> None:
+    """Return only when no process of the member is left."""
+    if not _any_left():
+        return
+    below = processes.descendants(os.getpid())
+    processes.signal_all(below, signal.SIGTERM)
+    processes.signal_all(below, signal.SIGCONT)
+    deadline = time.monotonic() + LEFTOVER_GRACE_S
+    pause = 0.002
+    while _any_left():
+        time.sleep(pause)
+        pause = min(pause * 2, 0.1)
+        if time.monotonic() > deadline:
+            if group:
+                cgroup.kill(group)
+            processes.kill_below(os.getpid())
+
+
+def _any_left() -> bool:
+    """Reap what has ended; is a child left?"""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return False
+        if pid == 0:
+            return True
+
+
+def _keep(record_fd: int, region: tuple[int, int], answer: dict[str, Any]) -> None:
+    # The runner is told as well: losing the file alone loses nothing.
+    with contextlib.suppress(OSError):
+        record.write(record_fd, region, answer)
+
+
+def _tell(channel: socket.socket, answer: dict[str, Any]) -> None:
+    # A runner that is gone reads the record when it comes back.
+    with contextlib.suppress(OSError):
+        channel.send(json.dumps(answer).encode())
+
+
+def _read_to_end(fd: int) -> bytes:
+    parts: list[bytes] = []
+    while part := os.read(fd, 4096):
+        parts.append(part)
+    os.close(fd)
+    return b"".join(parts)
+
+
+def _close_all_but(kept: int) -> None:
+    os.closerange(3, kept)
+    os.closerange(kept + 1, 1 << 20)

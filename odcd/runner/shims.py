@@ -1,0 +1,105 @@
+"""The runner's shims: forked when needed, given members over a socket, kept for the next when idle."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from odcd.runner import shim
+from odcd.runner.loop import Loop
+from odcd.runner.members import Member
+
+MAX_IDLE = 8
+
+
+class Shim:
+    __slots__ = ("channel", "member", "pid")
+
+    def __init__(self, pid: int, channel: socket.socket) -> None:
+        self.pid = pid
+        self.channel = channel
+        self.member: Member | None = None
+
+
+class Shims:
+    def __init__(
+        self,
+        loop: Loop,
+        on_answer: Callable[[Member, dict[str, Any]], None],
+        on_death: Callable[[Member], None],
+    ) -> None:
+        """on_answer: what a shim tells of its member. on_death: the shim died before the end was told."""
+        self._loop = loop
+        self._on_answer = on_answer
+        self._on_death = on_death
+        self._idle: list[Shim] = []
+
+    def give(self, member: Member, record_fd: int, order: dict[str, Any], gate: int | None) -> None:
+        """Let a shim run the member. record_fd stays the caller's. Raises OSError: none took it."""
+        shim_of_it = self._idle.pop() if self._idle else self._fork()
+        order_fd = os.memfd_create("order", os.MFD_CLOEXEC)
+        try:
+            view = memoryview(json.dumps(order).encode())
+            while view:
+                view = view[os.write(order_fd, view) :]
+            fds = [record_fd, order_fd] + ([] if gate is None else [gate])
+            socket.send_fds(shim_of_it.channel, [b"order"], fds)
+        except OSError:
+            self._release(shim_of_it)
+            raise
+        finally:
+            os.close(order_fd)
+        shim_of_it.member = member
+        member.shim_pid = shim_of_it.pid
+
+    def _fork(self) -> Shim:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # What lives now is left out of collections for good: a collection would copy the shared pages.
+        gc.freeze()
+        pid = os.fork()
+        if pid == 0:
+            shim.run(theirs)
+        theirs.close()
+        ours.setblocking(False)
+        made = Shim(pid, ours)
+        self._loop.watch(ours, lambda _: self._hear(made))
+        return made
+
+    def _hear(self, speaker: Shim) -> None:
+        try:
+            data = speaker.channel.recv(65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._bury(speaker)
+            return
+        member = speaker.member
+        if member is None:
+            return
+        answer = json.loads(data)
+        if answer["e"] != "started":
+            speaker.member = None
+            self._release(speaker)
+        self._on_answer(member, answer)
+
+    def _release(self, idle: Shim) -> None:
+        if len(self._idle) < MAX_IDLE:
+            self._idle.append(idle)
+        else:
+            self._bury(idle)
+
+    def _bury(self, dead: Shim) -> None:
+        """Close its channel, which ends it if it lives."""
+        self._loop.forget(dead.channel)
+        dead.channel.close()
+        if dead in self._idle:
+            self._idle.remove(dead)
+        if dead.member:
+            member, dead.member = dead.member, None
+            self._on_death(member)

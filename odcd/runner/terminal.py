@@ -1,0 +1,222 @@
+"""The terminal of a job that asked for one: kept by its shim, shown to whoever attaches.
+
+It listens on terminals/<job>-<attempt>-<rank>. A client gets what was written so far (the last
+REPLAY_BYTES of it), then what follows. Frames, both ways: a letter, a length (4 bytes, big-endian), data.
+    from the client   i input; r rows and columns (2 bytes each)
+    to the client     o output; e {"exit_code", "signal"} as JSON, the last one
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import selectors
+import socket
+import struct
+import termios
+from typing import Any
+
+REPLAY_BYTES = 256 * 1024
+MAX_BEHIND_BYTES = 8 * 1024 * 1024
+"""A client that lets more than this pile up is dropped: a job never waits for a watcher."""
+MAX_INPUT_BYTES = 1024 * 1024
+
+_HEAD = struct.Struct(">cI")
+
+
+def frame(kind: bytes, data: bytes) -> bytes:
+    return _HEAD.pack(kind, len(data)) + data
+
+
+def take_frame(buffer: bytearray) -> tuple[bytes, bytes] | None:
+    """Remove one whole frame from the buffer's beginning; None when there is none yet."""
+    if len(buffer) < _HEAD.size:
+        return None
+    kind, length = _HEAD.unpack_from(buffer)
+    if len(buffer) < _HEAD.size + length:
+        return None
+    data = bytes(buffer[_HEAD.size : _HEAD.size + length])
+    del buffer[: _HEAD.size + length]
+    return kind, data
+
+
+class _Client:
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.received = bytearray()
+        self.unsent = bytearray()
+
+
+class Terminal:
+    def __init__(self, order: dict[str, Any]) -> None:
+        # The slave stays open here: the terminal outlives a job's own closing of it.
+        self._master, self.slave = os.openpty()
+        os.set_blocking(self._master, False)
+        self._resize(order.get("rows") or 24, order.get("columns") or 80)
+        if order["switch_user"]:
+            os.fchown(self.slave, order["uid"], order["gid"])
+        self._spool = os.open(
+            order["spool"][0],
+            os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC,
+            0o600,
+        )
+        if order["switch_user"]:
+            os.fchown(self._spool, order["uid"], order["gid"])
+        order["spool"] = None
+        self._path: str = order["terminal"]
+        self._listener = self._listen()
+        self._written = bytearray()
+        self._input = bytearray()
+        self._clients: dict[int, _Client] = {}
+        self._selector = selectors.DefaultSelector()
+
+    def _listen(self) -> socket.socket:
+        folder, _, name = self._path.rpartition("/")
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._path)
+        # A socket's path may have 107 bytes: go through the folder's descriptor instead.
+        fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listener.bind(f"/proc/self/fd/{fd}/{name}")
+        finally:
+            os.close(fd)
+        listener.listen(16)
+        listener.setblocking(False)
+        return listener
+
+    def serve(self, child: int) -> int:
+        """Bridge until the child has ended and all it wrote is read; its wait status."""
+        ended = os.pidfd_open(child)
+        self._selector.register(ended, selectors.EVENT_READ)
+        self._selector.register(self._master, selectors.EVENT_READ)
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        over = False
+        while not over:
+            for key, mask in self._selector.select():
+                if key.fd == ended:
+                    over = True
+                elif key.fd == self._master:
+                    self._serve_master(mask)
+                elif key.fd == self._listener.fileno():
+                    self._accept()
+                elif key.fd in self._clients:
+                    self._serve_client(self._clients[key.fd], mask)
+        while self._read_master():
+            pass
+        os.close(ended)
+        while True:
+            pid, status = os.waitpid(-1, 0)
+            if pid == child:
+                return status
+
+    def finish(self, status: int) -> None:
+        """Tell those attached how it ended, and close."""
+        signalled = os.WIFSIGNALED(status)
+        outcome = {
+            "exit_code": None if signalled else os.WEXITSTATUS(status),
+            "signal": os.WTERMSIG(status) if signalled else None,
+        }
+        last = frame(b"e", json.dumps(outcome).encode())
+        with contextlib.suppress(OSError):
+            while True:
+                self._accept_one()
+        for client in self._clients.values():
+            client.sock.settimeout(1.0)
+            with contextlib.suppress(OSError):
+                client.sock.sendall(bytes(client.unsent) + last)
+            client.sock.close()
+        with contextlib.suppress(OSError):
+            os.unlink(self._path)
+        self._listener.close()
+        self._selector.close()
+        for fd in (self._master, self.slave, self._spool):
+            os.close(fd)
+
+    def _serve_master(self, mask: int) -> None:
+        if mask & selectors.EVENT_WRITE:
+            with contextlib.suppress(OSError):
+                del self._input[: os.write(self._master, self._input)]
+            if not self._input:
+                self._selector.modify(self._master, selectors.EVENT_READ)
+        if mask & selectors.EVENT_READ:
+            self._read_master()
+
+    def _read_master(self) -> bool:
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:
+            return False
+        # A full disk costs the kept copy, not the session.
+        with contextlib.suppress(OSError):
+            os.write(self._spool, data)
+        self._written += data
+        del self._written[: max(0, len(self._written) - REPLAY_BYTES)]
+        for client in list(self._clients.values()):
+            self._send(client, frame(b"o", data))
+        return True
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            self._accept_one()
+
+    def _accept_one(self) -> None:
+        sock, _ = self._listener.accept()
+        sock.setblocking(False)
+        client = _Client(sock)
+        self._clients[sock.fileno()] = client
+        self._selector.register(sock, selectors.EVENT_READ)
+        if self._written:
+            self._send(client, frame(b"o", bytes(self._written)))
+
+    def _serve_client(self, client: _Client, mask: int) -> None:
+        if mask & selectors.EVENT_WRITE:
+            self._send(client, b"")
+        if mask & selectors.EVENT_READ and client.sock.fileno() in self._clients:
+            try:
+                data = client.sock.recv(65536)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data or len(client.received) > MAX_INPUT_BYTES:
+                self._drop(client)
+                return
+            client.received += data
+            while taken := take_frame(client.received):
+                self._obey(*taken)
+
+    def _obey(self, kind: bytes, data: bytes) -> None:
+        if kind == b"r" and len(data) == 4:
+            self._resize(*struct.unpack(">HH", data))
+        elif kind == b"i" and len(self._input) < MAX_INPUT_BYTES:
+            self._input += data
+            both = selectors.EVENT_READ | selectors.EVENT_WRITE
+            self._selector.modify(self._master, both)
+
+    def _resize(self, rows: int, columns: int) -> None:
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def _send(self, client: _Client, data: bytes) -> None:
+        client.unsent += data
+        try:
+            while client.unsent:
+                del client.unsent[: client.sock.send(client.unsent)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._drop(client)
+            return
+        if len(client.unsent) > MAX_BEHIND_BYTES:
+            self._drop(client)
+            return
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.unsent else 0)
+        self._selector.modify(client.sock, events)
+
+    def _drop(self, client: _Client) -> None:
+        self._selector.unregister(client.sock)
+        del self._clients[client.sock.fileno()]
+        client.sock.close()

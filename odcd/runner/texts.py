@@ -1,0 +1,105 @@
+"""Scripts and environments by their digest: sent once, used by many members."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+MEMORY_BYTES = 64 * 1024 * 1024
+UNUSED_SCRIPT_S = 3600
+
+
+class Texts:
+    """Keeps texts in memory up to MEMORY_BYTES, and scripts as files a job's user can execute.
+
+    A script file is the user's own, mode 0500, in a folder nobody but the runner can write or list: no
+    other user can read it. Its user could change it with effort, so one that was touched is made anew.
+    """
+
+    def __init__(self, run_dir: Path, *, switch_user: bool) -> None:
+        self._dir = run_dir / "scripts"
+        self._switch_user = switch_user
+        self._texts: OrderedDict[str, str] = OrderedDict()
+        self._environments: dict[str, dict[str, str]] = {}
+        self._bytes = 0
+        self._files: dict[str, tuple[int, int, int]] = {}
+        self._used_at: dict[str, float] = {}
+
+    def keep(self, texts: Mapping[str, str]) -> None:
+        for digest, text in texts.items():
+            if digest not in self._texts:
+                self._bytes += len(text)
+            self._texts[digest] = text
+            self._texts.move_to_end(digest)
+        while self._bytes > MEMORY_BYTES and len(self._texts) > len(texts):
+            digest, text = self._texts.popitem(last=False)
+            self._bytes -= len(text)
+            self._environments.pop(digest, None)
+
+    def missing(self, digests: Iterable[str]) -> list[str]:
+        return sorted({digest for digest in digests if digest not in self._texts})
+
+    def environment(self, digest: str) -> dict[str, str]:
+        """Raises KeyError when the text is not kept, ValueError when it is not {name: value}."""
+        known = self._environments.get(digest)
+        if known is None:
+            known = json.loads(self._texts[digest])
+            if not isinstance(known, dict):
+                raise ValueError("an environment is not a JSON object")
+            self._environments[digest] = known
+        return known
+
+    def script_file(self, digest: str, uid: int, gid: int) -> str:
+        """The path of an executable copy. Raises OSError, and KeyError when the text is not kept."""
+        name = f"{uid}-{digest}"
+        path = f"{self._dir}/{name}"
+        self._used_at[name] = time.monotonic()
+        known = self._files.get(name)
+        if known is not None and known == _identity(path):
+            return path
+        content = self._texts[digest].encode(errors="surrogateescape")
+        made = f"{path}.new"
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(made)
+        fd = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o500)
+        try:
+            view = memoryview(content)
+            while view:
+                view = view[os.write(fd, view) :]
+            if self._switch_user:
+                os.fchown(fd, uid, gid)
+        except OSError:
+            os.unlink(made)
+            raise
+        finally:
+            os.close(fd)
+        os.rename(made, path)
+        identity = _identity(path)
+        if identity:
+            self._files[name] = identity
+        return path
+
+    def sweep(self, in_use: set[str]) -> None:
+        """Remove script files that no member runs and that nobody asked for in a while."""
+        now = time.monotonic()
+        for name in os.listdir(self._dir):
+            used_at = self._used_at.setdefault(name, now)
+            if name not in in_use and now - used_at > UNUSED_SCRIPT_S:
+                with contextlib.suppress(OSError):
+                    os.unlink(self._dir / name)
+                self._files.pop(name, None)
+                del self._used_at[name]
+
+
+def _identity(path: str) -> tuple[int, int, int] | None:
+    """Changes with every write, chmod or replacement; None: no such file."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_ctime_ns, status.st_size

@@ -1,0 +1,193 @@
+"""A real runner in a folder of its own, and a plain client that speaks its protocol."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from odcd.runner import launch, protocol
+
+PATIENCE_S = 20.0
+
+
+def digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def a_dispatch(job: int, script: str, work_dir: Path, **changes: Any) -> dict[str, Any]:
+    """One member, as the runner is told; sane defaults, of the user who runs the test."""
+    members = changes.pop("members", None) or [a_part(0, work_dir)]
+    environment = changes.pop("environment_text", '{"PATH": "/usr/bin:/bin"}')
+    return {
+        "job": job, "attempt": 1, "uid": os.geteuid(), "gid": os.getegid(), "umask": 0o022,
+        "work_dir": str(work_dir), "script": digest_of(script),
+        "environment": digest_of(environment),
+        "env": {}, "args": [], "started_at": time.time() + 1, "ends_at": None, "grace_s": 5.0,
+        "signal": None, "spool": False, "pty": False, "members": members,
+        "texts": {digest_of(script): script, digest_of(environment): environment},
+    } | changes  # fmt: skip
+
+
+def a_part(rank: int, work_dir: Path, **changes: Any) -> dict[str, Any]:
+    return {
+        "rank": rank, "env": {}, "stdin": None, "stdout": str(work_dir / "out"), "stderr": None,
+        "truncate": True, "append": False, "shared": False, "limits": None,
+    } | changes  # fmt: skip
+
+
+class RequestRefused(Exception):
+    def __init__(self, error: dict[str, str]) -> None:
+        super().__init__(error["message"])
+        self.code = error["code"]
+
+
+class Client:
+    """Blocking; keeps the facts it is told, in order."""
+
+    def __init__(self, run_dir: Path, term: int | None = 1, versions: tuple[int, ...] = (1,)) -> None:
+        self._sock = launch.connect(run_dir)
+        self._sock.settimeout(PATIENCE_S)
+        self._received = bytearray()
+        self._number = 0
+        self.facts: list[dict[str, Any]] = []
+        self.hello = self.ask("hello", versions=list(versions), term=term)
+
+    def ask(self, op: str, **fields: Any) -> dict[str, Any]:
+        return self.ask_with_fd(op, **fields)[0]
+
+    def ask_with_fd(self, op: str, **fields: Any) -> tuple[dict[str, Any], list[int]]:
+        self._number += 1
+        self._sock.sendall(protocol.encode({"id": self._number, "op": op, **fields}))
+        fds: list[int] = []
+        while True:
+            message = self._next(fds)
+            if message.get("id") == self._number:
+                if "error" in message:
+                    raise RequestRefused(message["error"])
+                return message["ok"], fds
+            self.facts += message["facts"]
+
+    def _next(self, fds: list[int] | None = None) -> dict[str, Any]:
+        while b"\n" not in self._received:
+            data, got, _, _ = socket.recv_fds(self._sock, 1 << 20, 4)
+            if fds is not None:
+                fds += got
+            if not data:
+                raise ConnectionResetError("the runner closed the connection")
+            self._received += data
+        line, _, rest = bytes(self._received).partition(b"\n")
+        self._received = bytearray(rest)
+        return json.loads(line)
+
+    def observe(self) -> None:
+        self.ask("observe")
+
+    def start(self, *dispatches: dict[str, Any]) -> dict[str, Any]:
+        texts: dict[str, str] = {}
+        for dispatch in dispatches:
+            texts |= dispatch.get("texts", {})
+        bare = [{k: v for k, v in d.items() if k != "texts"} for d in dispatches]
+        return self.ask("start", dispatches=bare, texts=texts)
+
+    def wait(self, enough: Callable[[list[dict[str, Any]]], Any]) -> Any:
+        """Read facts until enough(facts) is true; its value. Fails after PATIENCE_S."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not (value := enough(self.facts)):
+            self._sock.settimeout(max(0.01, deadline - time.monotonic()))
+            try:
+                self.facts += self._next()["facts"]
+            except TimeoutError:
+                raise AssertionError(f"not told within {PATIENCE_S} s: {self.facts}") from None
+        self._sock.settimeout(PATIENCE_S)
+        return value
+
+    def wait_for(self, job: int, kind: str, rank: int = 0, attempt: int = 1) -> dict[str, Any]:
+        wanted = (job, attempt, rank, kind)
+        return self.wait(
+            lambda facts: next(
+                (f for f in facts if (f["job"], f["attempt"], f["rank"], f["kind"]) == wanted), None
+            )
+        )
+
+    def wait_end(self, job: int, rank: int = 0, attempt: int = 1) -> dict[str, Any]:
+        """The fact that ends the member, of whichever kind."""
+        wanted = (job, attempt, rank)
+        return self.wait(
+            lambda facts: next(
+                (
+                    f
+                    for f in facts
+                    if (f["job"], f["attempt"], f["rank"]) == wanted and f["kind"] != "started"
+                ),
+                None,
+            )
+        )
+
+    def acknowledge(self, *facts: dict[str, Any]) -> None:
+        keys = [[f["job"], f["attempt"], f["rank"], f["kind"]] for f in facts]
+        self.ask("acknowledge", facts=keys)
+
+    def close(self) -> None:
+        self._sock.close()
+
+
+class RunnerHome:
+    """A runner's folder; starts it, kills it, and leaves no process behind."""
+
+    def __init__(self, folder: Path) -> None:
+        self.run_dir = folder
+        self.term = 1
+
+    def launch(self) -> None:
+        launch.launch_runner(self.run_dir, os.geteuid(), os.getegid())
+
+    @property
+    def pid(self) -> int:
+        return int((self.run_dir / protocol.LOCK_NAME).read_text())
+
+    def client(self) -> Client:
+        client = Client(self.run_dir, self.term)
+        client.observe()
+        return client
+
+    def kill(self) -> None:
+        """kill -9, and wait until it is gone."""
+        pid = self.pid
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not is_running(pid))
+
+    def end(self) -> None:
+        with contextlib.suppress(OSError, launch.LaunchFailed):
+            self.launch()
+            hello = Client(self.run_dir, None).hello
+            client = Client(self.run_dir, hello["term"] + 1)
+            client.ask("adopt", expected=[])
+            until(lambda: client.ask("quit")["quitting"])
+            pid = self.pid
+            until(lambda: not is_running(pid))
+
+
+def is_running(pid: int) -> bool:
+    """Is there such a process, and not as a zombie?"""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+def until(true: Callable[[], Any]) -> Any:
+    """Look again and again until it is true; fails after PATIENCE_S."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (value := true()):
+        assert time.monotonic() < deadline, "it did not become true"
+        time.sleep(0.01)
+    return value
