@@ -28,9 +28,9 @@ begin
             message = format('a node cannot go to %s without a reason', p_state),
             hint = 'Say why: users who wait read it.';
     end if;
-    select string_agg(format('"%s"', name), ', ' order by name) into v_unknown
-      from unnest(p_names) as name
-     where not exists (select from node as n where n.name = unnest.name);
+    select string_agg(format('"%s"', w.name), ', ' order by w.name) into v_unknown
+      from unnest(p_names) as w (name)
+     where not exists (select from node as n where n.name = w.name);
     if v_unknown is not null then
         select string_agg(name, ', ' order by length(name), name) into v_known
           from (select name from node order by length(name), name limit 20) as n;
