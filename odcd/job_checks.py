@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 
 import msgspec
 
-from odcd.errors import BadRequest, NotOwner, TooLarge
-from odcd.model import MAX_ENVIRONMENT_BYTES, Identity, JobSpec
+from odcd.errors import BadRequest, TooLarge
+from odcd.model import MAX_ENVIRONMENT_BYTES, JobSpec
 
 MAX_ARGS_BYTES = 1024 * 1024
 MAX_STRING_BYTES = 131_071
@@ -18,8 +17,8 @@ _NUL = b"\\u0000"
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
-def check_job(spec: JobSpec, who: Identity, now: datetime) -> None:
-    """Raises BadRequest, TooLarge or NotOwner."""
+def check_job(spec: JobSpec) -> None:
+    """Raises BadRequest or TooLarge."""
     if not spec.work_dir.startswith("/"):
         raise BadRequest(
             f'the working directory "{spec.work_dir[:60]}" is not absolute', "Begin it with /."
@@ -28,11 +27,6 @@ def check_job(spec: JobSpec, who: Identity, now: datetime) -> None:
         raise BadRequest(
             f"the job name {spec.name[:60]!a} has characters that cannot be shown",
             "Use letters, digits, blanks and punctuation.",
-        )
-    if spec.nice < 0 and not who.operator:
-        raise NotOwner(
-            f"nice {spec.nice} would put the job before others, which operators alone may do",
-            "Use a nice value of 0 or more.",
         )
     if spec.args:
         sizes = [len(encode_text(argument, "an argument")) for argument in spec.args]
@@ -44,14 +38,6 @@ def check_job(spec: JobSpec, who: Identity, now: datetime) -> None:
     for name, moment in (("begin_at", spec.begin_at), ("deadline_at", spec.deadline_at)):
         if moment is not None and moment.tzinfo is None:
             raise BadRequest(f"{name} {moment.isoformat()} names no time zone", "End it with Z.")
-    if spec.deadline_at is not None:
-        earliest = max(now, spec.begin_at or now)
-        if spec.deadline_at <= earliest:
-            raise BadRequest(
-                f"the deadline {spec.deadline_at.isoformat()} is not after the earliest start, "
-                f"{earliest.isoformat(timespec='seconds')}",
-                "Give a later deadline.",
-            )
 
 
 def encode_environment(environment: dict[str, str]) -> bytes:

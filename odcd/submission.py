@@ -50,10 +50,8 @@ class Prepared:
         return len(self.request["jobs"])
 
 
-def prepare(
-    who: Identity, specs: Sequence[JobSpec], *, key: str | None, dry_run: bool, now: datetime
-) -> Prepared:
-    """Raises BadRequest, TooLarge, BadDependency or NotOwner; of several it says which."""
+def prepare(who: Identity, specs: Sequence[JobSpec], *, key: str | None, dry_run: bool) -> Prepared:
+    """Raises BadRequest, TooLarge or BadDependency; of several jobs it says which."""
     if key is not None and not 1 <= len(key) <= MAX_KEY_CHARS:
         raise BadRequest(
             f"the idempotency key has {len(key)} characters", f"It has 1 to {MAX_KEY_CHARS}."
@@ -70,7 +68,7 @@ def prepare(
     parts: list[bytes] = []
     for index, spec in enumerate(specs):
         try:
-            job = _job(spec, who, now, texts)
+            job = _job(spec, texts)
             parts.append(encode_job(job))
             jobs.append(job)
         except OdcError as error:
@@ -121,8 +119,8 @@ class _Texts:
         return digest
 
 
-def _job(spec: JobSpec, who: Identity, now: datetime, texts: _Texts) -> dict[str, Any]:
-    check_job(spec, who, now)
+def _job(spec: JobSpec, texts: _Texts) -> dict[str, Any]:
+    check_job(spec)
     return {
         "name": spec.name or "job",
         "kind": spec.kind,
