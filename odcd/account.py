@@ -15,7 +15,7 @@ from odcd.errors import OdcError
 ACCOUNT = "odc"
 FALLBACK_ACCOUNT = "postgres"
 # What a folder may hold beside nothing and still be taken for an odc home.
-HOME_PARTS = frozenset({"data", "pg", "runner", "s", "odcd.lock", "odcd.log", "odcd.sock"})
+HOME_PARTS = frozenset({"data", "runner", "odcd.lock", "ssh"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +56,10 @@ def service_account() -> Account:
     """The account the daemon runs as: our own, or as root `odc`, made when it is missing."""
     if os.geteuid() != 0:
         return current()
-    if not _exists(ACCOUNT):
+    if not exists(ACCOUNT):
         _create()
     for name in (ACCOUNT, FALLBACK_ACCOUNT):
-        if _exists(name):
+        if exists(name):
             entry = pwd.getpwnam(name)
             return Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
     raise OdcError(
@@ -68,7 +68,7 @@ def service_account() -> Account:
     )
 
 
-def _exists(name: str) -> bool:
+def exists(name: str) -> bool:
     try:
         pwd.getpwnam(name)
     except KeyError:
@@ -89,6 +89,15 @@ def _create() -> None:
     )
 
 
+def become(account: Account, home: Path) -> None:
+    """Let go of root for good."""
+    os.initgroups(account.name, account.gid)
+    os.setresgid(account.gid, account.gid, account.gid)
+    os.setresuid(account.uid, account.uid, account.uid)
+    # Libraries look for their files below HOME, and root's is closed now.
+    os.environ["HOME"] = str(home)
+
+
 def prepare_home(home: Path, account: Account) -> None:
     """Make the home folder, or take the one that is there if it can be ours.
 
@@ -107,13 +116,13 @@ def prepare_home(home: Path, account: Account) -> None:
             f"home {home} cannot be made: {error.strerror}", "Choose another with --home."
         ) from error
     if not fresh:
-        _check_ours(home, account)
+        check_ours(home, account)
     if fresh or (os.geteuid() == 0 and home.stat().st_uid == 0):
         account.own(home, mode)
     check_entry(home, account)
 
 
-def _check_ours(home: Path, account: Account) -> None:
+def check_ours(home: Path, account: Account) -> None:
     status = home.stat()
     if not stat.S_ISDIR(status.st_mode):
         raise OdcError(f"home {home} is not a folder", "Choose another with --home.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,13 +114,13 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-async def install(dsn: str, clock: Clock, folder: Path | None = None) -> Installed:
+async def install(dsn: str, clock: Clock, source: Source | None = None) -> Installed:
     """Bring the database to what the folder says.
 
     Raises SchemaTooNew when a newer odc wrote the database, OdcError when an applied migration was
     edited or a file does not load; then the functions are as they were before.
     """
-    source = read_source(folder or sql_folder())
+    source = source or read_source(sql_folder())
     connection = await connect(dsn, name="odcd install", timeout_s=None)
     try:
         return await _Installer(connection, source, clock).install()
@@ -128,6 +128,26 @@ async def install(dsn: str, clock: Clock, folder: Path | None = None) -> Install
         raise translate(error) from error
     finally:
         await connection.close()
+
+
+async def take_schema_lock(connection: asyncpg.Connection) -> None:
+    """Be the only one who changes the schema, until the connection closes."""
+    await connection.execute("select pg_advisory_lock($1)", SCHEMA_LOCK)
+
+
+async def rebuild(
+    connection: asyncpg.Connection, source: Source, clock: Clock, version: int,
+    fill: Callable[[], Awaitable[None]],
+) -> None:  # fmt: skip
+    """Drop the schema and make it anew in the caller's transaction: the tables of a version, what
+    fill() puts into them, then the migrations since, and all functions."""
+    await connection.execute("drop schema if exists odc cascade")
+    installer = _Installer(connection, source, clock)
+    await installer.create_records()
+    await installer.migrate(up_to=version)
+    await fill()
+    await installer.migrate()
+    await installer.reload()
 
 
 class _Installer:
@@ -139,12 +159,12 @@ class _Installer:
     async def install(self) -> Installed:
         done = Installed(version=self._source.version)
         if not await self._current():
-            await self._db.execute("select pg_advisory_lock($1)", SCHEMA_LOCK)
+            await take_schema_lock(self._db)
             # Another installer may have done it all while this one waited.
             if not await self._current():
-                await self._create_records()
-                migrations = await self._migrate()
-                loaded, dropped = await self._reload()
+                await self.create_records()
+                migrations = await self.migrate()
+                loaded, dropped = await self.reload()
                 done = Installed(
                     version=self._source.version,
                     migrations=tuple(migrations),
@@ -170,7 +190,7 @@ class _Installer:
             and row["object_count"] == len(await self._objects())
         )
 
-    async def _create_records(self) -> None:
+    async def create_records(self) -> None:
         await self._db.execute(
             """
             create schema if not exists odc;
@@ -208,9 +228,10 @@ class _Installer:
                 )
         return {row["version"] for row in rows}
 
-    async def _migrate(self) -> list[str]:
+    async def migrate(self, up_to: int | None = None) -> list[str]:
         applied = await self._check_applied()
-        new = [m for m in self._source.migrations if m.version not in applied]
+        last = self._source.version if up_to is None else up_to
+        new = [m for m in self._source.migrations if m.version not in applied and m.version <= last]
         for migration in new:
             if migration.text.startswith(NO_TRANSACTION):
                 for statement in _statements(migration.text):
@@ -228,7 +249,7 @@ class _Installer:
             migration.version, migration.name, migration.digest, self._clock.now(),
         )  # fmt: skip
 
-    async def _reload(self) -> tuple[int, list[str]]:
+    async def reload(self) -> tuple[int, list[str]]:
         files = self._source.functions + self._source.views
         dropped: list[str] = []
         async with self._db.transaction():

@@ -43,7 +43,7 @@ class Settings:
     home: Path
     """Everything the daemon keeps. Default ~/.odc, as root /var/lib/odc."""
     socket: Path
-    """HTTP for this machine. Default <home>/odcd.sock; of root's default home /run/odc/odcd.sock."""
+    """HTTP for this machine: <home>/odcd.sock, of root's default home /run/odc/odcd.sock."""
     socket_mode: int
     """0o666 for root, who serves all users and asks the kernel who they are; 0o600 for a user."""
     listen: tuple[str, int] | None = None

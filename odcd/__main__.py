@@ -1,0 +1,56 @@
+"""The command line of the daemon: `odcd COMMAND …`; each command is a module of odcd.commands."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import sys
+from collections.abc import Sequence
+
+from odcd import __version__, commands
+from odcd.errors import BadRequest, OdcError
+
+DONE, REFUSED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parser().parse_args(argv)
+    try:
+        return args.run(args)
+    except BadRequest as error:
+        tell(error)
+        return USAGE
+    except OdcError as error:
+        tell(error)
+        return REFUSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has left; nothing more is to be said to it.
+        sys.stdout = None
+        return DONE
+
+
+def parser() -> argparse.ArgumentParser:
+    """A module of odcd.commands has add(subparsers), which sets run as the default of `run`."""
+    root = argparse.ArgumentParser(
+        prog="odcd",
+        description="The daemon of odc, a GPU scheduler. People use odcctl.",
+        epilog="Example: odcd up --node n1=h100:8 --detach",
+    )
+    root.add_argument("--version", action="version", version=f"odcd {__version__}")
+    subparsers = root.add_subparsers(metavar="COMMAND", required=True)
+    for module in pkgutil.iter_modules(commands.__path__):
+        importlib.import_module(f"odcd.commands.{module.name}").add(subparsers)
+    return root
+
+
+def tell(error: OdcError) -> None:
+    print(f"odcd: {error.message}", file=sys.stderr)
+    if error.hint:
+        print(f"  {error.hint}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

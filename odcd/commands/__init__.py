@@ -1,0 +1,53 @@
+"""The commands of odcd, a module each: add(subparsers) describes it, run(args) is its exit code."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TypeAlias
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # pyright: ignore[reportPrivateUsage]
+
+
+def describe(subparsers: Subparsers, name: str, help: str, example: str) -> argparse.ArgumentParser:
+    """A command's parser: its help starts with a verb and ends in an example."""
+    return subparsers.add_parser(
+        name,
+        help=help,
+        description=f"{help}.",
+        epilog=f"Example: {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def add_home(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--home",
+        metavar="DIR",
+        help="what the daemon keeps; default $ODC_HOME, else ~/.odc, as root /var/lib/odc",
+    )
+
+
+def add_database(parser: argparse.ArgumentParser) -> None:
+    """--home and --dsn, of which one may be given."""
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--home", metavar="DIR", help="the embedded PostgreSQL of this home")
+    choice.add_argument("--dsn", metavar="DSN", help="an external PostgreSQL, postgresql://…")
+
+
+def add_serving(parser: argparse.ArgumentParser) -> None:
+    """What up and serve share."""
+    add_home(parser)
+    parser.add_argument(
+        "--node",
+        action="append",
+        metavar="NAME=TYPE:GPUS[xCPUS]",
+        help='declare a node for accounting only; "self" is this machine, the default; repeat',
+    )
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT", help="serve HTTP over TCP too, with tokens"
+    )
+    parser.add_argument(
+        "--operator", action="append", metavar="USER", help="may act for others; repeat"
+    )
+    parser.add_argument("--log-format", choices=["text", "json"], default="text")

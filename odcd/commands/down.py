@@ -1,0 +1,95 @@
+"""odcd down: stop the daemon, the runner and the PostgreSQL of a home."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odcd.commands import Subparsers, add_home, describe
+from odcd.errors import OdcError
+from odcd.settings import GRACE, find_home
+
+if TYPE_CHECKING:
+    from odcd.postgres import EmbeddedPostgres
+
+
+def add(subparsers: Subparsers) -> None:
+    parser = describe(
+        subparsers,
+        "down",
+        "Stop everything that `odcd up` started",
+        "odcd down --home /tmp/queue",
+    )
+    add_home(parser)
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="with jobs running too: they are ended, and requeued if they may be, else cancelled",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: Namespace) -> int:
+    from odcd.lock import holder
+    from odcd.postgres import EmbeddedPostgres
+    from odcd.shutdown import end_daemon, end_runner
+
+    home = find_home(args.home, os.environ)
+    postgres = EmbeddedPostgres(home) if (home / "data").exists() else None
+    if postgres is None and holder(home / "odcd.lock") is None:
+        print(f"nothing runs in {home}")
+        return 0
+    if (count := _running(home, postgres)) and not args.force:
+        raise OdcError(
+            f"{_jobs(count)} running",
+            "Wait for them, cancel them with `odcctl cancel`, or end them too: odcd down --force",
+        )
+    end_daemon(home / "odcd.lock")
+    # With jobs running the daemon ends alone; some may have started since we looked.
+    if count := _running(home, postgres):
+        if not args.force:
+            raise OdcError(
+                f"{_jobs(count)} running since a moment ago, so only the daemon was stopped",
+                "They run on. Adopt them with `odcd up`, or end them too: odcd down --force",
+            )
+        _give_up(home, postgres)
+    gone = end_runner(home / "runner", GRACE.total_seconds() if args.force else None)
+    if postgres is not None:
+        postgres.stop()
+    if not gone:
+        raise OdcError(
+            "the runner does not end, jobs still have processes", "Look: ps -ef | grep odcd.runner"
+        )
+    print(f"stopped {home}")
+    return 0
+
+
+def _running(home: Path, postgres: EmbeddedPostgres | None) -> int:
+    """As the database knows it, or the runner when that knows of more."""
+    from odcd.reach import with_database
+    from odcd.shutdown import count_running, running_attempts
+
+    known = 0
+    if postgres is not None and postgres.is_running():
+        known = with_database(home, None, count_running)
+    return max(known, running_attempts(home / "runner"))
+
+
+def _give_up(home: Path, postgres: EmbeddedPostgres | None) -> None:
+    from odcd.clock import SystemClock
+    from odcd.model import Identity
+    from odcd.reach import with_database
+    from odcd.shutdown import give_up_running
+
+    if postgres is None or not postgres.is_running():
+        return
+    uid = os.getuid()
+    who = Identity(user=pwd.getpwuid(uid).pw_name, uid=uid, gid=os.getgid(), operator=True)
+    with_database(home, None, lambda dsn: give_up_running(dsn, who, SystemClock()))
+
+
+def _jobs(count: int) -> str:
+    return "1 job is" if count == 1 else f"{count} jobs are"

@@ -1,0 +1,41 @@
+"""odcd migrate: bring a database to this version."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+
+from odcd.commands import Subparsers, add_database, describe
+from odcd.settings import find_home
+
+
+def add(subparsers: Subparsers) -> None:
+    parser = describe(
+        subparsers,
+        "migrate",
+        "Bring a database to this version: new migrations, then all functions and views",
+        "odcd migrate --dsn postgresql://odc@db/odc",
+    )
+    add_database(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: Namespace) -> int:
+    from odcd import schema
+    from odcd.clock import SystemClock
+    from odcd.reach import with_database
+
+    source = schema.read_source(schema.sql_folder())
+    done = with_database(
+        find_home(args.home, os.environ),
+        args.dsn,
+        lambda dsn: schema.install(dsn, SystemClock(), source),
+    )
+    print(f"the database is at version {done.version}")
+    for name in done.migrations:
+        print(f"  applied {name}")
+    if done.loaded:
+        print(f"  loaded {done.loaded} files of functions and views")
+    for name in done.dropped:
+        print(f"  dropped {name}")
+    return 0

@@ -1,0 +1,42 @@
+"""odcd serve: the daemon on an external PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+
+from odcd import logs
+from odcd.commands import Subparsers, add_serving, describe
+from odcd.errors import BadRequest, NotImplementedYet
+from odcd.settings import read_settings
+
+
+def add(subparsers: Subparsers) -> None:
+    parser = describe(
+        subparsers,
+        "serve",
+        "Start the daemon on an external PostgreSQL",
+        "odcd serve --dsn postgresql://odc@db/odc --executor local --listen 127.0.0.1:7070",
+    )
+    add_serving(parser)
+    parser.add_argument("--dsn", metavar="DSN", help="PostgreSQL 16 or newer; default $ODC_DSN")
+    parser.add_argument("--executor", choices=["local", "kubernetes"], default="local")
+    parser.set_defaults(run=run)
+
+
+def run(args: Namespace) -> int:
+    from odcd import daemon
+
+    args.dsn = args.dsn or os.environ.get("ODC_DSN")
+    if not args.dsn:
+        raise BadRequest(
+            "serve needs a database", "Give --dsn or ODC_DSN; `odcd up` brings its own PostgreSQL."
+        )
+    if args.executor == "kubernetes":
+        raise NotImplementedYet(
+            "--executor kubernetes is not carried out yet", "Use --executor local."
+        )
+    settings = read_settings(args, os.environ)
+    logs.configure(settings.log_format)
+    daemon.run(settings, lambda s, _: print(f"odcd is ready: {s.socket}", flush=True))
+    return 0

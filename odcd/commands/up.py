@@ -1,0 +1,107 @@
+"""odcd up: the daemon with an embedded PostgreSQL and the local executor."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+
+from odcd import logs
+from odcd.account import prepare_home, service_account
+from odcd.commands import Subparsers, add_serving, describe
+from odcd.errors import OdcError
+from odcd.lock import holder
+from odcd.postgres import EmbeddedPostgres
+from odcd.settings import Settings, default_home, read_settings
+
+
+def add(subparsers: Subparsers) -> None:
+    parser = describe(
+        subparsers,
+        "up",
+        "Start the daemon with a PostgreSQL of its own, and run jobs on this machine",
+        "odcd up --node n1=h100:8 --node self --detach",
+    )
+    add_serving(parser)
+    parser.add_argument(
+        "--pg", type=int, choices=[16, 18], help="PostgreSQL of a new home; default 18"
+    )
+    parser.add_argument("--detach", action="store_true", help="return when the daemon is ready")
+    parser.set_defaults(run=run)
+
+
+def run(args: Namespace) -> int:
+    from odcd import daemon
+
+    settings = read_settings(args, os.environ)
+    if not settings.detached:
+        logs.configure(settings.log_format)
+        daemon.run(settings, lambda s, p: print(_welcome(s, p), flush=True))
+        return 0
+    prepare_home(settings.home, service_account())
+    _refuse_second(settings)
+    return _detach(settings)
+
+
+def _refuse_second(settings: Settings) -> None:
+    pid = holder(settings.lock)
+    if pid is not None:
+        raise OdcError(
+            f"odcd runs in {settings.home} already: process {pid}",
+            "Stop it with `odcd down`, or choose another home with --home.",
+        )
+
+
+def _detach(settings: Settings) -> int:
+    """Fork the daemon, and return when it is ready or has given up."""
+    from odcd import daemon
+
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    if os.fork():
+        os.close(writing)
+        with os.fdopen(reading, encoding="utf-8") as answers:
+            word, _, text = answers.read().partition("\n")
+        ready = word == "ready"
+        text = text or f"odcd: it ended at once; see {settings.log_file}"
+        print(text, file=sys.stdout if ready else sys.stderr)
+        return 0 if ready else 1
+    os.close(reading)
+    os.setsid()
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    with os.fdopen(writing, "w", encoding="utf-8") as parent:
+
+        def answer(word: str, text: str) -> None:
+            if not parent.closed:
+                parent.write(f"{word}\n{text}")
+                parent.close()
+
+        try:
+            logs.configure(settings.log_format, settings.log_file)
+            service_account().own(settings.log_file, 0o640)
+            daemon.run(settings, lambda s, p: answer("ready", _welcome(s, p)))
+        except OdcError as error:
+            hint = f"\n  {error.hint}" if error.hint else ""
+            answer("failed", f"odcd: {error.message}{hint}")
+            return 1
+    return 0
+
+
+def _welcome(settings: Settings, postgres: EmbeddedPostgres | None) -> str:
+    nodes = [f"{node.name} ({node.gpus} x {node.gpu_type}, declared)" for node in settings.nodes]
+    if settings.self_node:
+        nodes.append("this machine")
+    where = "" if settings.home == default_home() else f"ODC_HOME={settings.home} "
+    database = f"PostgreSQL {postgres.version}" if postgres else "an external PostgreSQL"
+    lines = [
+        f"odcd is ready: process {os.getpid()}, {database}, home {settings.home}",
+        f"  nodes   {', '.join(nodes)}",
+        f"  submit  {where}odcctl submit script.sh",
+        f"  stop    {where}odcd down",
+    ]
+    if settings.listen:
+        host, port = settings.listen
+        lines.insert(2, f"  listen  http://{host}:{port} (tokens: odcd token)")
+    return "\n".join(lines)

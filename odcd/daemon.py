@@ -1,0 +1,122 @@
+"""How the daemon comes to life: one a home, away from root, its database current, then the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import logging
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import uvloop
+
+from odcd import account as accounts
+from odcd import app, keeper, schema
+from odcd.clock import Clock, SystemClock
+from odcd.errors import OdcError
+from odcd.lock import HomeLock
+from odcd.postgres import EmbeddedPostgres
+from odcd.settings import Settings
+from odcd.shutdown import count_running
+
+log = logging.getLogger(__name__)
+
+Announce = Callable[[Settings, EmbeddedPostgres | None], None]
+
+READY_POLL_S = 0.05
+
+
+def run(settings: Settings, announce: Announce) -> None:
+    """Be the daemon of this home until a signal ends it. Raises OdcError when it cannot."""
+    account = accounts.service_account()
+    accounts.prepare_home(settings.home, account)
+    _prepare_socket_folder(settings, account)
+    with HomeLock(settings.lock, account):
+        postgres = None
+        dsn = settings.dsn
+        if dsn is None:
+            postgres = EmbeddedPostgres(settings.home, settings.pg_version, account)
+            dsn = postgres.start()
+        # Read while we still may: the account need not be able to enter our virtual environment.
+        source = schema.read_source(schema.sql_folder())
+        if os.geteuid() == 0:
+            launcher = keeper.fork(settings.runner_folder, account)
+            accounts.become(account, settings.home)
+        else:
+            launcher = keeper.direct(settings.runner_folder, account)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            idle = runner.run(_serve(settings, dsn, postgres, launcher, source, announce))
+        if postgres is not None and idle:
+            postgres.stop()
+
+
+async def _serve(
+    settings: Settings, dsn: str, postgres: EmbeddedPostgres | None, launcher: keeper.Launcher,
+    source: schema.Source, announce: Announce,
+) -> bool:  # fmt: skip
+    """Run the daemon; whether nothing was left running at its end."""
+    clock = SystemClock()
+    installed = await schema.install(dsn, clock, source)
+    log.info(
+        "schema.ready", extra={"version": installed.version, "migrations": installed.migrations}
+    )
+    try:
+        async with asyncio.TaskGroup() as group:
+            telling = group.create_task(_tell(settings, postgres, announce, clock))
+            await app.run(settings, dsn, postgres, launcher)
+            telling.cancel()
+    except BaseExceptionGroup as errors:
+        raise _first(errors) from errors
+    return await count_running(dsn) == 0
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error to tell the user: an expected one before any other."""
+    expected, _ = errors.split(OdcError)
+    found: BaseException = expected or errors
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
+
+
+async def _tell(
+    settings: Settings, postgres: EmbeddedPostgres | None, announce: Announce, clock: Clock
+) -> None:
+    while not await asyncio.to_thread(answers, settings.socket):
+        await clock.sleep(READY_POLL_S)
+    announce(settings, postgres)
+
+
+def answers(path: Path) -> bool:
+    """The daemon of this socket is ready for requests."""
+    try:
+        return get(path, "/ready")[0] == 200
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def get(path: Path, target: str, timeout_s: float = 5.0) -> tuple[int, bytes]:
+    """One HTTP request over a unix socket: status and body."""
+    connection = http.client.HTTPConnection("localhost", timeout=timeout_s)
+    connection.sock = socket.socket(socket.AF_UNIX)
+    try:
+        connection.sock.settimeout(timeout_s)
+        connection.sock.connect(str(path))
+        connection.request("GET", target)
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def _prepare_socket_folder(settings: Settings, account: accounts.Account) -> None:
+    folder = settings.socket.parent
+    if folder == settings.home:
+        return
+    try:
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        account.own(folder, 0o755)
+    except OSError as error:
+        raise OdcError(f"{folder} cannot be made: {error.strerror}", "Name a --home.") from error

@@ -1,0 +1,70 @@
+"""One daemon a home: odcd.lock is locked for as long as its daemon lives, and holds its number."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Self
+
+from odcd.account import Account
+from odcd.errors import OdcError
+
+
+class HomeLock:
+    """Take it with `with`; it is let go at the latest when the process ends."""
+
+    def __init__(self, path: Path, owner: Account) -> None:
+        self._path = path
+        self._owner = owner
+        self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        try:
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._owner.own(self._path, 0o644)
+        except OSError as error:
+            raise OdcError(
+                f"{self._path} cannot be written: {error.strerror}",
+                "Run odcd as the user who made this home, or choose another with --home.",
+            ) from error
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = _read(self._path)
+            os.close(self._descriptor)
+            raise OdcError(
+                f"odcd runs in {self._path.parent} already: process {pid or 'unknown'}",
+                "Stop it with `odcd down`, or choose another home with --home.",
+            ) from None
+        self.write_pid()
+        return self
+
+    def write_pid(self) -> None:
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def __exit__(self, *_: object) -> None:
+        os.ftruncate(self._descriptor, 0)
+        os.close(self._descriptor)
+
+
+def holder(path: Path) -> int | None:
+    """The process of the daemon that lives in this home."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        # A shared lock is refused exactly while the daemon holds its own.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read(path)
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _read(path: Path) -> int | None:
+    text = path.read_text().strip()
+    return int(text) if text.isdigit() else None

@@ -1,0 +1,18 @@
+-- odc.finish_restore: make a restored database fit to be led.
+-- The term goes above every term that was ever obeyed here, and no machine owns the jobs, so that the
+-- next leader, on this machine or another, adopts what runs and ends what has no process.
+-- Arguments  p_term     the highest term seen here before
+--            p_made_at  when the backup was made
+-- Locks      term
+create or replace function odc.finish_restore(p_term bigint, p_made_at timestamptz, p_now timestamptz)
+returns void
+language plpgsql volatile set search_path = odc, pg_temp as $$
+begin
+    update term
+       set term = greatest(term, p_term) + 1, beat = 0, backend_pid = null, holder = null, host = null,
+           taken_at = null;
+    delete from local_host;
+    insert into event (at, kind, actor, detail)
+    values (p_now, 'restored', 'odcd', jsonb_build_object('made_at', p_made_at));
+end;
+$$;
