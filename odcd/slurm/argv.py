@@ -15,6 +15,7 @@ from odcd.slurm.options import Given, Option
 from odcd.slurm.table import BY_LONG, BY_SHORT
 
 MAX_WORDS = 100_000
+MAX_OPTIONS = 200
 MAX_POSSIBILITIES = 8
 
 
@@ -35,6 +36,8 @@ def parse_argv(argv: Sequence[str], where: str = "") -> CommandLine:
     options: list[Given] = []
     at = 0
     while at < len(argv):
+        if len(options) > MAX_OPTIONS:
+            raise BadRequest(f"{where}there are more than {MAX_OPTIONS} options", "Give each once.")
         word = argv[at]
         at += 1
         if word == "--":

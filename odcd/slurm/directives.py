@@ -13,10 +13,11 @@ from odcd.errors import BadRequest, NotImplementedYet
 from odcd.slurm.argv import parse_argv
 from odcd.slurm.options import Given
 
-MAX_DIRECTIVES = 10_000
+MAX_DIRECTIVES = 200
 
 MAX_LINE = 65_536
 
+_TOKEN = re.compile(r"""\s+|'[^']*'|"[^"]*"|['"#]|[^\s'"#]+""")
 _HEADER = re.compile(r"(?:[^\S\n]*+(?:#[^\n]*+)?+(?:\n|\Z))*+")
 _DIRECTIVE = re.compile(r"^#(?:SBATCH|ODC(?=[\s-]|$))(?P<words>[^\n]*)", re.MULTILINE)
 
@@ -74,27 +75,22 @@ def late_directive(script: str) -> int | None:
 def split_words(line: str, where: str = "") -> list[str]:
     """The words of a directive, quotes taken off."""
     words: list[str] = []
-    word: str | None = None
-    quote = ""
-    for char in line:
-        if quote:
-            if char == quote:
-                quote = ""
-            else:
-                word = (word or "") + char
-        elif char in "'\"":
-            quote = char
-            word = word or ""
-        elif char.isspace():
+    word: list[str] | None = None
+    for found in _TOKEN.finditer(line):
+        token = found[0]
+        if token.isspace():
             if word is not None:
-                words.append(word)
+                words.append("".join(word))
             word = None
-        elif char == "#" and word is None:
+        elif token == "#" and word is None:
             break
+        elif token in "'\"":
+            raise BadRequest(
+                f"{where}the quote {token} is not closed", "Close it on the same line."
+            )
         else:
-            word = (word or "") + char
-    if quote:
-        raise BadRequest(f"{where}the quote {quote} is not closed", "Close it on the same line.")
+            word = word or []
+            word.append(token[1:-1] if token[0] in "'\"" else token)
     if word is not None:
-        words.append(word)
+        words.append("".join(word))
     return words

@@ -10,6 +10,9 @@ from odcd.errors import BadRequest
 from odcd.slurm.options import Given, Option
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PART = re.compile(
+    r"""(?P<name>(?:[A-Za-z_][A-Za-z0-9_]*=)?+)(?:(?P<quoted>'[^']*'|"[^"]*")|(?!['"]))(?P<rest>[^,]*)"""
+)
 _YES = frozenset({"1", "y", "yes", "true"})
 
 # What an executor tells a job of itself. A job submitted from inside a job must not inherit it:
@@ -73,23 +76,20 @@ def parse_export(text: str) -> Export:
 
 
 def _split(text: str) -> list[str]:
-    """Parts between commas outside quotes, the quotes taken off."""
-    parts: list[str] = [""]
-    quote = ""
-    for char in text:
-        if quote:
-            quote = "" if char == quote else quote
-            parts[-1] += char if quote else ""
-        elif char in "'\"" and (not parts[-1] or parts[-1].endswith("=")):
-            quote = char
-        elif char == ",":
-            parts.append("")
-        else:
-            parts[-1] += char
-    if quote:
-        raise BadRequest(
-            f"the quote {quote} is not closed", "A value in quotes ends with the same quote."
-        )
+    """Parts between commas outside quotes, the quotes taken off. A quote opens at the beginning of
+    a part or of its value."""
+    parts: list[str] = []
+    at = 0
+    while at < len(text):
+        found = _PART.match(text, at)
+        if found is None:
+            raise BadRequest(
+                f'the quote in "{text[at : at + 60]}" is not closed',
+                "A value in quotes ends with the same quote.",
+            )
+        quoted = found["quoted"]
+        parts.append(found["name"] + (quoted[1:-1] if quoted else "") + found["rest"])
+        at = found.end() + 1
     return [part for part in parts if part]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from odcd.errors import BadRequest, TooLarge
+from odcd.slurm.lists import split_outside_brackets
 
 MAX_HOSTS = 10_000
 
@@ -20,7 +21,7 @@ _HINT = "Accepted: node names separated by commas, with ranges in brackets, such
 def expand_hosts(text: str) -> list[str]:
     """Names in the order written, each once; zero padding is kept."""
     hosts: dict[str, None] = {}
-    for part in re.split(r",(?![^\[]*\])", text.strip()):
+    for part in split_outside_brackets(text.strip()):
         for host in _expand_part(part.strip(), text):
             hosts[host] = None
             if len(hosts) > MAX_HOSTS:
@@ -31,9 +32,7 @@ def expand_hosts(text: str) -> list[str]:
 def _expand_part(part: str, whole: str) -> list[str]:
     heads = [""]
     at = 0
-    for found in _BRACKETED.finditer(part):
-        if found.start() != at:
-            break
+    while found := _BRACKETED.match(part, at):
         at = found.end()
         numbers = _expand_numbers(found[2], whole)
         if len(heads) * len(numbers) > MAX_HOSTS:

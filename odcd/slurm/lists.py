@@ -98,7 +98,20 @@ def parse_selector(text: str) -> Selector:
 
 def split_selectors(text: str) -> list[str]:
     """The selectors of `7,8_[1,2],9`: commas in brackets do not part."""
-    return [part for part in re.split(r",(?![^\[]*\])", text) if part.strip()]
+    return [part for part in split_outside_brackets(text) if part.strip()]
+
+
+def split_outside_brackets(text: str) -> list[str]:
+    parts: list[str] = []
+    start, inside = 0, False
+    for found in re.finditer(r"[\[\],]", text):
+        if found[0] != ",":
+            inside = found[0] == "["
+        elif not inside:
+            parts.append(text[start : found.start()])
+            start = found.end()
+    parts.append(text[start:])
+    return parts
 
 
 def parse_job_id(text: str) -> int:

@@ -24,7 +24,8 @@ def check_script(script: str) -> None:
         raise BadRequest(
             "the script is empty", 'Its first line is #! and an interpreter, as in "#!/bin/sh".'
         )
-    first = script[: script.find("\n") % (len(script) + 1)]
+    end = script.find("\n")
+    first = script if end < 0 else script[:end]
     if not first.startswith("#!") or not first[2:].strip():
         raise BadRequest(
             'this does not look like a batch script: the first line must start with "#!" '

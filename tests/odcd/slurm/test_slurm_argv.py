@@ -101,6 +101,7 @@ def test_any_command_line_is_read_or_refused(argv: list[str]) -> None:
         (" --comment='# no comment'", ["--comment=# no comment"]),
         (" --comment=''", ["--comment="]),
         (" a\\ b", ["a\\", "b"]),
+        (" --comment='it'\"s\" -n1", ["--comment=its", "-n1"]),
         (" # all comment", []),
         ("", []),
     ],

@@ -389,3 +389,27 @@ def test_any_submit_is_a_job_or_a_refusal(
 ) -> None:
     with suppress(OdcError):
         parse(*argv, script=script, environment=environment, command=command)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"argv": ["-w", "n" * 1_000_000]},
+        {"argv": ["-w", "n," * 500_000]},
+        {"argv": ["--export", "X='" + "a" * 1_000_000]},
+        {"argv": ["--export", "X=" + "a,b" * 300_000]},
+        {"argv": ["--array", "1," * 500_000]},
+        {"argv": ["--dependency", "afterok:1," * 100_000]},
+        {"argv": ["--begin", "now " * 200_000]},
+        {"argv": ["-H" * 100_000]},
+        {"argv": ["--hold"] * 100_000},
+        {"argv": [], "script": "#!/bin/sh\n" + ("#SBATCH '" + "a" * 65_000 + "'\n") * 60},
+        {"argv": [], "script": "#!/bin/sh\n" + "#SBATCH -n1\n" * 300_000},
+        {"argv": [], "script": "#!/bin/sh\n" + " # \n" * 900_000 + "x\n#SBATCH\n"},
+    ],
+    ids=lambda said: str(said)[:60],
+)
+def test_huge_input_is_read_or_refused_without_quadratic_work(said: dict[str, object]) -> None:
+    # Work that grows with the square of these texts would take minutes.
+    with suppress(OdcError):
+        parse_submit(msgspec.convert({"work_dir": "/home/a"} | said, SubmitArgv), NOW)
