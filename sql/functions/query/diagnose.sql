@@ -15,7 +15,7 @@ language sql stable as $$
                                union all
                               select 'PENDING', count(*) from odc.pending) as r on r.state = s.state),
         'pending_tasks', w.tasks,
-        'oldest_pending_s', greatest(0, floor(extract(epoch from p_now - w.oldest)))::bigint,
+        'oldest_pending_s', case when w.oldest <= p_now then floor(extract(epoch from p_now - w.oldest))::bigint end,
         'nodes', (select json_build_object('UP', count(*) filter (where state = 'UP'),
                                            'DRAIN', count(*) filter (where state = 'DRAIN'),
                                            'DOWN', count(*) filter (where state = 'DOWN'))

@@ -1,0 +1,273 @@
+"""What answers look like: the schemas of /openapi.json. PostgreSQL writes the JSON; tests hold the
+two together."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+LiveState = Literal["PENDING", "CONFIGURING", "RUNNING", "COMPLETING"]
+EndState = Literal[
+    "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
+    "DEADLINE", "BOOT_FAIL",
+]  # fmt: skip
+LIVE_STATES: tuple[str, ...] = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
+END_STATES: tuple[str, ...] = (
+    "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
+    "DEADLINE", "BOOT_FAIL",
+)  # fmt: skip
+
+
+class _Answer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class Cause(_Answer):
+    """One thing that keeps a job from starting. Only what applies is there beside text."""
+
+    cause: Literal["running_job", "planned_job", "limit", "dependency", "node", "hold", "begin"]
+    text: str
+    job_id: int | None = None
+    limit: str | None = None
+    node: str | None = None
+    gpus: int | None = None
+    until: str | None = None
+
+
+class Eta(_Answer):
+    """When a job should start. exact: from the plan; p10 and p90 are null then."""
+
+    p10: str | None
+    p50: str | None
+    p90: str | None
+    exact: bool
+
+
+class Job(_Answer):
+    """Times are ISO 8601 in UTC, with Z. The tasks of an array that wait are one job with
+    array_task_id null and array_tasks like 3-9%2. time_limit_s null: no limit."""
+
+    id: int
+    array_job_id: int | None
+    array_task_id: int | None
+    array_tasks: str | None
+    name: str
+    kind: Literal["batch", "reservation"]
+    user: str
+    uid: int
+    account: str | None
+    partition: str
+    qos: str | None
+    state: LiveState | EndState
+    reason: str | None
+    why: list[Cause]
+    priority: int | None
+    nice: int
+    submitted_at: str
+    eligible_at: str | None
+    begin_at: str | None
+    planned_start_at: str | None
+    eta: Eta | None
+    started_at: str | None
+    ended_at: str | None
+    time_limit_s: int | None
+    node_count: int
+    gpus_per_node: int
+    gpus: int
+    gpu_type: str | None
+    cpus_per_node: int
+    mem_per_node_mib: int
+    node_names: list[str]
+    attempt: int
+    restarts: int
+    exit_code: int | None
+    signal: int | None
+    dependency: str | None
+    array_throttle: int | None
+    work_dir: str
+    stdout: str | None
+    stderr: str | None
+    comment: str | None
+
+
+class JobList(_Answer):
+    """next: the cursor of the next page, null on the last. With fields=, jobs have only those."""
+
+    jobs: list[Job]
+    next: str | None
+
+
+class EndedJob(_Answer):
+    id: int
+    array_task_id: int | None
+    state: EndState
+    exit_code: int | None
+    signal: int | None
+
+
+class Jobs(_Answer):
+    jobs: list[Job]
+
+
+class Ended(_Answer):
+    """The answer to ?wait=: jobs is empty while not all have ended."""
+
+    jobs: list[EndedJob]
+    ended: bool
+
+
+class Explanation(_Answer):
+    job_id: int
+    state: LiveState | EndState
+    reason: str | None
+    why: list[Cause]
+    planned_start_at: str | None
+    eta: Eta | None
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """What became of one job; code, message and hint when it was refused."""
+
+    job_id: int
+    array_task_id: int | None
+    outcome: str
+    code: str | None = None
+    message: str | None = None
+    hint: str | None = None
+
+
+class Outcomes(_Answer):
+    jobs: list[Outcome]
+
+
+class SubmittedJob(_Answer):
+    id: int
+
+
+class SubmittedBatch(_Answer):
+    ids: list[int]
+
+
+class SubmittedArgv(_Answer):
+    """wait, parsable, quiet: what the command line asked of the client."""
+
+    id: int
+    wait: bool
+    parsable: bool
+    quiet: bool
+    warnings: list[str]
+
+
+class SubmitOption(_Answer):
+    long: str
+    short: str | None
+    value: str | None
+    help: str
+
+
+class SubmitOptions(_Answer):
+    options: list[SubmitOption]
+
+
+class Node(_Answer):
+    """free_at: when the time limits of all its jobs are over."""
+
+    name: str
+    gpu_type: str
+    state: Literal["IDLE", "MIXED", "ALLOCATED", "DRAIN", "DRAINING", "DOWN"]
+    gpus: int
+    gpus_used: int
+    cpus: int
+    cpus_used: int
+    mem_mib: int
+    mem_used_mib: int
+    zone: str | None
+    efa_domain: str | None
+    features: list[str]
+    partitions: list[str]
+    reason: str | None
+    reason_by: str | None
+    state_at: str | None
+    declared: bool
+    jobs: list[int]
+    free_at: str | None
+
+
+class NodeList(_Answer):
+    nodes: list[Node]
+
+
+class Partition(_Answer):
+    name: str
+    state: Literal["UP", "DOWN", "DRAIN", "INACTIVE"]
+    is_default: bool
+    max_time_limit_s: int | None
+    default_time_limit_s: int | None
+    max_nodes: int | None
+    def_mem_per_cpu_mib: int | None
+    node_names: list[str]
+    gpus: int
+    gpus_free: int
+    gpu_types: list[str]
+
+
+class PartitionList(_Answer):
+    partitions: list[Partition]
+
+
+class Leader(_Answer):
+    term: int
+    holder: str | None
+    host: str | None
+    taken_at: str | None
+
+
+class Pass(_Answer):
+    id: int
+    at: str
+    looked: int
+    started: int
+    took_ms: float
+
+
+class Cluster(_Answer):
+    """jobs counts rows by state, pending_tasks every array task that waits."""
+
+    at: str
+    leader: Leader
+    jobs: dict[str, int]
+    pending_tasks: int
+    oldest_pending_s: int | None
+    nodes: dict[str, int]
+    gpus: dict[str, int]
+    last_pass: Pass | None
+    planned: int
+    last_event_id: int
+
+
+class Event(_Answer):
+    """The data of a server-sent event. kind "lagged": the client was too slow and must come again
+    with this id."""
+
+    id: int
+    at: str
+    kind: str
+    actor: str
+    job_id: int | None = None
+    array_job_id: int | None = None
+    array_task_id: int | None = None
+    node: str | None = None
+    detail: dict[str, Any] = {}
+
+
+class Health(_Answer):
+    status: Literal["ok"]
+    version: str
+
+
+class Ready(_Answer):
+    """503 when a check is false."""
+
+    ready: bool
+    checks: dict[str, bool]

@@ -1,0 +1,148 @@
+"""/v1/jobs/{id}/attach: the terminal of a job, over a WebSocket.
+
+Binary frames are what is typed and what is shown. The client's text frame {"resize": [rows, cols]}
+tells the size of its window; the server's last frame is a text, {"exit_code": …, "signal": …}.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable
+from typing import Annotated, Any, Protocol, cast
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from odcd.api.context import Api
+from odcd.api.problems import problem_of, unexpected
+from odcd.api.routing import Identifies
+from odcd.errors import BadRequest, OdcError, WrongState
+from odcd.model import Dispatch, Selector
+from odcd.slurm.lists import parse_selector
+
+log = logging.getLogger(__name__)
+
+END_WAIT_S = 60.0
+"""How long after the terminal closed the job's end is waited for, to tell its exit code."""
+TRY_AGAIN_LATER = 1013
+WENT_AWAY = 1012
+
+Side = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
+
+
+class Resize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    resize: tuple[Side, Side]
+
+
+class Terminal(Protocol):
+    async def read(self) -> bytes:
+        """What the job wrote; b"" at its end."""
+        ...
+
+    async def write(self, data: bytes) -> None: ...
+    async def resize(self, rows: int, cols: int) -> None: ...
+    async def close(self) -> None: ...
+
+
+class Attaching(Protocol):
+    """An executor whose jobs can have a terminal."""
+
+    def attach(self, dispatch: Dispatch, rank: int) -> Awaitable[Terminal]: ...
+
+
+class AttachEndpoint:
+    def __init__(self, api: Api, identifies: Identifies) -> None:
+        self._api = api
+        self._identifies = identifies
+        self._resize = msgspec.json.Decoder(Resize)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        socket = WebSocket(scope, receive, send)
+        try:
+            job_id, terminal = await self._open(socket)
+        except OdcError as error:
+            await socket.send_denial_response(problem_of(error))
+            return
+        except Exception as error:
+            await socket.send_denial_response(unexpected(error, "GET", scope["path"]))
+            return
+        try:
+            await socket.accept()
+            await self._bridge(socket, job_id, terminal)
+        finally:
+            await terminal.close()
+
+    async def _open(self, socket: WebSocket) -> tuple[int, Terminal]:
+        who = await self._identifies.identify(socket.scope)
+        job_id = await self._api.own_job(who, parse_selector(socket.path_params["id"]))
+        dispatch = await self._api.store.dispatch_of(job_id)
+        if dispatch is None:
+            raise WrongState(f"job {job_id} has not started", "Wait until it runs.")
+        if not dispatch.options.get("pty"):
+            raise WrongState(
+                f"job {job_id} has no terminal", "Only a job of `odcctl run --pty` has one."
+            )
+        executor = self._api.executor()
+        return job_id, await cast(Attaching, executor).attach(dispatch, 0)
+
+    async def _bridge(self, socket: WebSocket, job_id: int, terminal: Terminal) -> None:
+        """Both ways at once, until the job's side ends, the client goes or the daemon stops."""
+        ended = False
+
+        async def show() -> None:
+            nonlocal ended
+            while data := await terminal.read():
+                await socket.send_bytes(data)
+            ended = True
+
+        async with asyncio.TaskGroup() as group:
+            tasks = (
+                group.create_task(_quietly(show()), name=f"attach-show-{job_id}"),
+                group.create_task(
+                    _quietly(self._type(socket, terminal)), name=f"attach-type-{job_id}"
+                ),
+                group.create_task(self._api.events.closing.wait(), name=f"attach-stop-{job_id}"),
+            )
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                task.cancel()
+        try:
+            if ended:
+                await socket.send_text(json.dumps(await self._end_of(job_id)))
+                await socket.close()
+            else:
+                await socket.close(
+                    WENT_AWAY if self._api.events.closing.is_set() else TRY_AGAIN_LATER
+                )
+        except (RuntimeError, OSError, WebSocketDisconnect):
+            log.debug("attach.gone", extra={"job_id": job_id})
+
+    async def _type(self, socket: WebSocket, terminal: Terminal) -> None:
+        while True:
+            message = await socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            if message.get("bytes"):
+                await terminal.write(message["bytes"])
+            elif message.get("text"):
+                try:
+                    size = self._resize.decode(message["text"]).resize
+                except msgspec.DecodeError as error:
+                    raise BadRequest(f"a text frame is no resize: {error}") from None
+                await terminal.resize(*size)
+
+    async def _end_of(self, job_id: int) -> dict[str, Any]:
+        told = await self._api.events.ended(Selector(job_id=job_id), END_WAIT_S)
+        job: dict[str, Any] = json.loads(told)[0] if told else {}
+        return {"exit_code": job.get("exit_code"), "signal": job.get("signal")}
+
+
+async def _quietly(work: Awaitable[None]) -> None:
+    """A side that fails ends the session; the job runs on."""
+    try:
+        await work
+    except (OdcError, OSError, RuntimeError, WebSocketDisconnect) as error:
+        log.info("attach.ended", extra={"why": str(error)})

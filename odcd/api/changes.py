@@ -1,0 +1,255 @@
+"""Changes of jobs: cancel, hold, release, requeue, update; of a selector, or of all that match."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from starlette.responses import Response
+
+from odcd.api.answers import Outcomes
+from odcd.api.context import Api
+from odcd.api.jobs import filters_of, parse_states
+from odcd.api.routing import JSON, Call, Method, Operation
+from odcd.errors import BadRequest, NotOwner
+from odcd.model import UNLIMITED_S, Name, Seconds
+from odcd.slurm.lists import parse_selector
+from odcd.slurm.signals import signal_number
+from odcd.submission import dependency_request
+
+MAX_IDS = 100_000
+Throttle = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+Nice = Annotated[int, msgspec.Meta(ge=-2_147_483_645, le=2_147_483_645)]
+
+
+Partitions = Annotated[list[Name], msgspec.Meta(min_length=1)]
+Comment = Annotated[str, msgspec.Meta(max_length=4096)]
+Dependency = Annotated[str, msgspec.Meta(max_length=200_000)]
+Unset = msgspec.UnsetType
+UNSET = msgspec.UNSET
+
+
+class _Form(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class CancelOne(_Form):
+    signal: str | int | None = None
+    """Only send this signal to running jobs: TERM, SIGUSR1, 12."""
+
+
+class RequeueOne(_Form):
+    hold: bool = False
+
+
+class Nothing(_Form):
+    pass
+
+
+class Many(_Form):
+    ids: list[str] = []
+    """Selectors: 7, 7_3, 7_[1-4]."""
+
+
+class RequeueMany(Many):
+    hold: bool = False
+
+
+class CancelMany(Many):
+    """ids, filters, or all; filters take several values by commas and narrow ids down."""
+
+    user: str | None = None
+    name: str | None = None
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    state: str | None = None
+    all: bool = False
+    """Every job that the caller may cancel."""
+    signal: str | int | None = None
+
+
+class UpdateJob(_Form):
+    """Only what is there is changed. null: no limit, no comment, none any more."""
+
+    time_limit_s: Seconds | Unset | None = UNSET
+    nice: Nice | Unset = UNSET
+    partitions: Partitions | Unset = UNSET
+    name: Name | Unset = UNSET
+    comment: Comment | Unset | None = UNSET
+    dependency: Dependency | Unset | None = UNSET
+    array_throttle: Throttle | Unset | None = UNSET
+    begin_at: datetime | Unset | None = UNSET
+    deadline_at: datetime | Unset | None = UNSET
+
+
+Filters = dict[str, object]
+
+
+class ChangeRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._cancel_one = msgspec.json.Decoder(CancelOne)
+        self._cancel_many = msgspec.json.Decoder(CancelMany)
+        self._requeue_one = msgspec.json.Decoder(RequeueOne)
+        self._requeue_many = msgspec.json.Decoder(RequeueMany)
+        self._nothing = msgspec.json.Decoder(Nothing)
+        self._many = msgspec.json.Decoder(Many)
+        self._update = msgspec.json.Decoder(UpdateJob)
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            _change("/v1/jobs/cancel", self.cancel_many, CancelMany, "Cancel or signal many jobs"),
+            _change("/v1/jobs/hold", self.hold_many, Many, "Keep pending jobs from starting"),
+            _change("/v1/jobs/release", self.release_many, Many, "Let held jobs start"),
+            _change("/v1/jobs/requeue", self.requeue_many, RequeueMany, "Requeue running jobs"),
+            _change("/v1/jobs/{id}/cancel", self.cancel_one, CancelOne, "Cancel or signal a job"),
+            _change("/v1/jobs/{id}/hold", self.hold_one, Nothing, "Keep a job from starting"),
+            _change("/v1/jobs/{id}/release", self.release_one, Nothing, "Let a held job start"),
+            _change("/v1/jobs/{id}/requeue", self.requeue_one, RequeueOne, "Requeue a running job"),
+            _change("/v1/jobs/{id}", self.update, UpdateJob, "Change a job", method="PATCH"),
+        )
+
+    async def cancel_one(self, call: Call) -> Response:
+        form = await call.body(self._cancel_one, empty=b"{}")
+        return await self._cancel(call, _one(call), form.signal)
+
+    async def cancel_many(self, call: Call) -> Response:
+        form = await call.body(self._cancel_many)
+        filters = filters_of(form)
+        states = parse_states(form.state)
+        if states is not None:
+            filters["state"] = states
+        if form.ids:
+            filters |= _many(form)
+        if not filters and not form.all:
+            raise BadRequest("nothing says which jobs", "Give ids, a filter, or all: true.")
+        if filters and form.all:
+            raise BadRequest('"all" stands alone', "Leave it out, or the ids and filters.")
+        if not call.who.operator and "ids" not in filters and "user" not in filters:
+            filters["user"] = [call.who.user]
+        return await self._cancel(call, filters, form.signal)
+
+    async def _cancel(self, call: Call, filters: Filters, signal: str | int | None) -> Response:
+        number = None if signal is None else signal_number(str(signal))
+        executor = None if number is None else self._api.executor()
+        outcomes = await self._api.store.cancel(
+            call.who, filters, self._api.clock.now(), signal=number
+        )
+        if executor is not None and number is not None:
+            told: list[dict[str, Any]] = json.loads(outcomes)
+            for outcome in told:
+                if outcome["outcome"] == "signal":
+                    attempt = outcome.pop("attempt")
+                    await executor.signal(
+                        outcome["job_id"], attempt, signal=number, batch_only=False
+                    )
+                    outcome["outcome"] = "signalled"
+            outcomes = json.dumps(told)
+        return self._told(outcomes)
+
+    async def hold_one(self, call: Call) -> Response:
+        await call.body(self._nothing, empty=b"{}")
+        return await self._hold(call, _one(call))
+
+    async def hold_many(self, call: Call) -> Response:
+        return await self._hold(call, _many(await call.body(self._many)))
+
+    async def _hold(self, call: Call, filters: Filters) -> Response:
+        return self._told(await self._api.store.hold(call.who, filters, self._api.clock.now()))
+
+    async def release_one(self, call: Call) -> Response:
+        await call.body(self._nothing, empty=b"{}")
+        return await self._release(call, _one(call))
+
+    async def release_many(self, call: Call) -> Response:
+        return await self._release(call, _many(await call.body(self._many)))
+
+    async def _release(self, call: Call, filters: Filters) -> Response:
+        return self._told(await self._api.store.release(call.who, filters, self._api.clock.now()))
+
+    async def requeue_one(self, call: Call) -> Response:
+        form = await call.body(self._requeue_one, empty=b"{}")
+        return await self._requeue(call, _one(call), form.hold)
+
+    async def requeue_many(self, call: Call) -> Response:
+        form = await call.body(self._requeue_many)
+        return await self._requeue(call, _many(form), form.hold)
+
+    async def _requeue(self, call: Call, filters: Filters, hold: bool) -> Response:
+        now = self._api.clock.now()
+        return self._told(await self._api.store.requeue(call.who, filters, now, hold=hold))
+
+    async def update(self, call: Call) -> Response:
+        form = await call.body(self._update)
+        changes = _changes(form, call.who.operator)
+        now = self._api.clock.now()
+        return self._told(await self._api.store.update(call.who, _one(call), now, changes))
+
+    def _told(self, outcomes: str) -> Response:
+        self._api.wake()
+        return Response(f'{{"jobs":{outcomes}}}', media_type=JSON)
+
+
+def _change(
+    path: str,
+    serve: Callable[[Call], Awaitable[Response]],
+    body: type[msgspec.Struct],
+    summary: str,
+    method: Method = "POST",
+) -> Operation:
+    return Operation(
+        method=method,
+        path=path,
+        tag="jobs",
+        serve=serve,
+        body=body,
+        answer=Outcomes,
+        summary=summary,
+    )
+
+
+def _one(call: Call) -> Filters:
+    return {"ids": [call.selector()]}
+
+
+def _many(form: Many) -> Filters:
+    if not form.ids:
+        raise BadRequest("nothing says which jobs", "Give ids.")
+    if len(form.ids) > MAX_IDS:
+        raise BadRequest(f"{len(form.ids)} ids are more than {MAX_IDS}", "Send several requests.")
+    return {"ids": [parse_selector(text) for text in form.ids]}
+
+
+def _changes(form: UpdateJob, operator: bool) -> dict[str, object]:
+    """The changes as odc.update_jobs takes them. Raises BadRequest, BadDependency, NotOwner."""
+    changes: dict[str, object] = {
+        name: value
+        for name in UpdateJob.__struct_fields__
+        if (value := getattr(form, name)) is not UNSET
+    }
+    if not changes:
+        raise BadRequest("nothing is to be changed", "Give at least one field.")
+    if "time_limit_s" in changes and changes["time_limit_s"] is None:
+        changes["time_limit_s"] = UNLIMITED_S
+    if isinstance(form.nice, int) and form.nice < 0 and not operator:
+        raise NotOwner(
+            f"nice {form.nice} would put the job before others, which operators alone may do",
+            "Use a nice value of 0 or more.",
+        )
+    for name in ("begin_at", "deadline_at"):
+        moment = changes.get(name)
+        if isinstance(moment, datetime):
+            if moment.tzinfo is None:
+                raise BadRequest(
+                    f"{name} {moment.isoformat()} names no time zone", "End it with Z."
+                )
+            changes[name] = moment.isoformat()
+    if isinstance(form.dependency, str) and form.dependency:
+        changes["dependency"] = dependency_request(form.dependency)
+    elif "dependency" in changes:
+        changes["dependency"] = None
+    return changes

@@ -1,0 +1,84 @@
+"""/v1/cluster, and what watches the daemon: /health, /ready, /metrics."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+from starlette.responses import Response
+
+from odcd import __version__
+from odcd.api.answers import Cluster, Health, Ready
+from odcd.api.context import Api
+from odcd.api.routing import JSON, Call, NoQuery, Operation
+from odcd.errors import OdcError
+from odcd.metrics import CONTENT_TYPE
+
+
+class ClusterRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/v1/cluster",
+                tag="cluster",
+                serve=self.cluster,
+                answer=Cluster,
+                summary="The whole in numbers: jobs by state, the last pass, who leads",
+            ),
+            Operation(
+                method="GET",
+                path="/health",
+                tag="cluster",
+                serve=self.health,
+                answer=Health,
+                public=True,
+                summary="Does the daemon live?",
+            ),
+            Operation(
+                method="GET",
+                path="/ready",
+                tag="cluster",
+                serve=self.ready,
+                answer=Ready,
+                public=True,
+                summary="Can it serve: database, schema, listener",
+            ),
+            Operation(
+                method="GET",
+                path="/metrics",
+                tag="cluster",
+                serve=self.metrics,
+                media_type="text/plain",
+                public=True,
+                summary="For Prometheus",
+            ),
+        )
+
+    async def cluster(self, call: Call) -> Response:
+        call.query(NoQuery)
+        return Response(await self._api.store.diag(self._api.clock.now()), media_type=JSON)
+
+    async def health(self, _: Call) -> Response:
+        return Response(
+            msgspec.json.encode(Health(status="ok", version=__version__)), media_type=JSON
+        )
+
+    async def ready(self, _: Call) -> Response:
+        try:
+            # A function of ours that answers: the database is there and has the schema.
+            await self._api.store.last_event()
+            database = True
+        except OdcError:
+            database = False
+        checks = {"database": database, "listener": self._api.listening()}
+        ready = all(checks.values())
+        answer = msgspec.json.encode(Ready(ready=ready, checks=checks))
+        return Response(answer, 200 if ready else 503, media_type=JSON)
+
+    async def metrics(self, _: Call) -> Response:
+        diag = json.loads(await self._api.store.diag(self._api.clock.now()))
+        return Response(self._api.metrics.render(diag), media_type=CONTENT_TYPE)

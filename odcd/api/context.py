@@ -1,0 +1,88 @@
+"""What the API works with; odcd.app makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from odcd.clock import Clock
+from odcd.errors import NotOwner, RunnerDown, UnknownJob
+from odcd.events import EventHub
+from odcd.executor.base import Executor
+from odcd.metrics import Metrics
+from odcd.model import Identity, Selector, Submitted
+from odcd.store import Store
+from odcd.submission import Prepared
+
+
+class Batcher(Protocol):
+    async def submit(self, prepared: Prepared) -> list[Submitted]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """The collaborators of every resource."""
+
+    store: Store
+    batcher: Batcher
+    events: EventHub
+    clock: Clock
+    wake: Callable[[], None]
+    """Something changed that the planner should look at; called beside the notification."""
+    executor_of: Callable[[], Executor | None]
+    """The executor this daemon commands; None while it does not lead."""
+    listening: Callable[[], bool]
+    """Is the database's listener connected?"""
+    metrics: Metrics
+    own_uid: int
+    """The uid the daemon runs under: an operator."""
+    operators: frozenset[str] = field(default_factory=frozenset)
+    """Users who may act for others, beside root and own_uid."""
+    serves_uid: int | None = None
+    """The only user it serves (a user's own daemon); None: all."""
+
+    def executor(self) -> Executor:
+        """Raises RunnerDown when this daemon commands none."""
+        executor = self.executor_of()
+        if executor is None:
+            raise RunnerDown(
+                "this daemon does not lead, so it has no executor to ask", "Try again in a moment."
+            )
+        return executor
+
+    async def one_job(self, selector: Selector) -> int:
+        """The id of the one job a selector names. Raises UnknownJob when it names none, or a task
+        that has not started and so has no id of its own."""
+        if selector.tasks is None:
+            return selector.job_id
+        ids = await self.store.resolve(selector)
+        if not ids:
+            raise UnknownJob(
+                f"array {selector.job_id} has no such task, or does not exist",
+                "`odcctl queue -t all` lists the jobs there are.",
+            )
+        if len(ids) > 1:
+            raise UnknownJob(
+                f"that names {len(ids)} jobs, and this is about one", "Name one task, as in 7_3."
+            )
+        return ids[0]
+
+    async def own_job(self, who: Identity, selector: Selector) -> int:
+        """one_job(), for what only its owner and operators may see. Raises NotOwner."""
+        job_id = await self.one_job(selector)
+        owner = await self.store.job_owner(job_id)
+        if owner is None:
+            raise unknown_job(job_id)
+        uid, name = owner
+        if not who.operator and uid != who.uid:
+            raise NotOwner(
+                f"job {job_id} belongs to {name}", "Only its owner and operators may do that."
+            )
+        return job_id
+
+
+def unknown_job(job_id: int) -> UnknownJob:
+    return UnknownJob(
+        f"job {job_id} does not exist", "`odcctl queue -t all` lists the jobs there are."
+    )

@@ -1,0 +1,118 @@
+"""/v1/events and /v1/jobs/{id}/events: who did what to what, as server-sent events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated
+
+import msgspec
+from starlette.responses import Response
+
+from odcd.api import answers
+from odcd.api.context import Api, unknown_job
+from odcd.api.routing import Call, Operation
+from odcd.api.streaming import Streamed
+from odcd.errors import BadRequest
+from odcd.events import Event, Heartbeat, Lagged, Wanted
+from odcd.model import Selector
+
+MEDIA_TYPE = "text/event-stream"
+MAX_ID = 2**63 - 1
+RETRY = b"retry: 1000\n\n"
+BEAT = b": \n\n"
+_RANGE = re.compile(r"\[(\d+),(\d+)\)")
+
+
+class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    after: Annotated[int, msgspec.Meta(ge=0, le=MAX_ID)] | None = None
+    """Events after this one; 0: from the first. The header Last-Event-ID does the same, and goes
+    before. Neither: of everything only new events, of a job all of them."""
+    follow: bool = True
+    """false: end after the events there are."""
+
+
+class EventRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/v1/events",
+                tag="events",
+                serve=self.all,
+                query=EventsQuery,
+                media_type=MEDIA_TYPE,
+                answer=answers.Event,
+                summary="All events",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/jobs/{id}/events",
+                tag="events",
+                serve=self.of_job,
+                query=EventsQuery,
+                media_type=MEDIA_TYPE,
+                answer=answers.Event,
+                summary="Events of a job, an array or its tasks",
+            ),
+        )
+
+    async def all(self, call: Call) -> Response:
+        query = call.query(EventsQuery)
+        return self._streamed(_after(call, query), query.follow)
+
+    async def of_job(self, call: Call) -> Response:
+        query = call.query(EventsQuery)
+        selector = call.selector()
+        if await self._api.store.job_owner(selector.job_id) is None:
+            raise unknown_job(selector.job_id)
+        after = _after(call, query)
+        return self._streamed(0 if after is None else after, query.follow, selector)
+
+    def _streamed(
+        self, after: int | None, follow: bool, selector: Selector | None = None
+    ) -> Response:
+        events = self._api.events.stream(
+            after,
+            job_id=selector.job_id if selector else None,
+            wanted=_of_tasks(selector.tasks) if selector and selector.tasks else None,
+            follow=follow,
+        )
+        return Streamed(_sse(events), media_type=MEDIA_TYPE, stopping=self._api.events.closing)
+
+
+async def _sse(events: AsyncGenerator[Event | Heartbeat | Lagged]) -> AsyncGenerator[bytes]:
+    yield RETRY
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, Event):
+                yield f"id: {event.id}\nevent: {event.kind}\ndata: {event.body}\n\n".encode()
+            elif isinstance(event, Lagged):
+                told = {"id": event.last_id, "kind": "lagged", "actor": "odcd"}
+                data = msgspec.json.encode(told).decode()
+                yield f"id: {event.last_id}\nevent: lagged\ndata: {data}\n\n".encode()
+            else:
+                yield BEAT
+
+
+def _after(call: Call, query: EventsQuery) -> int | None:
+    last = call.request.headers.get("last-event-id")
+    if last is None:
+        return query.after
+    if not (last.isascii() and last.isdecimal() and len(last) <= 19 and int(last) <= MAX_ID):
+        raise BadRequest(f'Last-Event-ID "{last[:40]}" is not the id of an event')
+    return int(last)
+
+
+def _of_tasks(tasks: str) -> Wanted:
+    ranges = [(int(low), int(high)) for low, high in _RANGE.findall(tasks)]
+
+    def wanted(event: Event) -> bool:
+        task = event.array_task_id
+        return task is not None and any(low <= task < high for low, high in ranges)
+
+    return wanted

@@ -1,0 +1,111 @@
+"""Who speaks: on the unix socket the kernel tells, over TCP an API key; never the client."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import pwd
+import socket
+import struct
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from odcd.clock import Clock
+from odcd.errors import NotAuthenticated, NotOwner
+from odcd.model import Identity
+
+PEER = "peer"
+"""Where the scope's state has the Peer of a unix connection."""
+NAMES_KEPT_S = 300.0
+_CREDENTIALS = struct.Struct("3i")
+LOGIN_HINT = "Send an API key: Authorization: Bearer KEY. On the daemon's machine use its socket."
+
+
+class Peer(NamedTuple):
+    uid: int
+    gid: int
+
+
+class PeerProtocol(HttpToolsProtocol):
+    """uvicorn tells nothing about who is at the other end of a unix socket; the kernel knows."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        connection = transport.get_extra_info("socket")
+        if connection is not None and connection.family == socket.AF_UNIX:
+            raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            _, uid, gid = _CREDENTIALS.unpack(raw)
+            # Copied into the scope of every request, also when it becomes a WebSocket.
+            self.app_state = {**self.app_state, PEER: Peer(uid, gid)}
+
+
+class KeyStore(Protocol):
+    async def key_owner(self, digest: str, now: datetime) -> tuple[str, int, int] | None: ...
+
+
+class Identifier:
+    """operators: users who may act for others, beside root and the daemon's own user.
+
+    serves_uid: the only user of a daemon that is not root's; None: it serves everybody.
+    """
+
+    def __init__(
+        self,
+        keys: KeyStore,
+        clock: Clock,
+        *,
+        own_uid: int,
+        operators: frozenset[str],
+        serves_uid: int | None,
+    ) -> None:
+        self._keys = keys
+        self._clock = clock
+        self._own_uid = own_uid
+        self._operators = operators
+        self._serves_uid = serves_uid
+        self._known: dict[Peer, tuple[float, Identity]] = {}
+
+    async def identify(self, scope: Mapping[str, Any]) -> Identity:
+        """Raises NotAuthenticated without a valid key, NotOwner for a user who is not served."""
+        peer: Peer | None = scope.get("state", {}).get(PEER)
+        return await (self._of_key(scope) if peer is None else self._of_peer(peer))
+
+    async def _of_peer(self, peer: Peer) -> Identity:
+        known = self._known.get(peer)
+        if known is not None and known[0] > self._clock.monotonic():
+            return known[1]
+        # The user database may be far away (LDAP).
+        name = await asyncio.to_thread(_user_name, peer.uid)
+        who = self._admit(name, peer.uid, peer.gid)
+        self._known[peer] = (self._clock.monotonic() + NAMES_KEPT_S, who)
+        return who
+
+    async def _of_key(self, scope: Mapping[str, Any]) -> Identity:
+        given = next((v for k, v in scope["headers"] if k == b"authorization"), b"")
+        scheme, _, key = given.partition(b" ")
+        if not key or scheme.lower() != b"bearer":
+            raise NotAuthenticated("the request carries no API key", LOGIN_HINT)
+        digest = hashlib.sha256(key.strip()).hexdigest()
+        owner = await self._keys.key_owner(digest, self._clock.now())
+        if owner is None:
+            raise NotAuthenticated("the API key is unknown or has expired", LOGIN_HINT)
+        return self._admit(*owner)
+
+    def _admit(self, name: str, uid: int, gid: int) -> Identity:
+        if self._serves_uid not in (None, uid):
+            raise NotOwner(
+                f"this daemon is {_user_name(self._own_uid)}'s own and serves nobody else",
+                "Start one of your own with `odcd up`, or one for all users as root.",
+            )
+        operator = uid in (0, self._own_uid) or name in self._operators
+        return Identity(user=name, uid=uid, gid=gid, operator=operator)
+
+
+def _user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

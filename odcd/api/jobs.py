@@ -1,0 +1,163 @@
+"""/v1/jobs: lists, one job or array, its causes, its script; and waiting for its end."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from starlette.responses import Response
+
+from odcd.api.answers import END_STATES, LIVE_STATES, Ended, Explanation, JobList, Jobs
+from odcd.api.context import Api
+from odcd.api.routing import JSON, Call, NoQuery, Operation
+from odcd.api.streaming import unless_gone
+from odcd.errors import BadRequest, UnknownJob
+from odcd.slurm.lists import parse_selector, split_selectors
+
+MAX_PAGE = 10_000
+MAX_WAIT_S = 300
+STATES = frozenset(LIVE_STATES + END_STATES)
+
+
+class ListQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Filters take several values by commas; all that are given must hold."""
+
+    job: str | None = None
+    """Selectors: 7, 7_3 or 7_[1-4]."""
+    user: str | None = None
+    name: str | None = None
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    state: str | None = None
+    """Naming a state of ended jobs implies ended."""
+    ended: bool = False
+    """false: live jobs, running ones first; true: all jobs, newest first."""
+    fields: str | None = None
+    """Only these keys of Job."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)] = 1000
+    cursor: Annotated[int, msgspec.Meta(ge=-(2**63) + 1, le=2**63 - 1)] | None = None
+    """`next` of the page before."""
+
+
+class ShowQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    wait: Annotated[float, msgspec.Meta(ge=0, le=MAX_WAIT_S)] | None = None
+    """Answer when all these jobs have ended, or after so many seconds; the answer is Ended then."""
+
+
+class JobRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/v1/jobs",
+                tag="jobs",
+                serve=self.list,
+                query=ListQuery,
+                answer=JobList,
+                summary="List jobs",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/jobs/{id}",
+                tag="jobs",
+                serve=self.show,
+                query=ShowQuery,
+                answer=Jobs | Ended,
+                summary="Show a job or an array, or wait for its end",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/jobs/{id}/why",
+                tag="jobs",
+                serve=self.why,
+                query=NoQuery,
+                answer=Explanation,
+                summary="Say what keeps a job from starting",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/jobs/{id}/script",
+                tag="jobs",
+                serve=self.script,
+                query=NoQuery,
+                media_type="text/plain",
+                summary="The script as it was submitted",
+            ),
+        )
+
+    async def list(self, call: Call) -> Response:
+        query = call.query(ListQuery)
+        states = parse_states(query.state)
+        filters = filters_of(query)
+        if states is not None:
+            filters["state"] = states
+        jobs, cursor = await self._api.store.list_jobs(
+            filters,
+            self._api.clock.now(),
+            ended=query.ended or not set(states or ()).isdisjoint(END_STATES),
+            after=query.cursor,
+            limit=query.limit,
+            fields=words(query.fields, "fields"),
+        )
+        following = "null" if cursor is None else f'"{cursor}"'
+        return Response(f'{{"jobs":{jobs},"next":{following}}}', media_type=JSON)
+
+    async def show(self, call: Call) -> Response:
+        wait = call.query(ShowQuery).wait
+        selector = call.selector()
+        if wait is None:
+            jobs = await self._api.store.show_jobs(selector, self._api.clock.now())
+            return Response(f'{{"jobs":{jobs}}}', media_type=JSON)
+        ended = await unless_gone(self._api.events.ended(selector, wait), call.receive)
+        known = "true" if ended is not None else "false"
+        return Response(f'{{"jobs":{ended or "[]"},"ended":{known}}}', media_type=JSON)
+
+    async def why(self, call: Call) -> Response:
+        job_id = await self._api.one_job(call.selector())
+        return Response(
+            await self._api.store.explain(job_id, self._api.clock.now()), media_type=JSON
+        )
+
+    async def script(self, call: Call) -> Response:
+        job_id = await self._api.own_job(call.who, call.selector())
+        script = await self._api.store.script(job_id)
+        if script is None:
+            raise UnknownJob(f"the script of job {job_id} is not kept any more")
+        return Response(script, media_type="text/plain; charset=utf-8")
+
+
+def filters_of(query: Any) -> dict[str, object]:
+    """The filters that lists and changes share, as Store takes them; states are apart."""
+    filters: dict[str, object] = {}
+    for name in ("user", "name", "partition", "account", "qos"):
+        values = words(getattr(query, name), name)
+        if values is not None:
+            filters[name] = values
+    selectors = getattr(query, "job", None)
+    if selectors is not None:
+        filters["ids"] = [parse_selector(text) for text in split_selectors(selectors)]
+    return filters
+
+
+def words(text: str | None, name: str) -> list[str] | None:
+    """The values between commas. Raises BadRequest when one is empty."""
+    if text is None:
+        return None
+    found = [word.strip() for word in text.split(",")]
+    if not all(found):
+        raise BadRequest(f'"{name}" has an empty value', "Give one value, or several by commas.")
+    return found
+
+
+def parse_states(text: str | None) -> list[str] | None:
+    states = words(text.upper(), "state") if text is not None else None
+    for state in states or ():
+        if state not in STATES:
+            raise BadRequest(
+                f'"{state}" is not a state', f"States: {', '.join(LIVE_STATES + END_STATES)}."
+            )
+    return states

@@ -1,0 +1,169 @@
+"""/v1/jobs/{id}/logs: what a job wrote, from the executor that runs it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated, Literal
+
+import msgspec
+from starlette.responses import Response
+
+from odcd.api.context import Api
+from odcd.api.routing import Call, Operation
+from odcd.api.streaming import Streamed
+from odcd.errors import BadRequest, OdcError, WrongState
+from odcd.executor.base import Executor
+from odcd.model import Dispatch, Selector
+
+MEDIA_TYPE = "application/octet-stream"
+MAX_LINE = 64 * 1024
+"""Of all ranks together, a longer line is passed on in parts."""
+
+
+class LogsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    stream: Literal["stdout", "stderr"] = "stdout"
+    follow: bool = False
+    """Wait for the job to start, and go on until it has ended."""
+    rank: Annotated[str, msgspec.Meta(pattern="^([0-9]{1,6}|all)$")] = "0"
+    """Of a gang: which member; all: every line with its rank before it."""
+
+
+class LogRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/v1/jobs/{id}/logs",
+                tag="jobs",
+                serve=self.logs,
+                query=LogsQuery,
+                media_type=MEDIA_TYPE,
+                summary="What a job wrote",
+            ),
+        )
+
+    async def logs(self, call: Call) -> Response:
+        query = call.query(LogsQuery)
+        job_id = await self._api.own_job(call.who, call.selector())
+        last_event = await self._api.store.last_event()
+        dispatch = await self._api.store.dispatch_of(job_id)
+        if dispatch is None and not query.follow:
+            raise _not_started(job_id)
+        executor = self._api.executor()
+        if dispatch is not None:
+            _check_rank(dispatch, query.rank)
+        pieces = self._pieces(executor, job_id, dispatch, last_event, query)
+        return Streamed(pieces, media_type=MEDIA_TYPE, stopping=self._api.events.closing)
+
+    async def _pieces(
+        self,
+        executor: Executor,
+        job_id: int,
+        dispatch: Dispatch | None,
+        last_event: int,
+        query: LogsQuery,
+    ) -> AsyncGenerator[bytes]:
+        if dispatch is None:
+            dispatch = await self._started(job_id, last_event)
+        if dispatch is None:
+            return
+        stderr = query.stream == "stderr"
+        if query.rank == "all":
+            pieces = _all_ranks(executor, dispatch, stderr=stderr, follow=query.follow)
+        else:
+            rank = int(query.rank)
+            if rank >= len(dispatch.members):
+                return
+            pieces = _one_rank(executor, dispatch, rank, stderr=stderr, follow=query.follow)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                yield piece
+
+    async def _started(self, job_id: int, after: int) -> Dispatch | None:
+        """The dispatch of a job once it has started; None when it ended without."""
+        changes = self._api.events.stream(after, job_id=job_id)
+        async with aclosing(changes):
+            async for _ in changes:
+                dispatch = await self._api.store.dispatch_of(job_id)
+                if dispatch is not None:
+                    return dispatch
+                if await self._api.store.ended(Selector(job_id=job_id)) is not None:
+                    return None
+        return None
+
+
+def _not_started(job_id: int) -> WrongState:
+    return WrongState(
+        f"job {job_id} has not started, so it has written nothing",
+        "With follow=true the answer waits for it; of an array, name one task, as in 7_3.",
+    )
+
+
+def _check_rank(dispatch: Dispatch, rank: str) -> None:
+    if rank != "all" and int(rank) >= len(dispatch.members):
+        raise BadRequest(
+            f"job {dispatch.job_id} has no rank {rank}",
+            f"Its ranks are 0 to {len(dispatch.members) - 1}.",
+        )
+
+
+async def _one_rank(
+    executor: Executor, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool
+) -> AsyncGenerator[bytes]:
+    pieces = executor.logs(dispatch, rank, stderr=stderr, follow=follow)
+    try:
+        async for piece in pieces:
+            yield piece
+    finally:
+        if isinstance(pieces, AsyncGenerator):
+            await pieces.aclose()
+
+
+async def _all_ranks(
+    executor: Executor, dispatch: Dispatch, *, stderr: bool, follow: bool
+) -> AsyncGenerator[bytes]:
+    """Lines of all members as they come, each after its rank."""
+    # One line a member may wait here: the slowest reader holds all of them back.
+    lines: asyncio.Queue[bytes | None] = asyncio.Queue(len(dispatch.members))
+
+    async def read(rank: int) -> None:
+        rest = b""
+        async with aclosing(
+            _one_rank(executor, dispatch, rank, stderr=stderr, follow=follow)
+        ) as pieces:
+            async for piece in pieces:
+                *whole, rest = (rest + piece).split(b"\n")
+                for line in whole:
+                    await lines.put(b"%d: %b\n" % (rank, line))
+                if len(rest) > MAX_LINE:
+                    await lines.put(b"%d: %b\n" % (rank, rest))
+                    rest = b""
+        if rest:
+            await lines.put(b"%d: %b\n" % (rank, rest))
+
+    async def read_all() -> None:
+        try:
+            async with asyncio.TaskGroup() as readers:
+                for member in dispatch.members:
+                    name = f"logs-{dispatch.job_id}-{member.rank}"
+                    readers.create_task(read(member.rank), name=name)
+        except* OdcError as failed:
+            failure.append(failed.exceptions[0])
+        await lines.put(None)
+
+    # Not in a TaskGroup: a generator that yields inside one cannot be closed.
+    failure: list[BaseException] = []
+    reading = asyncio.create_task(read_all(), name=f"logs-{dispatch.job_id}")
+    try:
+        while (line := await lines.get()) is not None:
+            yield line
+    finally:
+        reading.cancel()
+        await asyncio.wait([reading])
+    if failure:
+        raise failure[0]

@@ -1,0 +1,98 @@
+"""/v1/nodes and /v1/partitions."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+import msgspec
+from starlette.responses import Response
+
+from odcd.api.answers import Node, NodeList, PartitionList
+from odcd.api.context import Api
+from odcd.api.routing import JSON, Call, NoQuery, Operation
+from odcd.errors import BadRequest, UnknownNode
+
+
+class ChangeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    state: Literal["UP", "DRAIN", "DOWN"]
+    """DRAIN: its jobs run on, no new ones start."""
+    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] | None = None
+
+
+class NodeRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._change = msgspec.json.Decoder(ChangeNode)
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/v1/nodes",
+                tag="nodes",
+                serve=self.list,
+                query=NoQuery,
+                answer=NodeList,
+                summary="List nodes",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/nodes/{name}",
+                tag="nodes",
+                serve=self.show,
+                query=NoQuery,
+                answer=Node,
+                summary="Show a node",
+            ),
+            Operation(
+                method="PATCH",
+                path="/v1/nodes/{name}",
+                tag="nodes",
+                serve=self.change,
+                body=ChangeNode,
+                answer=Node,
+                summary="Drain a node, take it out of use, or back (operators)",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/partitions",
+                tag="nodes",
+                serve=self.partitions,
+                query=NoQuery,
+                answer=PartitionList,
+                summary="List partitions",
+            ),
+        )
+
+    async def list(self, call: Call) -> Response:
+        call.query(NoQuery)
+        nodes = await self._api.store.nodes(self._api.clock.now())
+        return Response(f'{{"nodes":{nodes}}}', media_type=JSON)
+
+    async def show(self, call: Call) -> Response:
+        call.query(NoQuery)
+        return await self._node(call.part("name"))
+
+    async def change(self, call: Call) -> Response:
+        form = await call.body(self._change)
+        name = call.part("name")
+        if form.state != "UP" and not (form.reason or "").strip():
+            raise BadRequest(
+                f"{form.state} needs a reason", "Say why: users whose jobs wait will read it."
+            )
+        now = self._api.clock.now()
+        await self._api.store.set_node_state(call.who, [name], form.state, form.reason, now)
+        self._api.wake()
+        return await self._node(name)
+
+    async def partitions(self, call: Call) -> Response:
+        call.query(NoQuery)
+        return Response(f'{{"partitions":{await self._api.store.partitions()}}}', media_type=JSON)
+
+    async def _node(self, name: str) -> Response:
+        nodes: list[dict[str, Any]] = json.loads(await self._api.store.nodes(self._api.clock.now()))
+        for node in nodes:
+            if node["name"] == name:
+                return Response(msgspec.json.encode(node), media_type=JSON)
+        raise UnknownNode(f'node "{name}" does not exist', "`odcctl nodes` lists them.")

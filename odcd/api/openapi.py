@@ -1,0 +1,178 @@
+"""/openapi.json, made from the table of operations and their structs, and /docs, a page of it."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from odcd import __version__
+from odcd.api.docs import page
+from odcd.api.problems import MEDIA_TYPE as PROBLEM_TYPE
+from odcd.api.problems import Problem
+from odcd.api.routing import JSON, Call, Operation
+
+REF = "#/components/schemas/{name}"
+DESCRIPTION = (
+    "odc schedules GPUs: one queue, one plan. On the daemon's machine speak over its unix socket, "
+    "where the kernel tells who you are; over TCP send an API key as a bearer token. Errors are "
+    "application/problem+json with an OD code, what happened and what to do."
+)
+Json = dict[str, Any]
+_PATH_PART = re.compile(r"{(\w+)}")
+_PARTS = {"id": "A job 7, an array's task 7_3, or several 7_[1-4,9].", "name": "A node."}
+
+
+def _parameter(name: str, where: str, schema: Json, *, required: bool, about: str) -> Json:
+    return {
+        "name": name,
+        "in": where,
+        "required": required,
+        "schema": schema,
+        "description": about,
+    }
+
+
+def _path_parameter(name: str) -> Json:
+    return _parameter(name, "path", {"type": "string"}, required=True, about=_PARTS[name])
+
+
+_KEY = _parameter(
+    "Idempotency-Key",
+    "header",
+    {"type": "string", "minLength": 1, "maxLength": 200},
+    required=False,
+    about="The same request under the same key makes one thing, however often it is sent.",
+)
+_ATTACH = {
+    "get": {
+        "summary": "The terminal of a job submitted with a pty, over a WebSocket",
+        "description": (
+            'Binary frames both ways; {"resize": [rows, cols]} as text from the client; at the end '
+            '{"exit_code": …, "signal": …} as text from the server.'
+        ),
+        "tags": ["jobs"],
+        "parameters": [_path_parameter("id")],
+        "responses": {
+            "101": {"description": "The terminal"},
+            "default": {"$ref": "#/components/responses/Problem"},
+        },
+    }
+}
+
+
+class OpenApiRoutes:
+    def __init__(self, others: Sequence[Operation]) -> None:
+        self._others = others
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/openapi.json",
+                tag="cluster",
+                serve=self.document,
+                public=True,
+                summary="This document",
+            ),
+            Operation(
+                method="GET",
+                path="/docs",
+                tag="cluster",
+                serve=self.docs,
+                public=True,
+                media_type="text/html",
+                summary="This document as a page",
+            ),
+        )
+
+    async def document(self, _: Call) -> Response:
+        return Response(self._encoded, media_type=JSON)
+
+    async def docs(self, _: Call) -> Response:
+        return Response(page(self._document), media_type="text/html; charset=utf-8")
+
+    @functools.cached_property
+    def _document(self) -> Json:
+        return document([*self._others, *self.operations()])
+
+    @functools.cached_property
+    def _encoded(self) -> bytes:
+        return msgspec.json.encode(self._document)
+
+
+def document(operations: Sequence[Operation]) -> Json:
+    """OpenAPI 3.1 of the operations."""
+    named = [t for o in operations for t in (o.query, o.body, o.answer) if t is not None]
+    schemas, components = msgspec.json.schema_components([*named, Problem], ref_template=REF)
+    schema_of = dict(zip([*map(_key, named), _key(Problem)], schemas, strict=True))
+    queries = {o.query.__name__ for o in operations}
+    paths: dict[str, Json] = {"/v1/jobs/{id}/attach": _ATTACH}
+    for operation in operations:
+        told = _operation(operation, schema_of, components)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = told
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "odc",
+            "version": __version__,
+            "description": DESCRIPTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": dict(sorted(paths.items())),
+        "components": {
+            "schemas": {k: v for k, v in sorted(components.items()) if k not in queries},
+            "responses": {
+                "Problem": {
+                    "description": "Refused, or failed",
+                    "content": {PROBLEM_TYPE: {"schema": schema_of[_key(Problem)]}},
+                }
+            },
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(operation: Operation, schema_of: Json, components: Json) -> Json:
+    parameters = [_path_parameter(name) for name in _PATH_PART.findall(operation.path)]
+    query = components[operation.query.__name__]
+    for name, schema in query.get("properties", {}).items():
+        required = name in query.get("required", ())
+        parameters.append(_parameter(name, "query", schema, required=required, about=""))
+    if operation.makes:
+        parameters.append(_KEY)
+    content = {} if operation.answer is None else {"schema": schema_of[_key(operation.answer)]}
+    told: Json = {
+        "summary": operation.summary,
+        "tags": [operation.tag],
+        "operationId": _operation_id(operation),
+        "parameters": parameters,
+        "responses": {
+            str(operation.status): {
+                "description": "Done",
+                "content": {operation.media_type: content},
+            },
+            "default": {"$ref": "#/components/responses/Problem"},
+        },
+    }
+    if not operation.public:
+        told["security"] = [{}, {"key": []}]
+    if operation.body is not None:
+        schema = schema_of[_key(operation.body)]
+        told["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
+    return told
+
+
+def _operation_id(operation: Operation) -> str:
+    words = _PATH_PART.sub(r"\1", operation.path).replace(".", "/").split("/")
+    return "_".join(
+        [operation.method.lower(), *(w.replace("-", "_") for w in words if w and w != "v1")]
+    )
+
+
+def _key(form: Any) -> str:
+    return repr(form)

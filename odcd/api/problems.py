@@ -1,0 +1,128 @@
+"""Errors as application/problem+json: what happened, its OD code, what to do."""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from typing import Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+
+from odcd.errors import BadRequest, NotAuthenticated, OdcError, Unavailable
+
+log = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_S = 1
+_AT = re.compile(r"^(?P<what>.*) - at `(?P<key>key in )?\$(?P<path>[^`]*)`$", re.DOTALL)
+_UNKNOWN = re.compile(r"^Object contains unknown field `(?P<name>.*)`$", re.DOTALL)
+_MISSING = re.compile(r"^Object missing required field `(?P<name>.*)`$", re.DOTALL)
+_PLAIN = {
+    "`int`": "a whole number",
+    "`float`": "a number",
+    "`str`": "a string",
+    "`bool`": "true or false",
+    "`array`": "a list",
+    "`object`": "an object",
+    "`null`": "null",
+    "`datetime`": "a time as 2026-01-31T12:00:00Z",
+}
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """RFC 9457. Members beyond these tell what applies: index (of a batch), script_path."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    hint: str | None = None
+
+
+def problem_of(error: OdcError, **more: object) -> Response:
+    headers: dict[str, str] = {}
+    if isinstance(error, Unavailable):
+        headers["retry-after"] = str(RETRY_AFTER_S)
+    if isinstance(error, NotAuthenticated):
+        headers["www-authenticate"] = "Bearer"
+    return _problem(error.title, error.status, error.code, error.message, error.hint, more, headers)
+
+
+def unexpected(error: Exception, method: str, path: str) -> Response:
+    """The answer says nothing but an id; the log has the rest under it."""
+    error_id = uuid.uuid4().hex[:12]
+    log.error(
+        "api.failed", exc_info=error, extra={"error_id": error_id, "method": method, "path": path}
+    )
+    return _problem(
+        "InternalError",
+        500,
+        "OD000",
+        f"odcd failed at this request (error {error_id})",
+        f"That is a bug. The daemon's log has the details under {error_id}.",
+        {},
+        {},
+    )
+
+
+async def of_http(_: HTTPConnection, error: Exception) -> Response:
+    """What the router raises: no such path, no such method."""
+    assert isinstance(error, HTTPException)
+    hint = "GET /openapi.json lists the paths and their methods."
+    detail = "there is nothing at this path" if error.status_code == 404 else error.detail
+    if error.status_code == 405:
+        detail = "this path does not take this method"
+    headers = dict(error.headers or {})
+    return _problem("NotFound" if error.status_code == 404 else "MethodNotAllowed",
+                    error.status_code, "OD010", detail, hint, {}, headers)  # fmt: skip
+
+
+def malformed(error: Exception, what: str) -> BadRequest:
+    """A body or query that does not fit, told by the name of its field. what: body, query."""
+    text = str(error)
+    if not isinstance(error, msgspec.ValidationError):
+        return BadRequest(
+            f"the {what} is not valid JSON: {_lower(text)}", "Send one JSON object in UTF-8."
+        )
+    found = _AT.match(text)
+    path = found["path"].lstrip(".") if found else ""
+    what_is = found["what"] if found else text
+    for pattern, verdict in ((_UNKNOWN, "is not known here"), (_MISSING, "is missing")):
+        if named := pattern.match(what_is):
+            inner = f"{path}.{named['name']}" if path else named["name"]
+            return BadRequest(f'{what}: the field "{inner}" {verdict}', "See /docs for the fields.")
+    for word, plain in _PLAIN.items():
+        what_is = what_is.replace(word, plain)
+    where = f'the field "{path}"' if path else "the whole"
+    return BadRequest(f"{what}: {where}: {_lower(what_is)}", "See /docs for the fields.")
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _problem(
+    title: str,
+    status: int,
+    code: str,
+    detail: str,
+    hint: str | None,
+    more: dict[str, Any],
+    headers: dict[str, str],
+) -> Response:
+    body: dict[str, Any] = {
+        "type": f"/docs#{title}",
+        "title": title,
+        "status": status,
+        "code": code,
+        "detail": detail,
+        "hint": hint,
+    }
+    return Response(
+        msgspec.json.encode(body | more), status_code=status, headers=headers, media_type=MEDIA_TYPE
+    )

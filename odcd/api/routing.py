@@ -1,0 +1,165 @@
+"""Serve a table of operations: identify, decode, answer, count. One place for every error."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from odcd.api.problems import malformed, problem_of, unexpected
+from odcd.api.streaming import ClientGone
+from odcd.errors import BadRequest, NotAuthenticated, OdcError, TooLarge
+from odcd.model import MAX_SCRIPT_BYTES, Identity, Selector
+from odcd.slurm.lists import parse_selector
+
+MAX_BODY_BYTES = 8 * 1024 * 1024 + MAX_SCRIPT_BYTES
+JSON = "application/json"
+
+T = TypeVar("T")
+Method = Literal["GET", "POST", "PATCH"]
+
+
+class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An operation without parameters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One method of one path: what serves it, and all that /openapi.json says of it.
+
+    query and body are the structs they decode to, answer the struct of a JSON answer or None.
+    public: answered to anybody who reaches the daemon.
+    """
+
+    method: Method
+    path: str
+    summary: str
+    serve: Callable[[Call], Awaitable[Response]]
+    tag: str
+    query: type[msgspec.Struct] = NoQuery
+    body: Any = None
+    answer: Any = None
+    status: int = 200
+    media_type: str = JSON
+    makes: bool = False
+    """It makes something: an Idempotency-Key makes it happen once."""
+    public: bool = False
+
+
+class Identifies(Protocol):
+    async def identify(self, scope: Mapping[str, Any]) -> Identity: ...
+
+
+class Counts(Protocol):
+    def answered(self, method: str, path: str, status: int) -> None: ...
+
+
+class Call:
+    """One request, and who makes it."""
+
+    __slots__ = ("_who", "request")
+
+    def __init__(self, request: Request, who: Identity | None) -> None:
+        self.request = request
+        self._who = who
+
+    @property
+    def who(self) -> Identity:
+        if self._who is None:
+            raise NotAuthenticated("this needs to know who asks")
+        return self._who
+
+    @property
+    def receive(self) -> Receive:
+        return self.request.receive
+
+    def part(self, name: str) -> str:
+        """A part of the path."""
+        return self.request.path_params[name]
+
+    def selector(self) -> Selector:
+        return parse_selector(self.part("id"))
+
+    def query(self, form: type[T]) -> T:
+        """Raises BadRequest: a parameter is unknown, given twice, or does not fit."""
+        given: dict[str, str] = {}
+        for name, value in self.request.query_params.multi_items():
+            if name in given:
+                raise BadRequest(
+                    f'query: "{name}" is given twice', "Part several values by commas."
+                )
+            if "\0" in value:
+                raise BadRequest(f'query: "{name}" has a NUL byte', "Leave it out.")
+            given[name] = value
+        try:
+            return msgspec.convert(given, form, strict=False)
+        except msgspec.ValidationError as error:
+            raise malformed(error, "query") from None
+
+    async def body(self, decoder: msgspec.json.Decoder[T], *, empty: bytes = b"") -> T:
+        """empty: what no body at all stands for. Raises BadRequest or TooLarge."""
+        raw = await self._read() or empty
+        try:
+            return decoder.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise malformed(error, "body") from None
+        except RecursionError:
+            raise BadRequest(
+                "the body is nested too deeply", "Send one flat JSON object."
+            ) from None
+
+    async def _read(self) -> bytes:
+        declared = self.request.headers.get("content-length", "0")
+        if declared.isdecimal() and int(declared) > MAX_BODY_BYTES:
+            raise _too_large()
+        pieces: list[bytes] = []
+        size = 0
+        while True:
+            message = await self.request.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            piece = message.get("body", b"")
+            size += len(piece)
+            if size > MAX_BODY_BYTES:
+                raise _too_large()
+            if not message.get("more_body", False):
+                return b"".join([*pieces, piece]) if pieces else piece
+            pieces.append(piece)
+
+    @property
+    def key(self) -> str | None:
+        return self.request.headers.get("idempotency-key")
+
+
+class Endpoint:
+    """The ASGI application of one operation."""
+
+    def __init__(self, operation: Operation, identifies: Identifies, counts: Counts) -> None:
+        self._operation = operation
+        self._identifies = identifies
+        self._counts = counts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        operation = self._operation
+        try:
+            who = None if operation.public else await self._identifies.identify(scope)
+            response = await operation.serve(Call(Request(scope, receive), who))
+        except OdcError as error:
+            response = problem_of(error)
+        except ClientGone:
+            return
+        except Exception as error:
+            response = unexpected(error, operation.method, scope["path"])
+        self._counts.answered(operation.method, operation.path, response.status_code)
+        await response(scope, receive, send)
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(
+        f"the body has more than {MAX_BODY_BYTES} bytes", "Send it in several requests."
+    )

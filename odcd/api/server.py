@@ -1,0 +1,145 @@
+"""HTTP on the unix socket, and on TCP when asked: uvicorn inside the daemon's own TaskGroup."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import stat
+from collections.abc import Generator
+from pathlib import Path
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from odcd.api.identity import PeerProtocol
+from odcd.api.streaming import Broken
+from odcd.errors import OdcError
+
+log = logging.getLogger(__name__)
+
+BACKLOG = 2048
+GRACE_S = 5
+KEEP_ALIVE_S = 75
+MAX_FRAME_BYTES = 1024 * 1024
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Signals are the daemon's."""
+        yield
+
+
+class HttpServer:
+    def __init__(
+        self, app: ASGIApp, *, path: Path, mode: int, listen: tuple[str, int] | None = None
+    ) -> None:
+        """path, mode: the unix socket and its permissions; listen: host and port for TCP."""
+        self._path = path
+        self._mode = mode
+        self._listen = listen
+        self._sockets: list[socket.socket] = []
+        self._inode: int | None = None
+        config = uvicorn.Config(
+            app,
+            http=PeerProtocol,
+            ws="websockets-sansio",
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=GRACE_S,
+            ws_max_size=MAX_FRAME_BYTES,
+            ws_per_message_deflate=False,
+        )
+        self._server = _Server(config)
+        logging.getLogger("uvicorn.error").addFilter(_tells_news)
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Where TCP listens."""
+        return [s.getsockname()[:2] for s in self._sockets if s.family != socket.AF_UNIX]
+
+    def bind(self) -> None:
+        """Take the addresses; from here on clients wait instead of being turned away.
+
+        The caller holds the home's lock, so a socket file that is there was left over.
+        Raises OdcError when an address cannot be had.
+        """
+        try:
+            self._sockets.append(self._bind_unix())
+            if self._listen is not None:
+                self._sockets.append(_bind_tcp(*self._listen))
+        except OSError as error:
+            self._close()
+            place = self._path if len(self._sockets) == 0 else self._listen
+            raise OdcError(
+                f"HTTP cannot listen on {place}: {error.strerror}",
+                "Is another daemon there? `odcd doctor` tells.",
+            ) from error
+
+    async def run(self) -> None:
+        """Serve until stop(), or until cancelled."""
+        if not self._sockets:
+            self.bind()
+        try:
+            await self._server.serve(sockets=self._sockets)
+        finally:
+            self._close()
+
+    def stop(self) -> None:
+        """Take no more connections, let answers under way end; long ones are cut after a grace."""
+        self._server.should_exit = True
+
+    def _bind_unix(self) -> socket.socket:
+        with contextlib.suppress(FileNotFoundError):
+            if stat.S_ISSOCK(self._path.lstat().st_mode):
+                self._path.unlink()
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        # Nobody connects before the permissions are as they shall be.
+        before = os.umask(0o177)
+        try:
+            listener.bind(str(self._path))
+        except BaseException:
+            listener.close()
+            raise
+        finally:
+            os.umask(before)
+        self._path.chmod(self._mode)
+        self._inode = self._path.stat().st_ino
+        listener.listen(BACKLOG)
+        return listener
+
+    def _close(self) -> None:
+        for listener in self._sockets:
+            listener.close()
+        with contextlib.suppress(OSError):
+            # A successor may have put its own there.
+            if self._path.stat().st_ino == self._inode:
+                self._path.unlink()
+
+
+def _bind_tcp(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def _tells_news(record: logging.LogRecord) -> bool:
+    """uvicorn reports as errors of the application what was cut on purpose."""
+    return not (record.exc_info and isinstance(record.exc_info[1], Broken))

@@ -1,0 +1,112 @@
+"""Answers that take long: they end when the client goes, and when the daemon stops."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import aclosing
+from enum import Enum
+from typing import Any, TypeVar
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from odcd.errors import OdcError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Broken(Exception):
+    """An answer could not be finished: the connection is cut, so that nobody takes it for whole."""
+
+
+class ClientGone(Exception):
+    """Nobody is there to be answered."""
+
+
+class _End(Enum):
+    DONE = "done"
+    GONE = "the client went"
+    STOPPING = "the daemon stops"
+
+
+class Streamed(Response):
+    """A body sent piece by piece, under the client's flow control, from a generator that is closed
+    in any case."""
+
+    def __init__(
+        self,
+        pieces: AsyncGenerator[bytes],
+        *,
+        media_type: str,
+        stopping: asyncio.Event,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(
+            media_type=media_type, headers={"cache-control": "no-store", **(headers or {})}
+        )
+        del self.headers["content-length"]
+        self._pieces = pieces
+        self._stopping = stopping
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start = {"type": "http.response.start", "status": self.status_code}
+        async with aclosing(self._pieces):
+            await send({**start, "headers": self.raw_headers})
+            end = await _first(self._send(send), receive, self._stopping)
+        if end is _End.DONE:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        elif end is _End.STOPPING:
+            raise Broken(end.value)
+
+    async def _send(self, send: Send) -> None:
+        try:
+            async for piece in self._pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        except OdcError as error:
+            log.warning("stream.broken", extra={"code": error.code, "why": error.message})
+            raise Broken(error.message) from error
+
+
+async def unless_gone(work: Coroutine[Any, Any, T], receive: Receive) -> T:
+    """Do the work; leave it when the client goes. Raises ClientGone."""
+    done: list[T] = []
+
+    async def keep() -> None:
+        done.append(await work)
+
+    if await _first(keep(), receive, asyncio.Event()) is _End.GONE:
+        raise ClientGone
+    return done[0]
+
+
+async def _first(
+    work: Coroutine[Any, Any, None], receive: Receive, stopping: asyncio.Event
+) -> _End:
+    """Work until it is done, the client gone or the daemon stopping. Raises what work raises."""
+    failure: list[Exception] = []
+
+    async def run() -> None:
+        try:
+            await work
+        except Exception as error:
+            failure.append(error)
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    async with asyncio.TaskGroup() as group:
+        working = group.create_task(run(), name="answer")
+        watching = group.create_task(watch(), name="watch-client")
+        tasks = (working, watching, group.create_task(stopping.wait(), name="watch-stop"))
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        end = _End.DONE if working.done() else _End.GONE if watching.done() else _End.STOPPING
+        for task in tasks:
+            task.cancel()
+    if failure:
+        raise failure[0]
+    return end

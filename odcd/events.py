@@ -1,0 +1,276 @@
+"""Events to many, read once: server-sent events and long polls.
+
+One task reads what is new, when the database says that there is something, and at times without
+being told; clients that fall behind read the past from the database themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from odcd.clock import Clock
+from odcd.errors import OdcError
+from odcd.model import Selector
+
+log = logging.getLogger(__name__)
+
+PAGE = 1_000
+KEPT = 4_096
+"""Events in memory, for all clients together: who falls this far behind must come again."""
+SWEEP_S = 2.0
+"""Longest wait for a notification that was lost, while anybody listens."""
+AGAIN_S = 0.1
+"""After a notification, look twice: a transaction still open may have held an event back."""
+PAUSE_S = 0.02
+"""Shortest time between two looks, so that a storm of notifications costs little."""
+HEARTBEAT_S = 15.0
+
+
+class Event(NamedTuple):
+    """body is the JSON text that the API sends."""
+
+    id: int
+    kind: str
+    job_id: int | None
+    array_job_id: int | None
+    array_task_id: int | None
+    body: str
+
+
+class Heartbeat:
+    """Nothing happened for a while."""
+
+
+class Lagged(NamedTuple):
+    """The client was too slow: it must come again, after this event."""
+
+    last_id: int
+
+
+Wanted = Callable[[Event], bool]
+
+
+class EventStore(Protocol):
+    async def events(
+        self, after: int, limit: int, job_id: int | None = None
+    ) -> list[tuple[int, str]]: ...
+    async def last_event(self) -> int: ...
+    async def settled(self, job_ids: list[int]) -> list[int]: ...
+    async def ended(self, selector: Selector) -> str | None: ...
+
+
+class _Told(msgspec.Struct):
+    kind: str
+    job_id: int | None = None
+    array_job_id: int | None = None
+    array_task_id: int | None = None
+
+
+_decode = msgspec.json.Decoder(_Told).decode
+
+
+class EventHub:
+    def __init__(self, store: EventStore, clock: Clock, *, kept: int = KEPT) -> None:
+        self._store = store
+        self._clock = clock
+        self._woken = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._kept: deque[Event] = deque(maxlen=kept)
+        self._published = 0
+        self._news = asyncio.Event()
+        self._clients = 0
+        self._position: int | None = None
+        self._starting = asyncio.Lock()
+        self._waits: dict[int, set[asyncio.Event]] = {}
+        self._task_waits: set[asyncio.Event] = set()
+
+    @property
+    def closing(self) -> asyncio.Event:
+        """Set when every stream and long poll must come to its end."""
+        return self._closing
+
+    def wake(self) -> None:
+        """Something may have happened. Cheap, and harmless when nothing did."""
+        self._woken.set()
+
+    def close(self) -> None:
+        self._closing.set()
+        self._tell()
+        for waiting in [*self._task_waits, *(w for ws in self._waits.values() for w in ws)]:
+            waiting.set()
+
+    async def run(self) -> None:
+        """Read and hand on until cancelled."""
+        again = False
+        while True:
+            listened = bool(self._clients or self._waits or self._task_waits)
+            with suppress(TimeoutError):
+                async with asyncio.timeout((AGAIN_S if again else SWEEP_S) if listened else None):
+                    await self._woken.wait()
+            again = self._woken.is_set()
+            self._woken.clear()
+            try:
+                await self._look()
+            except OdcError as error:
+                log.warning("events.unread", extra={"code": error.code, "why": error.message})
+                await self._clock.sleep(1.0)
+            await self._clock.sleep(PAUSE_S)
+
+    async def _look(self) -> None:
+        if self._clients:
+            async with self._starting:
+                await self._read()
+        else:
+            self._position = None
+        if self._waits:
+            for job_id in await self._store.settled(list(self._waits)):
+                for waiting in self._waits.get(job_id, ()):
+                    waiting.set()
+        for waiting in self._task_waits:
+            waiting.set()
+
+    async def _read(self) -> None:
+        while self._position is not None:
+            page = await self._store.events(self._position, PAGE)
+            for event_id, body in page:
+                self._kept.append(_event(event_id, body))
+                self._position = event_id
+            self._published += len(page)
+            if page:
+                self._tell()
+            if len(page) < PAGE:
+                break
+
+    def _tell(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    async def stream(
+        self,
+        after: int | None,
+        *,
+        job_id: int | None = None,
+        wanted: Wanted | None = None,
+        follow: bool = True,
+        heartbeat_s: float = HEARTBEAT_S,
+    ) -> AsyncGenerator[Event | Heartbeat | Lagged]:
+        """Events above `after` (None: only new ones), then with follow the new ones as they come.
+
+        job_id: of this job or array only; wanted narrows further. Ends when the hub closes.
+        """
+        with self._client():
+            async with self._starting:
+                if self._position is None:
+                    self._position = await self._store.last_event()
+            cursor = self._position if after is None else after
+            if after is not None:
+                async for event in self._past(cursor, job_id):
+                    cursor = event.id
+                    if wanted is None or wanted(event):
+                        yield event
+            if not follow:
+                return
+            # What is published from here on is taken from memory. The database may be ahead of
+            # that already: what it tells twice is dropped.
+            at = self._published
+            seen: set[int] = set()
+            async for event in self._past(cursor, job_id):
+                cursor = event.id
+                seen.add(event.id)
+                if wanted is None or wanted(event):
+                    yield event
+            while not self._closing.is_set():
+                news = self._news
+                fresh, at = self._since(at), self._published
+                if fresh is None:
+                    yield Lagged(cursor)
+                    return
+                for event in fresh:
+                    cursor = event.id
+                    if (
+                        event.id not in seen
+                        and _about(event, job_id)
+                        and (wanted is None or wanted(event))
+                    ):
+                        yield event
+                if at == self._published:
+                    try:
+                        async with asyncio.timeout(heartbeat_s):
+                            await news.wait()
+                    except TimeoutError:
+                        yield Heartbeat()
+
+    async def _past(self, cursor: int, job_id: int | None) -> AsyncGenerator[Event]:
+        while not self._closing.is_set():
+            page = await self._store.events(cursor, PAGE, job_id)
+            for event_id, body in page:
+                cursor = event_id
+                yield _event(event_id, body)
+            if len(page) < PAGE:
+                return
+
+    def _since(self, at: int) -> list[Event] | None:
+        """What was published after the first `at` events; None when memory does not reach back."""
+        missing = self._published - at
+        if missing > len(self._kept):
+            return None
+        return [self._kept[i] for i in range(len(self._kept) - missing, len(self._kept))]
+
+    @contextmanager
+    def _client(self) -> Generator[None]:
+        self._clients += 1
+        self.wake()
+        try:
+            yield
+        finally:
+            self._clients -= 1
+
+    async def ended(self, selector: Selector, timeout_s: float) -> str | None:
+        """How the jobs of a selection ended, as Store.ended has it, once all of them have.
+
+        None when the time is over before, or the hub closes. Raises UnknownJob.
+        """
+        ended = asyncio.Event()
+        with self._waiting(selector, ended), suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    answer = await self._store.ended(selector)
+                    if answer is not None or self._closing.is_set():
+                        return answer
+                    await ended.wait()
+                    ended.clear()
+        return None
+
+    @contextmanager
+    def _waiting(self, selector: Selector, ended: asyncio.Event) -> Generator[None]:
+        if selector.tasks is not None:
+            # Tasks get ids of their own as they start, so there is no id to wait for.
+            self._task_waits.add(ended)
+        else:
+            self._waits.setdefault(selector.job_id, set()).add(ended)
+        self.wake()
+        try:
+            yield
+        finally:
+            self._task_waits.discard(ended)
+            waits = self._waits.get(selector.job_id)
+            if waits is not None:
+                waits.discard(ended)
+                if not waits:
+                    del self._waits[selector.job_id]
+
+
+def _event(event_id: int, body: str) -> Event:
+    told = _decode(body)
+    return Event(event_id, told.kind, told.job_id, told.array_job_id, told.array_task_id, body)
+
+
+def _about(event: Event, job_id: int | None) -> bool:
+    return job_id is None or job_id in (event.job_id, event.array_job_id)
