@@ -25,8 +25,11 @@ MIGRATION_NAME = re.compile(r"^(\d{4})_[a-z0-9_]+\.sql$")
 CREATED = re.compile(
     r"^create or replace (function|procedure|aggregate|view) odc\.(\w+)", re.MULTILINE
 )
-OBJECT_NAME = re.compile(r"^(function|procedure|aggregate|view) (?:odc\.)?(\w+)")
+OBJECT_NAME = re.compile(r"^(function|procedure|aggregate|view) odc\.(\w+)")
 MAX_RELOADS = 3
+
+File = tuple[str, str]
+"""A file's path below sql/, and its text."""
 
 # What a statement raises when it names something that a later file creates.
 NOT_YET_THERE = (
@@ -65,8 +68,8 @@ class Source:
     """The sql folder, read."""
 
     migrations: tuple[Migration, ...]
-    functions: tuple[tuple[str, str], ...]
-    views: tuple[tuple[str, str], ...]
+    functions: tuple[File, ...]
+    views: tuple[File, ...]
 
     @property
     def version(self) -> int:
@@ -103,7 +106,7 @@ def read_source(folder: Path) -> Source:
     )
 
 
-def _texts(folder: Path) -> tuple[tuple[str, str], ...]:
+def _texts(folder: Path) -> tuple[File, ...]:
     return tuple(
         (path.relative_to(folder.parent).as_posix(), path.read_text("utf-8"))
         for path in sorted(folder.rglob("*.sql"))
@@ -280,14 +283,15 @@ class _Installer:
         rows = await self._db.fetch(
             """
             select case p.prokind when 'p' then 'procedure ' when 'a' then 'aggregate '
-                   else 'function ' end || p.oid::regprocedure as name,
+                   else 'function ' end || 'odc.' || quote_ident(p.proname)
+                   || '(' || pg_get_function_identity_arguments(p.oid) || ')' as name,
                    p.xmin::text || p.ctid::text as row
               from pg_proc as p
              where p.pronamespace = 'odc'::regnamespace
                and not exists (select from pg_depend as d where d.deptype = 'e'
                                   and d.classid = 'pg_proc'::regclass and d.objid = p.oid)
              union all
-            select 'view ' || c.oid::regclass, r.xmin::text || r.ctid::text
+            select 'view odc.' || quote_ident(c.relname), r.xmin::text || r.ctid::text
               from pg_class as c
               join pg_rewrite as r on r.ev_class = c.oid and r.rulename = '_RETURN'
              where c.relnamespace = 'odc'::regnamespace and c.relkind = 'v'
@@ -295,13 +299,23 @@ class _Installer:
         )
         return {row["name"]: row["row"] for row in rows}
 
-    async def _load(self, files: Sequence[tuple[str, str]]) -> None:
-        """Run the files, each after those it needs: who fails for want of another comes again."""
+    async def _load(self, files: Sequence[File]) -> None:
+        left = await self._load_possible(files)
+        if left:
+            # Functions that name each other: no order is right. Make them unread, then read them.
+            await self._db.execute("set local check_function_bodies = off")
+            await self._load_possible(list(left))
+            await self._db.execute("set local check_function_bodies = on")
+            left = await self._load_possible(list(left))
+        for (name, _), error in left.items():
+            raise _of_file(name, error) from error
+
+    async def _load_possible(self, files: Sequence[File]) -> dict[File, asyncpg.PostgresError]:
+        """Run the files, each after those it needs; those left over, with what they want."""
         replaced: set[str] = set()
         waiting = list(files)
-        checked = True
         while waiting:
-            failed: dict[tuple[str, str], asyncpg.PostgresError] = {}
+            failed: dict[File, asyncpg.PostgresError] = {}
             restart = False
             for name, text in waiting:
                 try:
@@ -317,13 +331,9 @@ class _Installer:
                     restart = True  # what depended on it went with it
                     break
             if len(failed) == len(waiting):
-                if not checked:
-                    (name, _), error = next(iter(failed.items()))
-                    raise _of_file(name, error) from error
-                # Functions that name each other: no order is right, so names bind at the call.
-                await self._db.execute("set local check_function_bodies = off")
-                checked = False
+                return failed
             waiting = list(files) if restart else list(failed)
+        return {}
 
     async def _drop_old(self, text: str) -> None:
         """Drop all that the file defines, whatever its arguments are now."""
