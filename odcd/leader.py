@@ -1,8 +1,8 @@
-"""Decide which daemon leads. The term in the database fences: what is done under an old one is refused.
+"""Decide which daemon leads. The term in the database fences: an old one is refused.
 
-A follower waits until it has seen the same (term, beat) for the lease on its own monotonic clock, or
-until the leader's database connection is gone; then it raises the term on the connection that will
-run its passes, which also ends the old leader's backend.
+A follower waits until it has seen the same (term, beat) for the lease on its own monotonic clock,
+or until the leader's database connection is gone; then it raises the term on the connection that
+will run its passes, which also ends the old leader's backend.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Leader:
             try:
                 await _until_lost(lead, self._lease / 4, self._lead)
             except asyncio.CancelledError:
-                # A clean stop lets the next one lead at once; a failing database has lost us anyway.
+                # A clean stop lets the next one lead at once.
                 try:
                     async with asyncio.timeout(2):
                         await lead.leave()
@@ -159,7 +159,7 @@ class Leader:
 async def _until_lost(
     lead: Lead, every: timedelta, work: Callable[[Lead], Awaitable[None]]
 ) -> None:
-    """Beat and work side by side; the first error ends both, and one that is expected comes out plain."""
+    """Beat and work side by side; the first error ends both, an expected one comes out plain."""
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(lead.beat(every), name="beat")

@@ -1,7 +1,8 @@
-"""An executor that runs nothing: attempts end at run times that somebody else decides, on any clock.
+"""An executor that runs nothing: attempts end at run times that somebody else decides, on any
+clock.
 
-A simulation steps it by hand: next_at() says when something will happen, take(now) what has. Faults are
-part of it: lose() a node, go away and come back, say a thing twice or late.
+A simulation steps it by hand: next_at() says when something will happen, take(now) what has.
+Faults are part of it: lose() a node, go away and come back.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Key = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """How an attempt will go: how long it runs unless its limit or a stop ends it, and how it ends."""
+    """How an attempt will go: how it ends by itself, and after how long."""
 
     seconds: float
     exit_code: int = 0
@@ -47,7 +48,7 @@ class _Member:
 
 
 class SimulatedExecutor:
-    """Implements odcd.executor.base.Executor. started counts the starts of each (job, attempt, rank)."""
+    """Implements odcd.executor.base.Executor. started: how often each member was started."""
 
     name = "simulated"
 
@@ -155,9 +156,7 @@ class SimulatedExecutor:
             elif key not in self._members:
                 self._say(Fact(job_id=key[0], attempt=key[1], rank=key[2], kind="lost", at=now))
             elif self._members[key].said_started:
-                self._say(
-                    Fact(job_id=key[0], attempt=key[1], rank=key[2], kind="started", at=now)
-                )
+                self._say(Fact(job_id=key[0], attempt=key[1], rank=key[2], kind="started", at=now))
         for key in set(self._members) - set(expected):
             del self._members[key]
 
@@ -194,7 +193,7 @@ class SimulatedExecutor:
     async def close(self) -> None:
         self._changed.set()
 
-    # -- by hand ------------------------------------------------------------------------------------
+    # -- by hand --------------------------------------------------------------------------------
 
     def next_at(self) -> datetime | None:
         """When something will happen next; None while nothing runs."""

@@ -15,7 +15,7 @@ from tests.sql.plan.world import (
     Pending,
     Shape,
     World,
-    add_shape_function,
+    add_functions,
     build,
     worlds,
 )
@@ -33,7 +33,7 @@ class Plan:
     """A pass over a world, read back by the names of jobs (their index in the queue) and nodes."""
 
     def __init__(self, sql: Sql, world: World) -> None:
-        add_shape_function(sql)
+        add_functions(sql)
         self.world = world
         self.ids = build(sql, world)
         self.index = {job_id: at for at, job_id in enumerate(self.ids)}

@@ -6,6 +6,7 @@ import itertools
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from hypothesis import strategies as st
 
@@ -132,7 +133,7 @@ class Books:
 
 
 def build(sql: Sql, world: World) -> list[int]:
-    """Write the world into the hot tables; ids of the pending jobs in the order of the queue's list."""
+    """Write the world into the hot tables; the ids of the pending jobs, in the order given."""
     body = [
         {
             "name": n.name, "gpu_type": n.gpu_type, "gpus": n.gpus, "cpus": n.cpus,
@@ -146,86 +147,24 @@ def build(sql: Sql, world: World) -> list[int]:
     for h in world.held:
         ends = NOW + timedelta(seconds=h.ends_s) if h.ends_s < UNLIMITED_S else None
         sql.execute(
-            """
-            with n as (
-                select f.node_id, f.gpu_mask, nextval('odc.job_id_seq') as id
-                  from odc.node as n join odc.node_free as f on f.node_id = n.id where n.name = $1
-            ), mask as (
-                select coalesce(bit_or(1::bigint << b), 0)::bigint as bits
-                  from (select b from n, generate_series(0, 61) as b
-                         where n.gpu_mask >> b & 1 = 1 order by b limit $2::integer) as x
-            ), s as (
-                select odc_test_shape(1, $2::integer, $3::integer, $4::integer, null, false, null, null) as id
-            ), j as (
-                insert into odc.job (id, name, user_name, uid, gid, account_id, qos_id, partition_ids,
-                    shape_id, submitted_at, time_limit_s, requeue, work_dir, umask, script_digest,
-                    environment_digest)
-                select n.id, 'r', 'u', 1, 1, 1, 1, '{1}', s.id, $6, 60, true, '/', 0, '', '' from n, s
-            ), r as (
-                insert into odc.running (job_id, attempt, state, shape_id, partition_id, uid, account_id,
-                    qos_id, nice, queued_at, started_at, time_limit_s, ends_at, node_count, live_members)
-                select n.id, 1, 'RUNNING', s.id, 1, 1, 1, 1, 0, $6, $6, 60,
-                       coalesce($5::timestamptz, 'infinity'), 1, 1 from n, s
-            ), a as (
-                insert into odc.allocation (job_id, rank, node_id, gpu_mask, gpus, cpus, mem_mib, ends_at, state)
-                select n.id, 0, n.node_id, mask.bits, $2::integer, $3::integer, $4::integer, coalesce($5::timestamptz, 'infinity'),
-                       'running' from n, mask
-            )
-            update odc.node_free as f
-               set gpu_mask = f.gpu_mask - mask.bits, gpus = f.gpus - $2::integer, cpus = f.cpus - $3::integer,
-                   mem_mib = f.mem_mib - $4::integer, jobs = f.jobs + 1
-              from n, mask where f.node_id = n.node_id
-            """,
+            "select odc_test_hold($1, $2, $3, $4, coalesce($5::timestamptz, 'infinity'), $6)",
             h.node, h.gpus, h.cpus, h.mem, ends, NOW - timedelta(hours=1),
         )  # fmt: skip
-    ids: list[int] = []
-    for at, job in enumerate(world.queue):
-        s = job.shape
-        ids.append(
-            sql.value(
-                """
-                with s as (
-                    select odc_test_shape($1::integer, $2::integer, $3::integer, $4::integer, $5::text,
-                                          $6::boolean, $7::text[], $8::text[]) as id
-                ), j as (
-                    insert into odc.job (id, name, user_name, uid, gid, account_id, qos_id, partition_ids,
-                        shape_id, submitted_at, time_limit_s, requeue, work_dir, umask, script_digest,
-                        environment_digest)
-                    select nextval('odc.job_id_seq'), 'p', 'u', 1, 1, 1, 1, '{1}', s.id, $9, $10, true, '/',
-                           0, '', '' from s
-                    returning id, shape_id
-                )
-                insert into odc.pending (job_id, shape_id, uid, account_id, qos_id, nice, queued_at, time_limit_s)
-                select j.id, j.shape_id, 1, 1, 1, $11, $9, $10 from j returning job_id
-                """,
-                s.nodes, s.gpus, s.cpus, s.mem, s.gpu_type, s.exclusive, list(s.only) or None,
-                list(s.exclude) or None, NOW - timedelta(minutes=30) + timedelta(seconds=at),
-                job.limit_s, job.nice,
-            )  # fmt: skip
-        )
-    return ids
+    return [_queue(sql, at, job) for at, job in enumerate(world.queue)]
 
 
-def add_shape_function(sql: Sql) -> None:
-    sql.execute(
-        """
-        create or replace function odc_test_shape(
-            n integer, g integer, c integer, m integer, t text, x boolean, l text[], e text[])
-        returns integer language sql as $$
-            with old as (
-                select id from odc.shape
-                 where node_count = n and gpus_per_node = g and cpus_per_node = c and mem_per_node_mib = m
-                   and gpu_type is not distinct from t and exclusive = x
-                   and node_list is not distinct from l and exclude_nodes is not distinct from e
-            ), new as (
-                insert into odc.shape (partition_ids, node_count, gpus_per_node, gpu_type, cpus_per_node,
-                                       mem_per_node_mib, exclusive, node_list, exclude_nodes)
-                select '{1}', n, g, t, c, m, x, l, e where not exists (select from old) returning id
-            )
-            select id from old union all select id from new
-        $$
-        """
-    )
+def _queue(sql: Sql, at: int, job: Pending) -> int:
+    s = job.shape
+    return sql.value(
+        "select odc_test_queue(odc_test_shape($1, $2, $3, $4, $5, $6, $7, $8), $9, $10, $11)",
+        s.nodes, s.gpus, s.cpus, s.mem, s.gpu_type, s.exclusive, list(s.only) or None,
+        list(s.exclude) or None, NOW - timedelta(minutes=30) + timedelta(seconds=at),
+        job.limit_s, job.nice,
+    )  # fmt: skip
+
+
+def add_functions(sql: Sql) -> None:
+    sql.execute(Path(__file__).with_name("world.sql").read_text())
 
 
 @st.composite

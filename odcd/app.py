@@ -1,0 +1,205 @@
+"""The one place that constructs objects; owns the daemon's TaskGroup."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+
+from odcd.api.app import create_app
+from odcd.api.context import Api
+from odcd.api.server import HttpServer
+from odcd.clock import Clock, SystemClock
+from odcd.db import Database
+from odcd.errors import RunnerDown
+from odcd.events import EventHub
+from odcd.executor.base import Executor
+from odcd.executor.local import LocalExecutor
+from odcd.leader import Lead, Leader
+from odcd.metrics import Metrics
+from odcd.planner import Planner
+from odcd.postgres import EmbeddedPostgres
+from odcd.reaper import Reaper
+from odcd.settings import Settings
+from odcd.store import Store
+from odcd.submission import SubmitBatcher
+
+log = logging.getLogger(__name__)
+
+CHANNEL = "odc"
+INVENTORY_EVERY = timedelta(seconds=30)
+RUNNER_RETRY_S = 1.0
+
+Launcher = Callable[[], Awaitable[None]]
+
+
+async def run(
+    settings: Settings, dsn: str, postgres: EmbeddedPostgres | None, launch_runner: Launcher
+) -> None:
+    """Be a daemon until SIGTERM or SIGINT; then let go cleanly: jobs and their runner go on.
+
+    Raises OtherHost when the database belongs to another machine's local executor, OdcError when an
+    address for HTTP cannot be had.
+    """
+    clock = SystemClock()
+    async with Database(dsn) as database:
+        daemon = Daemon(settings, database, clock, launch_runner)
+        await daemon.run(postgres)
+
+
+class Daemon:
+    """What lives as long as the process; what lives as long as a term is made in _lead."""
+
+    def __init__(
+        self, settings: Settings, database: Database, clock: Clock, launch_runner: Launcher
+    ) -> None:
+        self._settings = settings
+        self._database = database
+        self._clock = clock
+        self._launch_runner = launch_runner
+        self._store = Store(database)
+        self._events = EventHub(self._store, clock)
+        self._metrics = Metrics()
+        self._leader = Leader(database, clock, settings.lease, self._lead)
+        self._planner: Planner | None = None
+        self._reaper: Reaper | None = None
+        self._executor: Executor | None = None
+        as_root = settings.socket_mode == 0o666
+        self._http = HttpServer(
+            create_app(
+                Api(
+                    store=self._store,
+                    batcher=SubmitBatcher(self._store, clock),
+                    events=self._events,
+                    clock=clock,
+                    wake=self._wake_planner,
+                    executor_of=lambda: self._executor,
+                    listening=lambda: database.listening(CHANNEL),
+                    metrics=self._metrics,
+                    own_uid=os.getuid(),
+                    operators=settings.operators,
+                    serves_uid=None if as_root else os.getuid(),
+                )
+            ),
+            path=settings.socket,
+            mode=settings.socket_mode,
+            listen=settings.listen,
+        )
+
+    async def run(self, postgres: EmbeddedPostgres | None) -> None:
+        await self._store.check_host(_machine_id(), socket.gethostname())
+        self._http.bind()
+        stopping = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stopping.set)
+        async with asyncio.TaskGroup() as group:
+            background = [
+                group.create_task(self._database.listen(CHANNEL, self._wake, self._clock)),
+                group.create_task(self._events.run(), name="events"),
+                group.create_task(self._leader.run(), name="leader"),
+            ]
+            if postgres is not None:
+                background.append(group.create_task(postgres.watch(self._clock), name="postgres"))
+            serving = group.create_task(self._http.run(), name="http")
+            await stopping.wait()
+            log.info("daemon.stops")
+            self._events.close()
+            self._http.stop()
+            await serving
+            for task in background:
+                task.cancel()
+
+    def _wake(self) -> None:
+        """The database says that something changed."""
+        self._events.wake()
+        self._wake_planner()
+        if self._reaper is not None:
+            self._reaper.wake()
+
+    def _wake_planner(self) -> None:
+        if self._planner is not None:
+            self._planner.wake()
+
+    async def _lead(self, lead: Lead) -> None:
+        """Everything that only the leader does, until leadership is lost."""
+        executor = LocalExecutor(
+            self._settings.runner_folder,
+            self._launch_runner,
+            self._clock,
+            nodes=self._settings.nodes,
+            self_node=self._settings.self_node,
+        )
+        planner = Planner(lead, self._store, executor, self._clock, self._settings.sweep)
+        reaper = Reaper(
+            lead,
+            self._store,
+            executor,
+            self._clock,
+            grace=self._settings.grace,
+            every=self._settings.sweep,
+            on_change=planner.wake,
+        )
+        try:
+            await self._store.claim_host(lead.term, _machine_id(), socket.gethostname())
+            await self._command(lead, executor, planner)
+            self._planner, self._reaper, self._executor = planner, reaper, executor
+            self._metrics.leading(True)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(planner.run(), name="planner")
+                group.create_task(reaper.run(), name="reaper")
+                group.create_task(self._keep_inventory(executor, lead.term), name="inventory")
+        finally:
+            self._planner = self._reaper = self._executor = None
+            self._metrics.leading(False)
+            await executor.close()
+
+    async def _command(self, lead: Lead, executor: Executor, planner: Planner) -> None:
+        """Take the executor over; until its runner can start, try again."""
+        while True:
+            try:
+                await executor.open(lead.term)
+                await self._register(executor, lead.term)
+                return await take_over(lead, self._store, executor, planner)
+            except RunnerDown as error:
+                log.error("executor.down", extra={"why": error.message})
+                await self._clock.sleep(RUNNER_RETRY_S)
+
+    async def _keep_inventory(self, executor: Executor, term: int) -> None:
+        while True:
+            await self._clock.sleep(INVENTORY_EVERY.total_seconds())
+            await self._register(executor, term)
+
+    async def _register(self, executor: Executor, term: int) -> None:
+        """Write the inventory; when it cannot be had, the nodes stay as they are known."""
+        try:
+            nodes = await executor.inventory()
+        except RunnerDown as error:
+            log.warning("executor.no_inventory", extra={"why": error.message})
+            return
+        await self._store.register_nodes(term, nodes, self._clock.now(), whole=True)
+
+
+async def take_over(lead: Lead, store: Store, executor: Executor, planner: Planner) -> None:
+    """Make the executor's world and the database's one: a new leader adopts what runs.
+
+    What the last leader placed and may not have sent is sent again (harmless if it was); then every
+    member the database holds as live is either there, or reported as gone by the executor.
+    """
+    live = await store.live_members(lead.term)
+    unsent = sorted({job_id for job_id, _, _, started in live if not started})
+    if unsent:
+        await planner.send(unsent)
+    await executor.adopt([(job_id, attempt, rank) for job_id, attempt, rank, _ in live])
+
+
+def _machine_id() -> str:
+    try:
+        return Path("/etc/machine-id").read_text().strip() or socket.gethostname()
+    except OSError:
+        return socket.gethostname()

@@ -1,0 +1,157 @@
+"""odcd demo: a morning of real jobs on a scheduler of its own, which is gone afterwards."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from argparse import Namespace
+from pathlib import Path
+
+from odcd.commands import Subparsers, describe
+from odcd.demo_jobs import SCRIPTS
+from odcd.errors import OdcError
+
+NODES = "n[1-4]=h100:8"
+COMMAND_TIMEOUT_S = 60
+
+
+def add(subparsers: Subparsers) -> None:
+    parser = describe(
+        subparsers,
+        "demo",
+        "Run real jobs through a scheduler of its own in a temporary home",
+        "odcd demo",
+    )
+    parser.add_argument("--keep", action="store_true", help="leave the home and its daemon there")
+    parser.set_defaults(run=run)
+
+
+def run(args: Namespace) -> int:
+    home = Path(tempfile.mkdtemp(prefix="odc-demo-", dir="/tmp"))
+    # The account of the database and of the jobs must be able to enter it.
+    home.chmod(0o755)
+    demo = Demo(home)
+    try:
+        demo.morning()
+    finally:
+        if args.keep:
+            print(f"\nThe scheduler stays: ODC_HOME={demo.odc_home}; end it with `odcd down`.")
+        else:
+            demo.clean_up()
+    return 0
+
+
+class Demo:
+    """Shows each command as a person would type it, and runs it."""
+
+    def __init__(self, home: Path) -> None:
+        self.odc_home = home / "odc"
+        self._home = home
+        self._work = home / "work"
+        self._work.mkdir()
+        self._up = False
+        self._environment = {
+            **os.environ,
+            "ODC_HOME": str(self.odc_home),
+            "COLUMNS": "110",
+            "NO_COLOR": "1",
+        }
+        for name, text in SCRIPTS.items():
+            script = self._work / name
+            script.write_text(text)
+            script.chmod(0o755)
+
+    def morning(self) -> None:
+        self._say("A scheduler on this machine: PostgreSQL, the daemon, four declared 8-GPU nodes")
+        self._show("odcd", "up", "--node", NODES, "--node", "self", "--detach")
+        self._up = True
+        self._show("odcctl", "nodes")
+
+        self._say("Everybody submits")
+        hogs = self._submit("-J", "sweep", "-a", "0-3", "-G", "h100:8", "-t", "0:20", "sweep.sh")
+        gang = self._submit("-J", "gang", "-N", "2", "--gres", "gpu:h100:8", "-t", "1", "gang.sh")
+        primes = self._submit("-J", "primes", "-a", "1-6%3", "-w", _self(), "-t", "1", "primes.sh")
+        data = self._submit("-J", "prepare", "-G", "h100:1", "-t", "1", "prepare.sh")
+        train = self._submit(
+            "-J", "train", "-G", "h100:2", "-t", "1", "-d", f"afterok:{data}", "train.sh"
+        )
+        report = self._submit("-J", "report", "-t", "1", "-d", f"afterok:{train}", "report.sh")
+        failing = self._submit("-J", "typo", "-t", "1", "typo.sh")
+        endless = self._submit("-J", "endless", "-t", "0:03", "endless.sh")
+
+        self._say("What waits says why, and until when")
+        self._show("odcctl", "queue")
+        self._show("odcctl", "why", gang)
+        self._say("What cannot be is refused at once")
+        self._show("odcctl", "submit", "-G", "h100:16", "-N", "1", "train.sh", expect=1)
+
+        self._say("Wait without polling; the exit code is the job's")
+        self._show("odcctl", "wait", hogs, primes, data, train, report)
+        self._show("odcctl", "wait", gang)
+        self._show("odcctl", "wait", failing, expect=3)
+        self._show("odcctl", "wait", endless, expect=143)
+
+        self._say("What they printed")
+        self._show("odcctl", "logs", gang, "--rank", "all")
+        self._show("odcctl", "logs", f"{primes}_2")
+        self._show("odcctl", "logs", report)
+        self._show("odcctl", "logs", failing, "--stderr")
+
+        self._say("What became of them")
+        self._show("odcctl", "history")
+        self._check()
+
+    def _submit(self, *args: str) -> str:
+        """Submit and show it; the job's id."""
+        printed = self._show("odcctl", "submit", *args)
+        return printed.split()[-1]
+
+    def _check(self) -> None:
+        """A demo that only looks right is worth nothing."""
+        printed = self._call(["odcctl", "queue", "--output", "quiet"]).stdout
+        if printed.strip():
+            raise OdcError(f"the demo left jobs in the queue: {printed.split()}")
+
+    def _show(self, *command: str, expect: int = 0) -> str:
+        print(f"\n$ {shlex.join(command)}", flush=True)
+        done = self._call(list(command))
+        print(done.stdout, end="", flush=True)
+        print(done.stderr, end="", file=sys.stdout, flush=True)
+        if done.returncode != expect:
+            raise OdcError(
+                f"`{shlex.join(command)}` exited with {done.returncode}, not {expect}",
+                f"Look into {self._home} with `odcd demo --keep`.",
+            )
+        if expect:
+            print(f"(exit code {done.returncode})")
+        return done.stdout
+
+    def _call(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=self._work,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_TIMEOUT_S,
+            check=False,
+        )
+
+    def _say(self, text: str) -> None:
+        print(f"\n== {text}", flush=True)
+
+    def clean_up(self) -> None:
+        """Leave the machine as it was."""
+        if self._up:
+            self._say("And it is gone")
+            self._show("odcd", "down", "--force")
+        shutil.rmtree(self._home, ignore_errors=True)
+
+
+def _self() -> str:
+    return os.uname().nodename.split(".")[0]

@@ -1,0 +1,288 @@
+"""Days of a cluster in seconds: real planner, reaper and SQL, virtual clock, simulated executor.
+
+One seed makes all chance. Every step is one of: time passes to the next event, users do something,
+or something goes wrong; after it the books must balance.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from odcd.app import take_over
+from odcd.db import Database
+from odcd.errors import DatabaseDown, LeadershipLost, RunnerDown
+from odcd.executor.simulated import Run, SimulatedExecutor
+from odcd.leader import APPLICATION, Lead
+from odcd.model import Dispatch, Fact, Identity, JobSpec, NodeReport
+from odcd.planner import Planner
+from odcd.reaper import Reaper
+from odcd.store import Store
+from odcd.submission import prepare
+from tests.support.clock import VirtualClock
+
+START = datetime(2026, 3, 2, 8, tzinfo=UTC)
+USERS = [Identity(user=name, uid=uid, gid=uid, operator=False) for name, uid in
+         (("ann", 1001), ("bob", 1002), ("eve", 1003))]  # fmt: skip
+ROOT = Identity(user="root", uid=0, gid=0, operator=True)
+NODES = [
+    *(NodeReport(name=f"h{i}", gpu_type="h100", gpus=8, cpus=192, mem_mib=2_000_000,
+                 efa_domain="ab"[i % 2], declared=True) for i in range(6)),
+    *(NodeReport(name=f"l{i}", gpu_type="l4", gpus=4, cpus=48, mem_mib=190_000, declared=True)
+      for i in range(2)),
+    NodeReport(name="c0", gpu_type="cpu-x86", gpus=0, cpus=16, mem_mib=32_000, declared=True),
+]  # fmt: skip
+
+
+class Simulation:
+    def __init__(self, database: Database, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.clock = VirtualClock(START)
+        self.database = database
+        self.store = Store(database)
+        self.executor = SimulatedExecutor(self.clock, self.run_of, NODES)
+        self.submitted: list[int] = []
+        self.overdue: list[Fact] = []
+        self.sweep_at = START
+        self.steps = 0
+
+    def run_of(self, dispatch: Dispatch) -> Run:
+        """How an attempt will go hangs on seed, job and attempt only, not on who asks when."""
+        chance = random.Random(f"{dispatch.job_id}/{dispatch.attempt}")
+        run = Run(
+            seconds=chance.choice([0.0, 1.0, 30.0, 600.0, 3600.0, 20_000.0]),
+            exit_code=chance.choice([0, 0, 0, 0, 1, 137]),
+            start_s=chance.choice([0.0, 0.1, 4.0]),
+        )
+        if chance.random() < 0.03:
+            return replace(run, outcome=chance.choice(["lost", "start_failed"]))
+        return run
+
+    # -- leadership --------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def leading(self) -> AsyncGenerator[tuple[Lead, Planner, Reaper]]:
+        """Take the term as a new daemon would, and take over what runs."""
+        async with self.database.dedicated(
+            name=APPLICATION, isolation="repeatable read"
+        ) as session:
+            row = await session.fetchrow("select term, beat from odc.read_term()")
+            assert row is not None
+            term = await session.fetchval(
+                "select odc.take_term(p_term => $1, p_beat => $2, p_holder => 'sim', "
+                "p_host => 'sim', p_now => $3)",
+                row["term"], row["beat"], self.clock.now(),
+            )  # fmt: skip
+            lead = Lead(term, session, self.clock)
+            planner = Planner(lead, self.store, self.executor, self.clock, timedelta(seconds=30))
+            reaper = Reaper(
+                lead, self.store, self.executor, self.clock,
+                grace=timedelta(seconds=30), every=timedelta(seconds=30), on_change=planner.wake,
+            )  # fmt: skip
+            self.executor.away = False
+            await self.executor.open(term)
+            await self.store.register_nodes(
+                term, await self.executor.inventory(), self.clock.now(), whole=True
+            )
+            await take_over(lead, self.store, self.executor, planner)
+            yield lead, planner, reaper
+
+    async def run(self, steps: int) -> None:
+        while self.steps < steps:
+            async with self.leading() as (lead, planner, reaper):
+                reign = self.random.randint(20, 80)
+                for _ in range(reign):
+                    self.steps += 1
+                    await self.step(lead, planner, reaper)
+                    await self.check()
+                    if self.steps >= steps:
+                        break
+                old = (lead, planner, reaper)
+                # Another daemon takes over while this one still believes that it leads.
+                async with self.leading() as (new, *_):
+                    assert new.term == lead.term + 1
+                    await self.an_old_leader_changes_nothing(*old)
+        async with self.leading() as (lead, planner, reaper):
+            await self.drain(lead, planner, reaper)
+
+    async def an_old_leader_changes_nothing(
+        self, lead: Lead, planner: Planner, reaper: Reaper
+    ) -> None:
+        before = await self.fingerprint()
+        now = self.clock.now()
+        for change in (
+            planner.plan_once(),
+            reaper.carry_out_once(),
+            self.store.sweep(lead.term, now),
+            self.store.record_facts(
+                lead.term, [Fact(job_id=1, attempt=1, rank=0, kind="lost", at=now)], now
+            ),
+            self.executor.open(lead.term),
+        ):
+            try:
+                await change
+            except (LeadershipLost, DatabaseDown):
+                continue
+            raise AssertionError(f"an old leader was let in: {change}")
+        assert await self.fingerprint() == before
+
+    async def fingerprint(self) -> str:
+        return await self.database.fetchval(
+            "select md5(string_agg(t::text, ',' order by t::text)) from ("
+            "select p::text as t from odc.pending p union all select r::text from odc.running r "
+            "union all select a::text from odc.allocation a) as x"
+        )
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    async def step(self, lead: Lead, planner: Planner, reaper: Reaper) -> None:
+        chance = self.random.random()
+        if chance < 0.30:
+            await self.submit()
+        elif chance < 0.42:
+            await self.meddle()
+        elif chance < 0.46:
+            self.executor.away = not self.executor.away
+        elif chance < 0.48:
+            self.executor.lose(self.random.choice(NODES).name)
+        elif chance < 0.52:
+            await self.change_a_node()
+        else:
+            await self.pass_time()
+        await self.look(lead, planner, reaper)
+
+    async def look(self, lead: Lead, planner: Planner, reaper: Reaper) -> None:
+        """What the daemon's loops do, once each."""
+        now = self.clock.now()
+        facts = self.overdue + self.executor.take(now)
+        self.overdue = []
+        if facts and self.random.random() < 0.1:
+            facts, self.overdue = [], facts  # the answer comes late
+        if facts:
+            if self.random.random() < 0.1:
+                facts = facts + facts[: len(facts) // 2 + 1]  # and twice
+            self.random.shuffle(facts)
+            await self.store.record_facts(lead.term, facts, now)
+            await self.executor.acknowledge(facts)
+        if now >= self.sweep_at:
+            due = await self.store.sweep(lead.term, now)
+            self.sweep_at = min(due or now + timedelta(seconds=60), now + timedelta(seconds=60))
+        with contextlib.suppress(RunnerDown):
+            await reaper.carry_out_once()
+        await planner.plan_once()
+        if not self.executor.away:
+            late = await self.store.unstarted(lead.term, now)
+            if late:
+                await planner.send(late)
+
+    async def pass_time(self) -> None:
+        next_at = self.executor.next_at()
+        limit = self.clock.now() + timedelta(seconds=self.random.choice([1, 60, 900]))
+        self.clock.move_to(max(self.clock.now(), min(next_at or limit, limit)))
+
+    async def submit(self) -> None:
+        who = self.random.choice(USERS)
+        now = self.clock.now()
+        changes: dict[str, object] = {
+            "time_limit_s": self.random.choice([60, 600, 3600, 7200, 86_400]),
+            "name": self.random.choice(["train", "eval", "prep"]),
+            "nice": self.random.choice([0, 0, 0, 100]),
+            "requeue": self.random.choice([None, True, False]),
+        }
+        kind = self.random.random()
+        if kind < 0.2:
+            changes |= {"node_count": self.random.choice([2, 3]), "gpus_per_node": 8,
+                        "gpu_type": "h100"}  # fmt: skip
+        elif kind < 0.3:
+            changes |= {"ntasks": self.random.choice([1, 4])}
+        elif kind < 0.4:
+            changes |= {"gpus": 1}
+        else:
+            changes |= {"gpus": self.random.choice([1, 2, 4]),
+                        "gpu_type": self.random.choice(["h100", "l4"])}  # fmt: skip
+        if self.random.random() < 0.2:
+            changes["array"] = self.random.choice(["0-3", "1-9%2", "0-20:5", "7"])
+        if self.submitted and self.random.random() < 0.25:
+            target = self.random.choice(self.submitted)
+            kind_of = self.random.choice(["afterany", "afterok", "afternotok", "after"])
+            changes["dependency"] = f"{kind_of}:{target}"
+        elif self.random.random() < 0.05:
+            changes["dependency"] = "singleton"
+        if self.random.random() < 0.1:
+            changes["hold"] = True
+        if self.random.random() < 0.1:
+            changes["begin_at"] = now + timedelta(seconds=self.random.choice([30, 3000]))
+        if self.random.random() < 0.05:
+            changes["deadline_at"] = now + timedelta(seconds=100_000)
+        spec = JobSpec(script="#!/bin/sh\ntrue\n", work_dir="/tmp", **changes)  # type: ignore[arg-type]
+        prepared = prepare(who, [spec], key=None, dry_run=False)
+        [[answer]] = await self.store.submit(
+            json.dumps([prepared.request]), list(prepared.texts), list(prepared.texts.values()), now
+        )
+        assert answer.code is None, answer
+        assert answer.job_id is not None
+        self.submitted.append(answer.job_id)
+
+    async def meddle(self) -> None:
+        if not self.submitted:
+            return
+        job = {"ids": [{"job_id": self.random.choice(self.submitted[-30:]), "tasks": None}]}
+        now = self.clock.now()
+        what = self.random.random()
+        if what < 0.4:
+            await self.store.cancel(ROOT, job, now)
+        elif what < 0.55:
+            await self.store.hold(ROOT, job, now)
+        elif what < 0.8:
+            await self.store.release(ROOT, job, now)
+        elif what < 0.9:
+            await self.store.requeue(ROOT, job, now, hold=self.random.random() < 0.2)
+        else:
+            await self.store.update(
+                ROOT, job, now, {"time_limit_s": self.random.choice([30, 7200])}
+            )
+
+    async def change_a_node(self) -> None:
+        node = self.random.choice(NODES).name
+        state = self.random.choice(["DRAIN", "UP", "UP"])
+        await self.store.set_node_state(
+            ROOT, [node], state, "test" if state == "DRAIN" else None, self.clock.now()
+        )
+
+    async def drain(self, lead: Lead, planner: Planner, reaper: Reaper) -> None:
+        """Let everything that can end, end; what waits for ever is cancelled."""
+        now = self.clock.now()
+        await self.store.set_node_state(ROOT, [n.name for n in NODES], "UP", None, now)
+        for _ in range(3000):
+            if not await self.database.fetchval(
+                "select exists (select from odc.running) or exists (select from odc.pending)"
+            ):
+                return
+            self.executor.away = False
+            if self.executor.next_at() is None and not self.overdue:
+                self.clock.move(3600)
+            else:
+                await self.pass_time()
+            await self.look(lead, planner, reaper)
+            await self.check()
+            if not await self.database.fetchval("select exists (select from odc.running)"):
+                held = {"all": True, "state": ["PENDING"]}
+                await self.store.release(ROOT, held, self.clock.now())
+                if await self.database.fetchval(
+                    "select not exists (select from odc.pending where ready or not begun)"
+                ):
+                    await self.store.cancel(ROOT, held, self.clock.now())
+        raise AssertionError("the cluster does not come to rest")
+
+    # -- promises ----------------------------------------------------------------------------------
+
+    async def check(self) -> None:
+        wrong = [row[0] for row in await self.database.fetch("select odc.check_books()")]
+        assert wrong == [], f"step {self.steps}: {wrong[:3]}"
+        twice = {key: count for key, count in self.executor.started.items() if count > 1}
+        assert twice == {}, f"step {self.steps}: started twice: {twice}"
