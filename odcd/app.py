@@ -134,6 +134,7 @@ class Daemon:
             self._clock,
             nodes=self._settings.nodes,
             self_node=self._settings.self_node,
+            sizes=self._store.gpu_type_sizes,
         )
         planner = Planner(lead, self._store, executor, self._clock, self._settings.sweep)
         reaper = Reaper(

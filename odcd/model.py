@@ -214,6 +214,15 @@ class NodeReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GpuTypeSize:
+    """What a whole node of a type has; fills in what a declared node leaves out."""
+
+    gpus: int
+    cpus: int
+    mem_mib: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
     """A running attempt that the database wants ended."""
 

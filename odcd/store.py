@@ -12,7 +12,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from odcd.db import Database
-from odcd.model import Dispatch, Fact, Identity, Member, NodeReport, Selector, Stop, Submitted
+from odcd.model import (
+    Dispatch,
+    Fact,
+    GpuTypeSize,
+    Identity,
+    Member,
+    NodeReport,
+    Selector,
+    Stop,
+    Submitted,
+)
 
 # Filters of list_jobs and cancel_jobs, all optional, all ANDed: ids (Selector dicts), user, name[],
 # partition[], account[], qos[], state[], job_ids[]. Unknown keys are refused by the API before.
@@ -222,6 +232,19 @@ class Store:
             "select odc.register_nodes(p_term => $1, p_nodes => $2::jsonb, p_whole => $3, p_now => $4)",
             term, json.dumps(body), whole, now,
         )  # fmt: skip
+
+    async def gpu_type_sizes(self) -> dict[str, GpuTypeSize]:
+        rows = await self._db.fetch(
+            "select name, gpus_per_node, cpus_per_node, mem_per_node_mib from odc.gpu_type"
+        )
+        return {
+            row["name"]: GpuTypeSize(
+                gpus=row["gpus_per_node"],
+                cpus=row["cpus_per_node"],
+                mem_mib=row["mem_per_node_mib"],
+            )
+            for row in rows
+        }
 
     async def dispatches(self, term: int, job_ids: Sequence[int] | None) -> list[Dispatch]:
         """The running attempts of these jobs, or of all, with what an executor needs."""

@@ -143,12 +143,8 @@ def _open_streams(
     else:
         if order["wait_gate"]:
             _pass_gate(gate_fd)
-        flags = _OUTPUT
-        flags |= os.O_TRUNC if order["truncate"] else 0
-        flags |= os.O_APPEND if order["append"] else 0
-        out = _open("output file", order["stdout"], flags)
-        same = order["stderr"] in (None, order["stdout"])
-        fds += [out, out if same else _open("error file", order["stderr"], flags)]
+        out = _open_output("output file", order["stdout"])
+        fds += [out, _open_output("error file", order["stderr"]) if order["stderr"] else out]
     for number, fd in enumerate(fds):
         os.dup2(fd, number)
 
@@ -160,6 +156,13 @@ def _pass_gate(gate_fd: int | None) -> None:
     """
     if gate_fd is not None:
         os.read(gate_fd, 1)
+
+
+def _open_output(what: str, output: dict[str, Any]) -> int:
+    flags = _OUTPUT
+    flags |= os.O_TRUNC if output["truncate"] else 0
+    flags |= os.O_APPEND if output["append"] else 0
+    return _open(what, output["path"], flags)
 
 
 def _open(what: str, path: str, flags: int) -> int:

@@ -2,8 +2,9 @@
 
 {"job", "attempt", "uid", "gid", "umask", "work_dir", "script", "environment" (digests), "env", "args",
  "started_at", "ends_at", "grace_s", "signal": [number, before_s, batch_only] | null, "spool", "pty",
- "members": [{"rank", "env", "stdin", "stdout", "stderr", "truncate", "append", "shared", "limits"}]}
+ "members": [{"rank", "env", "stdin", "stdout", "stderr", "shared", "limits"}]}
 Moments are seconds since 1970. env: what is added to the environment of the digest.
+stdout, stderr: {"path", "truncate", "append"}; stderr null: the same descriptor as stdout.
 shared: other ranks write the same file, so only rank 0 may empty it, before the others open it.
 """
 
@@ -62,7 +63,6 @@ def order_of(
             processes.MARK: member.mark,
         },
         "stdin": part["stdin"], "stdout": part["stdout"], "stderr": part["stderr"],
-        "append": part["append"], "truncate": part["truncate"],
         "wait_gate": gated and key.rank > 0,
         "spool": [f"{run_dir}/output/{key}.{end}" for end in ("out", "err")] if keeps_output else None,
         "terminal": f"{run_dir}/terminals/{key}" if terminal else None,

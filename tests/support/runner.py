@@ -38,9 +38,13 @@ def a_dispatch(job: int, script: str, work_dir: Path, **changes: Any) -> dict[st
 
 def a_part(rank: int, work_dir: Path, **changes: Any) -> dict[str, Any]:
     return {
-        "rank": rank, "env": {}, "stdin": None, "stdout": str(work_dir / "out"), "stderr": None,
-        "truncate": True, "append": False, "shared": False, "limits": None,
+        "rank": rank, "env": {}, "stdin": None, "stdout": a_file(work_dir / "out"), "stderr": None,
+        "shared": False, "limits": None,
     } | changes  # fmt: skip
+
+
+def a_file(path: Path | str, *, truncate: bool = True, append: bool = False) -> dict[str, Any]:
+    return {"path": str(path), "truncate": truncate, "append": append}
 
 
 class RequestRefused(Exception):

@@ -1,0 +1,199 @@
+"""What a job is told of itself: Slurm's variables, ours beside them, and a sane login."""
+
+from __future__ import annotations
+
+import pwd
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import groupby
+
+from odcd.model import Dispatch, Member
+from odcd.slurm.hostlists import compress_hosts
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+MASTER_PORTS = range(20_000, 30_000)
+
+
+def job_environment(
+    dispatch: Dispatch,
+    member: Member,
+    base: Mapping[str, str],
+    *,
+    cluster: str,
+    master_addr: str,
+    gpu_ids: Sequence[int] | None = None,
+) -> dict[str, str]:
+    """Everything the member's process gets. base: the submitted environment, --export applied.
+
+    gpu_ids: what CUDA calls the member's GPUs, where it differs from its gpu_indexes.
+    """
+    return {
+        **base,
+        **job_variables(dispatch, base, cluster=cluster, master_addr=master_addr),
+        **member_variables(dispatch, member, gpu_ids),
+    }
+
+
+def job_variables(
+    dispatch: Dispatch, base: Mapping[str, str], *, cluster: str, master_addr: str
+) -> dict[str, str]:
+    """What all members have in common, beyond the submitted environment."""
+    d = dispatch
+    nodes = compress_hosts(m.node for m in d.members)
+    count = str(len(d.members))
+    variables = {
+        "SLURM_JOB_ID": str(d.job_id), "SLURM_JOBID": str(d.job_id), "SLURM_JOB_NAME": d.name,
+        "SLURM_JOB_NODELIST": nodes, "SLURM_NODELIST": nodes,
+        "SLURM_JOB_NUM_NODES": count, "SLURM_NNODES": count,
+        "SLURM_JOB_CPUS_PER_NODE": _counted(m.cpus for m in d.members),
+        "SLURM_JOB_PARTITION": d.partition, "SLURM_JOB_ACCOUNT": d.account,
+        "SLURM_JOB_QOS": d.qos, "SLURM_JOB_USER": d.user, "SLURM_JOB_UID": str(d.uid),
+        "SLURM_JOB_GID": str(d.gid), "SLURM_CLUSTER_NAME": cluster,
+        "SLURM_SUBMIT_DIR": _submit_dir(d, base),
+        "SLURM_SUBMIT_HOST": d.submit_host or socket.gethostname(),
+        "SLURM_JOB_START_TIME": str(int(d.started_at.timestamp())),
+        "SLURM_LAUNCH_NODE_IPADDR": master_addr,
+        "ODC_JOB_ID": str(d.job_id), "ODC_ATTEMPT": str(d.attempt), "ODC_NODE_COUNT": count,
+        "ODC_NODELIST": nodes, "ODC_PEERS": ",".join(m.node for m in d.members),
+        "ODC_PARTITION": d.partition,
+        "MASTER_ADDR": master_addr,
+        "MASTER_PORT": str(MASTER_PORTS[d.job_id % len(MASTER_PORTS)]),
+        "PWD": d.work_dir,
+    }  # fmt: skip
+    if d.ends_at is not None:
+        variables["SLURM_JOB_END_TIME"] = str(int(d.ends_at.timestamp()))
+    if d.restarts:
+        variables["SLURM_RESTART_COUNT"] = str(d.restarts)
+    return variables | _tasks(d) | _array(d) | _asked(d) | _login(d, base)
+
+
+def member_variables(
+    dispatch: Dispatch, member: Member, gpu_ids: Sequence[int] | None = None
+) -> dict[str, str]:
+    """What one rank has for itself."""
+    rank = str(member.rank)
+    variables = {
+        "SLURM_PROCID": rank, "SLURM_NODEID": rank, "SLURM_LOCALID": "0", "SLURM_GTIDS": rank,
+        "SLURM_CPUS_ON_NODE": str(member.cpus), "SLURMD_NODENAME": member.node,
+        "ODC_RANK": rank, "ODC_NODE": member.node, "ODC_GPU_TYPE": member.gpu_type,
+        "ODC_GPUS": str(len(member.gpu_indexes)),
+        # Empty hides the GPUs of the machine from a job that has none.
+        "CUDA_VISIBLE_DEVICES": "",
+    }  # fmt: skip
+    if not {"mem_per_cpu_mib", "mem_per_gpu_mib"} & dispatch.options.keys():
+        variables["SLURM_MEM_PER_NODE"] = str(member.mem_mib)
+    if member.gpu_indexes:
+        indexes = ",".join(map(str, member.gpu_indexes))
+        ids = indexes if gpu_ids is None else ",".join(map(str, gpu_ids))
+        variables |= {
+            # A bare number always: launchers compute with it, and GPUS_PER_NODE may be h100:8.
+            "SLURM_GPUS_ON_NODE": str(len(member.gpu_indexes)),
+            "SLURM_JOB_GPUS": indexes, "SLURM_STEP_GPUS": indexes,
+            "CUDA_VISIBLE_DEVICES": ids, "GPU_DEVICE_ORDINAL": ids,
+            # Our indexes are NVML's; CUDA's own order is by speed.
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        }  # fmt: skip
+    return variables
+
+
+def _tasks(d: Dispatch) -> dict[str, str]:
+    """Task counts. NTASKS only when tasks were asked for: tools take it as the sign of an srun task.
+
+    STEP_ID is an srun task's too; MPI libraries that see it look for srun's process manager.
+    """
+    nodes = len(d.members)
+    per_node, total = _number(d, "ntasks_per_node"), _number(d, "ntasks")
+    variables: dict[str, str] = {}
+    if per_node is not None:
+        variables["SLURM_NTASKS_PER_NODE"] = str(per_node)
+    if total is None and per_node is not None:
+        total = per_node * nodes
+    if total is None:
+        spread = [1] * nodes
+    else:
+        variables["SLURM_NTASKS"] = variables["SLURM_NPROCS"] = str(total)
+        most = per_node or -(-total // nodes)
+        spread = [min(most, total - most * at) for at in range(nodes)] if per_node else [
+            total // nodes + (at < total % nodes) for at in range(nodes)
+        ]  # fmt: skip
+    variables["SLURM_TASKS_PER_NODE"] = _counted(max(0, tasks) for tasks in spread)
+    cpus = _number(d, "cpus_per_task")
+    if cpus is not None:
+        variables["SLURM_CPUS_PER_TASK"] = variables["SRUN_CPUS_PER_TASK"] = str(cpus)
+    if nodes > 1:
+        # A gang's members are what an srun across it would start: one task a node.
+        variables |= {
+            "SLURM_STEP_NODELIST": compress_hosts(m.node for m in d.members),
+            "SLURM_STEP_NUM_NODES": str(nodes), "SLURM_STEP_NUM_TASKS": str(nodes),
+            "SLURM_STEP_TASKS_PER_NODE": _counted([1] * nodes),
+        }  # fmt: skip
+    return variables
+
+
+def _array(d: Dispatch) -> dict[str, str]:
+    if d.array_job_id is None:
+        return {}
+    facts = {
+        "JOB_ID": d.array_job_id, "TASK_ID": d.array_task_id, "TASK_COUNT": d.array_count,
+        "TASK_MIN": d.array_min, "TASK_MAX": d.array_max, "TASK_STEP": d.array_step,
+    }  # fmt: skip
+    return {
+        f"{prefix}_ARRAY_{name}": str(value)
+        for prefix in ("SLURM", "ODC")
+        for name, value in facts.items()
+        if value is not None
+    }
+
+
+def _asked(d: Dispatch) -> dict[str, str]:
+    """GPUs and memory as the options said them."""
+    variables: dict[str, str] = {}
+    spec = d.options.get("gpus_spec")
+    if isinstance(spec, Mapping):
+        for option, text in spec.items():
+            variables[f"SLURM_{str(option).upper()}"] = str(text)
+    for option in ("mem_per_cpu", "mem_per_gpu"):
+        amount = _number(d, f"{option}_mib")
+        if amount is not None:
+            variables[f"SLURM_{option.upper()}"] = str(amount)
+    return variables
+
+
+def _login(d: Dispatch, base: Mapping[str, str]) -> dict[str, str]:
+    """What a login would give, where the submitted environment does not."""
+    home, shell = _account(d.uid)
+    sane = {
+        "HOME": home, "SHELL": shell, "USER": d.user, "LOGNAME": d.user, "PATH": PATH,
+        "TMPDIR": "/tmp",
+    }  # fmt: skip
+    return {name: value for name, value in sane.items() if name not in base}
+
+
+@lru_cache(maxsize=1000)
+def _account(uid: int) -> tuple[str, str]:
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:
+        return "/", "/bin/sh"
+    return entry.pw_dir, entry.pw_shell or "/bin/sh"
+
+
+def _submit_dir(d: Dispatch, base: Mapping[str, str]) -> str:
+    """Where it was submitted from, which --chdir does not change."""
+    submitted_in = base.get("PWD", "")
+    return submitted_in if submitted_in.startswith("/") else d.work_dir
+
+
+def _number(d: Dispatch, option: str) -> int | None:
+    value = d.options.get(option)
+    return value if isinstance(value, int) else None
+
+
+def _counted(values: Iterable[int]) -> str:
+    """Slurm's form for values node by node: 96(x2),48."""
+    parts: list[str] = []
+    for value, group in groupby(values):
+        count = sum(1 for _ in group)
+        parts.append(str(value) if count == 1 else f"{value}(x{count})")
+    return ",".join(parts)

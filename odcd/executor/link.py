@@ -1,0 +1,136 @@
+"""Connections of the daemon to its runner."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from odcd.errors import LeadershipLost, OdcError, RunnerDown
+from odcd.runner import launch, protocol
+
+ANSWER_S = 60.0
+"""A runner that says nothing for so long is taken for dead; even a start of thousands takes less."""
+MAX_LINE_BYTES = 64 * 1024 * 1024
+
+
+class RunnerRefused(OdcError):
+    """The runner answered with an error that is neither leadership nor its own death."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"the runner refuses: {message}")
+        self.kind = code
+        self.reason = message
+
+
+class Link:
+    """One connection, opened with hello. Requests wait for one another."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._turn = asyncio.Lock()
+        self._number = 0
+        self.about: dict[str, Any] = {}
+
+    @classmethod
+    async def open(cls, run_dir: Path, term: int | None) -> Link:
+        """Raises RunnerDown, LeadershipLost or RunnerRefused."""
+        try:
+            sock = await asyncio.to_thread(launch.connect, run_dir)
+            sock.setblocking(False)
+            reader, writer = await asyncio.open_unix_connection(sock=sock, limit=MAX_LINE_BYTES)
+        except OSError as error:
+            raise RunnerDown(f"the runner of {run_dir} does not answer: {error}") from error
+        link = cls(reader, writer)
+        try:
+            link.about = await link.ask("hello", versions=list(protocol.VERSIONS), term=term)
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    async def ask(self, op: str, **fields: object) -> dict[str, Any]:
+        """Raises RunnerDown when the connection breaks: what was asked may have been done."""
+        async with self._turn:
+            self._number += 1
+            message = {"id": self._number, "op": op, **fields}
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    self._writer.write(protocol.encode(message))
+                    await self._writer.drain()
+                    answer = await self.read()
+                    while answer.get("id") != self._number:
+                        answer = await self.read()
+            except (OSError, TimeoutError, ValueError) as error:
+                self.close()
+                raise RunnerDown(f"the runner went away: {error!r}") from error
+            except BaseException:
+                # A request given up half-way leaves an answer that belongs to nobody.
+                self.close()
+                raise
+        return unwrap(answer)
+
+    async def read(self) -> dict[str, Any]:
+        """The next message. Raises OSError at the end, ValueError for nonsense."""
+        line = await self._reader.readline()
+        if not line.endswith(b"\n"):
+            raise ConnectionResetError("connection closed")
+        try:
+            return protocol.decode(line)
+        except protocol.ProtocolError as error:
+            raise ValueError(error.message) from error
+
+    @property
+    def broken(self) -> bool:
+        return self._writer.is_closing() or self._reader.at_eof()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def ask_for_descriptor(run_dir: Path, op: str, fields: Mapping[str, Any]) -> int:
+    """A descriptor from the runner, over a connection of its own. Blocks.
+
+    Raises RunnerDown or RunnerRefused.
+    """
+    try:
+        with launch.connect(run_dir) as sock:
+            sock.settimeout(ANSWER_S)
+            hello = {"id": 1, "op": "hello", "versions": list(protocol.VERSIONS), "term": None}
+            sock.sendall(protocol.encode(hello))
+            unwrap(_receive(sock)[0])
+            sock.sendall(protocol.encode({"id": 2, "op": op, **fields}))
+            answer, fds = _receive(sock)
+    except (OSError, protocol.ProtocolError) as error:
+        raise RunnerDown(f"the runner does not answer: {error}") from error
+    try:
+        unwrap(answer)
+    except BaseException:
+        for fd in fds:
+            os.close(fd)
+        raise
+    return fds[0]
+
+
+def _receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    received, fds = b"", list[int]()
+    while not received.endswith(b"\n"):
+        data, got, _, _ = socket.recv_fds(sock, 65536, 1, socket.MSG_CMSG_CLOEXEC)
+        fds += got
+        if not data:
+            raise ConnectionResetError("connection closed")
+        received += data
+    return protocol.decode(received), fds
+
+
+def unwrap(answer: Mapping[str, Any]) -> dict[str, Any]:
+    error = answer.get("error")
+    if error is None:
+        return answer["ok"]
+    if error["code"] == protocol.LEADERSHIP_LOST:
+        raise LeadershipLost(error["message"], "Another daemon commands this runner.")
+    raise RunnerRefused(error["code"], error["message"])

@@ -1,0 +1,350 @@
+"""Runs jobs as processes of this machine, through the runner that forks them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from odcd.clock import Clock
+from odcd.errors import RunnerDown, WrongState
+from odcd.executor.gpus import find_gpus
+from odcd.executor.link import Link, RunnerRefused, ask_for_descriptor
+from odcd.executor.machine import declared_nodes, this_machine
+from odcd.executor.output import streams
+from odcd.executor.tail import tail
+from odcd.executor.terminals import Attached, Replayed
+from odcd.executor.wire import Encoder, fact_of
+from odcd.model import Dispatch, Fact, GpuTypeSize, Member, NodeReport
+from odcd.runner import protocol
+from odcd.runner.launch import LaunchFailed
+from odcd.settings import DeclaredNode
+
+log = logging.getLogger(__name__)
+
+Launcher = Callable[[], Awaitable[None]]
+Key = tuple[int, int, int]
+
+GRACE_S = 30.0
+"""From TERM to KILL when a time limit is over."""
+START_AT_ONCE = 500
+RETRY_S = (0.1, 5.0)
+KEPT_ENDS = 50_000
+ATTACH_WAIT_S = 10.0
+LOOK_S = 0.05
+ASK_AGAIN_S = 5.0
+
+
+class LocalExecutor:
+    """Implements odcd.executor.base.Executor.
+
+    Starts are kept here until the runner told of every member, and sent again when it was replaced:
+    it takes them in before it has them on disk.
+    """
+
+    name = "local"
+
+    def __init__(
+        self,
+        run_dir: Path,
+        launcher: Launcher,
+        clock: Clock,
+        *,
+        nodes: Sequence[DeclaredNode],
+        self_node: bool,
+        sizes: Callable[[], Awaitable[Mapping[str, GpuTypeSize]]],
+        cluster: str = "odc",
+        grace_s: float = GRACE_S,
+    ) -> None:
+        """launcher: makes a runner run, or raises. sizes: of the types the database knows."""
+        self._run_dir = run_dir
+        self._launcher = launcher
+        self._clock = clock
+        self._nodes = nodes
+        self._self_node = self_node
+        self._sizes = sizes
+        self._grace_s = grace_s
+        self._encoder = Encoder(cluster, self._gpu_ids_of)
+        self._gpu_indexes: tuple[int, ...] | None = None
+        self._term: int | None = None
+        self._link: Link | None = None
+        self._connecting = asyncio.Lock()
+        self._unconfirmed: dict[tuple[int, int], _Sent] = {}
+        self._ranks: dict[tuple[int, int], int] = {}
+        self._ended: OrderedDict[Key, None] = OrderedDict()
+
+    # -- the connection -----------------------------------------------------------------------------
+
+    async def open(self, term: int) -> None:
+        self._term = term
+        await self._linked()
+
+    async def _linked(self) -> Link:
+        """The connection that commands; made anew, with a new runner if need be, when it broke."""
+        async with self._connecting:
+            if self._link is not None and not self._link.broken:
+                return self._link
+            link = await self._reach()
+            log.info("runner.reached", extra={"pid": link.about["pid"]})
+            for sent in list(self._unconfirmed.values()):
+                await _send(link, [sent])
+            self._link = link
+            return link
+
+    async def _reach(self) -> Link:
+        try:
+            return await Link.open(self._run_dir, self._term)
+        except RunnerDown:
+            pass
+        except RunnerRefused as error:
+            raise RunnerDown(error.message) from error
+        try:
+            await self._launcher()
+            return await Link.open(self._run_dir, self._term)
+        except (LaunchFailed, RunnerRefused) as error:
+            raise RunnerDown(
+                f"the runner cannot be started: {error}",
+                f"See {self._run_dir / 'runner.log'}; running jobs go on meanwhile.",
+            ) from error
+
+    async def _ask(self, op: str, **fields: object) -> dict[str, Any]:
+        """Every request may be repeated, so one that met a dying runner is put to the next."""
+        try:
+            return await (await self._linked()).ask(op, **fields)
+        except RunnerDown:
+            return await (await self._linked()).ask(op, **fields)
+
+    async def close(self) -> None:
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+    # -- commands -----------------------------------------------------------------------------------
+
+    async def start(self, dispatches: Sequence[Dispatch], texts: Mapping[str, str]) -> None:
+        sent = [
+            _Sent(self._encoder.dispatch(d, texts, self._grace_s), {
+                digest: texts[digest] for digest in (d.script_digest, d.environment_digest)
+            })
+            for d in dispatches
+        ]  # fmt: skip
+        for one in sent:
+            self._unconfirmed[one.key] = one
+            self._ranks[one.key] = len(one.waiting)
+        for at in range(0, len(sent), START_AT_ONCE):
+            part = sent[at : at + START_AT_ONCE]
+            try:
+                await _send(await self._linked(), part)
+            except RunnerDown:
+                await _send(await self._linked(), part)
+
+    async def stop(self, job_id: int, attempt: int, *, signal: int, grace_s: float) -> None:
+        ranks = self._ranks.get((job_id, attempt), 1)
+        await self._ask(
+            "stop", job=job_id, attempt=attempt, signal=signal, grace_s=grace_s, ranks=ranks
+        )
+
+    async def signal(self, job_id: int, attempt: int, *, signal: int, batch_only: bool) -> None:
+        await self._ask("signal", job=job_id, attempt=attempt, signal=signal, batch_only=batch_only)
+
+    async def set_end(self, job_id: int, attempt: int, ends_at: datetime | None) -> None:
+        moment = ends_at.timestamp() if ends_at else None
+        await self._ask("set_end", job=job_id, attempt=attempt, ends_at=moment)
+
+    async def adopt(self, expected: Sequence[tuple[int, int, int]]) -> None:
+        for job_id, attempt, rank in expected:
+            key = job_id, attempt
+            self._ranks[key] = max(rank + 1, self._ranks.get(key, 0))
+        done = await self._ask("adopt", expected=[list(key) for key in expected])
+        log.info("runner.adopted", extra={"expected": len(expected), **done})
+
+    # -- facts --------------------------------------------------------------------------------------
+
+    async def observe(self) -> AsyncIterator[list[Fact]]:
+        """Never ends by itself; a runner that is gone is replaced. Raises LeadershipLost."""
+        pause_s = RETRY_S[0]
+        while True:
+            link = None
+            try:
+                # First, so that a new runner is given what the old one had not begun.
+                await self._linked()
+                link = await Link.open(self._run_dir, self._term)
+                await link.ask("observe")
+                pause_s = RETRY_S[0]
+                while True:
+                    message = await link.read()
+                    if "facts" in message:
+                        facts = [fact_of(told) for told in message["facts"]]
+                        self._note(facts)
+                        yield facts
+            except (RunnerDown, RunnerRefused, OSError, ValueError) as error:
+                log.warning("runner.unreached", extra={"why": str(error)})
+            finally:
+                if link is not None:
+                    link.close()
+            await self._clock.sleep(pause_s)
+            pause_s = min(pause_s * 2, RETRY_S[1])
+
+    def _note(self, facts: Sequence[Fact]) -> None:
+        for fact in facts:
+            key = fact.job_id, fact.attempt
+            sent = self._unconfirmed.get(key)
+            if sent is not None:
+                sent.waiting.discard(fact.rank)
+                if not sent.waiting:
+                    del self._unconfirmed[key]
+            if fact.kind != "started":
+                self._ended[(*key, fact.rank)] = None
+        while len(self._ended) > KEPT_ENDS:
+            self._ended.popitem(last=False)
+
+    async def acknowledge(self, facts: Sequence[Fact]) -> None:
+        keys = [[f.job_id, f.attempt, f.rank, f.kind] for f in facts]
+        await self._ask("acknowledge", facts=keys)
+        for fact in facts:
+            if fact.kind != "started" and fact.rank == self._ranks.get(_key(fact), 1) - 1:
+                self._ranks.pop(_key(fact), None)
+
+    # -- nodes --------------------------------------------------------------------------------------
+
+    async def inventory(self) -> list[NodeReport]:
+        reports = declared_nodes(self._nodes, await self._sizes())
+        if self._self_node:
+            gpus = await asyncio.to_thread(find_gpus)
+            self._gpu_indexes = gpus.indexes if gpus else ()
+            reports.append(this_machine(gpus))
+        return reports
+
+    def _gpu_ids_of(self, member: Member) -> Sequence[int]:
+        if member.virtual or not self._gpu_indexes:
+            return member.gpu_indexes
+        return [self._gpu_indexes[index] for index in member.gpu_indexes]
+
+    # -- output -------------------------------------------------------------------------------------
+
+    async def logs(
+        self, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool
+    ) -> AsyncGenerator[bytes]:
+        key = dispatch.job_id, dispatch.attempt, rank
+        follows = follow and await self._is_live(key)
+        fd = await self._open_output(dispatch, rank, stderr=stderr)
+        while fd is None and follows and await self._is_live(key):
+            await self._clock.sleep(LOOK_S)
+            fd = await self._open_output(dispatch, rank, stderr=stderr)
+        if fd is None:
+            return
+        try:
+            async for data in tail(fd, self._clock, _Watch(self, key).is_over if follows else None):
+                yield data
+        finally:
+            os.close(fd)
+
+    async def _open_output(self, dispatch: Dispatch, rank: int, *, stderr: bool) -> int | None:
+        """None: there is no such file (yet). Raises WrongState when it cannot be read."""
+        terminal = bool(dispatch.options.get("pty")) and rank == 0
+        fields: dict[str, Any] = {"uid": dispatch.uid, "gid": dispatch.gid}
+        if dispatch.options.get("spool_output") or dispatch.options.get("pty"):
+            fields |= {
+                "job": dispatch.job_id, "attempt": dispatch.attempt, "rank": rank,
+                "spool": "err" if stderr and not terminal else "out",
+            }  # fmt: skip
+        else:
+            files = streams(dispatch, dispatch.members[rank])
+            output = files.stderr if stderr and files.stderr else files.stdout
+            fields["path"] = output.path
+        try:
+            return await asyncio.to_thread(ask_for_descriptor, self._run_dir, "open_output", fields)
+        except RunnerRefused as error:
+            if error.kind == protocol.NOT_FOUND:
+                return None
+            raise WrongState(
+                f"the output of job {dispatch.job_id} cannot be read: {error.reason}"
+            ) from error
+
+    async def _is_live(self, key: Key) -> bool:
+        """Does the runner know it as not ended?"""
+        if key in self._ended:
+            return False
+        job, attempt, rank = key
+        answer = await self._ask("state", job=job, attempt=attempt, rank=rank)
+        return answer["state"] not in (None, "ended")
+
+    async def attach(self, dispatch: Dispatch, rank: int) -> Attached | Replayed:
+        """The terminal of a job with one; of an ended one, what it wrote. Raises WrongState."""
+        key = dispatch.job_id, dispatch.attempt, rank
+        fields = {"job": dispatch.job_id, "attempt": dispatch.attempt, "rank": rank}
+        deadline = self._clock.monotonic() + ATTACH_WAIT_S
+        while True:
+            try:
+                fd = await asyncio.to_thread(ask_for_descriptor, self._run_dir, "attach", fields)
+                return await Attached.open(fd)
+            except RunnerRefused as error:
+                if not await self._is_live(key):
+                    break
+                if error.kind != protocol.NOT_READY or self._clock.monotonic() > deadline:
+                    raise WrongState(
+                        f"the terminal of job {dispatch.job_id} is not there: {error.reason}",
+                        "Try again in a moment.",
+                    ) from error
+                await self._clock.sleep(LOOK_S)
+        kept = await self._open_output(dispatch, rank, stderr=False)
+        return Replayed(kept, tail(kept, self._clock, None) if kept is not None else None)
+
+    def has_ended(self, key: Key) -> bool:
+        """Was it told to have ended? False may also mean that it was told long ago."""
+        return key in self._ended
+
+    async def is_live(self, key: Key) -> bool:
+        return await self._is_live(key)
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+
+class _Sent:
+    """A dispatch on its way: waiting holds the ranks nothing was told of yet."""
+
+    def __init__(self, dispatch: dict[str, Any], texts: dict[str, str]) -> None:
+        self.dispatch = dispatch
+        self.texts = texts
+        self.key: tuple[int, int] = dispatch["job"], dispatch["attempt"]
+        self.waiting: set[int] = {member["rank"] for member in dispatch["members"]}
+
+
+class _Watch:
+    """Is a member over? By what was observed; now and then, by asking."""
+
+    def __init__(self, executor: LocalExecutor, key: Key) -> None:
+        self._executor = executor
+        self._key = key
+        self._ask_at = executor.clock.monotonic() + ASK_AGAIN_S
+
+    async def is_over(self) -> bool:
+        if self._executor.has_ended(self._key):
+            return True
+        now = self._executor.clock.monotonic()
+        if now < self._ask_at:
+            return False
+        self._ask_at = now + ASK_AGAIN_S
+        return not await self._executor.is_live(self._key)
+
+
+async def _send(link: Link, sent: Sequence[_Sent]) -> None:
+    """Texts go along only when the runner says that it lacks them."""
+    dispatches = [one.dispatch for one in sent]
+    answer = await link.ask("start", dispatches=dispatches)
+    if need := answer.get("need"):
+        every = {digest: text for one in sent for digest, text in one.texts.items()}
+        await link.ask(
+            "start", dispatches=dispatches, texts={digest: every[digest] for digest in need}
+        )
+
+
+def _key(fact: Fact) -> tuple[int, int]:
+    return fact.job_id, fact.attempt

@@ -1,0 +1,99 @@
+"""Nodes of the local executor: this machine, and those declared for accounting."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from odcd.errors import BadRequest
+from odcd.executor.gpus import Gpus
+from odcd.model import GpuTypeSize, NodeReport
+from odcd.settings import DeclaredNode
+
+MIB = 1024 * 1024
+RESERVE_SHARE = 20
+"""One part in so many of the memory is left to the system and to odcd."""
+MAX_RESERVE_MIB = 8192
+MIB_PER_CPU = 4096
+"""Memory of a declared node whose type nobody knows, by its CPUs."""
+
+
+def this_machine(gpus: Gpus | None, *, root: Path = Path("/")) -> NodeReport:
+    """root: below which /proc and /sys are looked for."""
+    arm = platform.machine().lower() in ("aarch64", "arm64")
+    return NodeReport(
+        name=socket.gethostname().partition(".")[0].lower() or "localhost",
+        gpu_type=gpus.gpu_type if gpus else ("cpu-arm" if arm else "cpu-x86"),
+        gpus=len(gpus.indexes) if gpus else 0,
+        cpus=_cpus(root),
+        mem_mib=_memory_mib(root),
+    )
+
+
+def declared(node: DeclaredNode, sizes: Mapping[str, GpuTypeSize]) -> NodeReport:
+    """CPUs and memory that were not given are the type's, in proportion to the GPUs.
+
+    Raises BadRequest for a type nobody knows without CPUs.
+    """
+    size = sizes.get(node.gpu_type)
+    cpus = node.cpus
+    if size is None:
+        if cpus is None:
+            raise BadRequest(
+                f'the type "{node.gpu_type}" of --node {node.name} is not known, so its CPUs '
+                "cannot be guessed",
+                f"Give them: --node {node.name}={node.gpu_type}:{node.gpus}x16.",
+            )
+        mem_mib = cpus * MIB_PER_CPU
+    elif size.gpus and node.gpus:
+        cpus = cpus or max(1, size.cpus * node.gpus // size.gpus)
+        mem_mib = size.mem_mib * node.gpus // size.gpus
+    else:
+        cpus = cpus or size.cpus
+        mem_mib = size.mem_mib * cpus // size.cpus
+    return NodeReport(
+        name=node.name,
+        gpu_type=node.gpu_type,
+        gpus=node.gpus,
+        cpus=cpus,
+        mem_mib=max(1, mem_mib),
+        declared=True,
+    )
+
+
+def declared_nodes(
+    nodes: Iterable[DeclaredNode], sizes: Mapping[str, GpuTypeSize]
+) -> list[NodeReport]:
+    return [declared(node, sizes) for node in nodes]
+
+
+def _cpus(root: Path) -> int:
+    """Those this process may use, less where a container's quota allows less."""
+    cpus = len(os.sched_getaffinity(0))
+    quota = _read(root / "sys/fs/cgroup/cpu.max").split()
+    if len(quota) == 2 and quota[0].isdigit():
+        cpus = min(cpus, max(1, int(quota[0]) // int(quota[1])))
+    return cpus
+
+
+def _memory_mib(root: Path) -> int:
+    total = 0
+    for line in _read(root / "proc/meminfo").splitlines():
+        if line.startswith("MemTotal:"):
+            total = int(line.split()[1]) * 1024
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
+        text = _read(root / "sys/fs/cgroup" / limit).strip()
+        if text.isdigit():
+            total = min(total, int(text))
+    total_mib = total // MIB
+    return max(1, total_mib - min(total_mib // RESERVE_SHARE, MAX_RESERVE_MIB))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,79 @@
+"""Dispatches and facts as the runner's protocol writes them; see odcd.runner.orders."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from odcd.executor.environment import job_variables, member_variables
+from odcd.executor.output import OutputFile, streams
+from odcd.model import Dispatch, Fact, Member
+
+MASTER_ADDR = "127.0.0.1"
+"""Declared or not, all nodes of the local executor are this machine."""
+KEPT_ENVIRONMENTS = 64
+
+
+class Encoder:
+    """Turns dispatches into what the runner takes."""
+
+    def __init__(self, cluster: str, gpu_ids_of: Callable[[Member], Sequence[int]]) -> None:
+        self._cluster = cluster
+        self._gpu_ids_of = gpu_ids_of
+        self._environments: OrderedDict[str, dict[str, str]] = OrderedDict()
+
+    def dispatch(self, d: Dispatch, texts: Mapping[str, str], grace_s: float) -> dict[str, Any]:
+        base = self._environment(d.environment_digest, texts)
+        warned = d.signal_number is not None
+        return {
+            "job": d.job_id, "attempt": d.attempt, "uid": d.uid, "gid": d.gid, "umask": d.umask,
+            "work_dir": d.work_dir, "script": d.script_digest, "environment": d.environment_digest,
+            "env": job_variables(d, base, cluster=self._cluster, master_addr=MASTER_ADDR),
+            "args": list(d.args), "started_at": d.started_at.timestamp(),
+            "ends_at": d.ends_at.timestamp() if d.ends_at else None, "grace_s": grace_s,
+            "signal": [d.signal_number, d.signal_before_s or 0, d.signal_batch] if warned else None,
+            "spool": bool(d.options.get("spool_output")), "pty": bool(d.options.get("pty")),
+            "members": [self._member(d, member) for member in d.members],
+        }  # fmt: skip
+
+    def _member(self, d: Dispatch, member: Member) -> dict[str, Any]:
+        files = streams(d, member)
+        return {
+            "rank": member.rank,
+            "env": member_variables(d, member, self._gpu_ids_of(member)),
+            "stdin": files.stdin,
+            "stdout": _file(files.stdout),
+            "stderr": _file(files.stderr) if files.stderr else None,
+            "shared": files.stdout.shared or bool(files.stderr and files.stderr.shared),
+            "limits": None if member.virtual else {"cpus": member.cpus, "mem_mib": member.mem_mib},
+        }
+
+    def _environment(self, digest: str, texts: Mapping[str, str]) -> dict[str, str]:
+        known = self._environments.get(digest)
+        if known is None:
+            known = self._environments[digest] = json.loads(texts[digest])
+            if len(self._environments) > KEPT_ENVIRONMENTS:
+                self._environments.popitem(last=False)
+        return known
+
+
+def _file(output: OutputFile) -> dict[str, Any]:
+    return {"path": output.path, "truncate": output.truncate, "append": output.append}
+
+
+def fact_of(told: Mapping[str, Any]) -> Fact:
+    """Fields a newer runner adds are ignored."""
+    return Fact(
+        job_id=told["job"],
+        attempt=told["attempt"],
+        rank=told["rank"],
+        kind=told["kind"],
+        at=datetime.fromtimestamp(told["at"], UTC),
+        exit_code=told.get("exit_code"),
+        signal=told.get("signal"),
+        cause=told.get("cause"),
+        detail=told.get("detail"),
+    )
