@@ -46,7 +46,8 @@ class Eta(_Answer):
 
 class Job(_Answer):
     """Times are ISO 8601 in UTC, with Z. The tasks of an array that wait are one job with
-    array_task_id null and array_tasks like 3-9%2. time_limit_s null: no limit."""
+    array_task_id null and array_tasks like 3-9%2. time_limit_s null: no limit. end_detail: what the
+    executor said of the end."""
 
     id: int
     array_job_id: int | None
@@ -83,6 +84,7 @@ class Job(_Answer):
     restarts: int
     exit_code: int | None
     signal: int | None
+    end_detail: str | None
     dependency: str | None
     array_throttle: int | None
     work_dir: str
@@ -156,6 +158,17 @@ class SubmittedArgv(_Answer):
     wait: bool
     parsable: bool
     quiet: bool
+    warnings: list[str]
+
+
+class TestOnlyText(_Answer):
+    text: str
+
+
+class TestOnly(_Answer):
+    """The answer to --test-only: nothing was submitted."""
+
+    test_only: TestOnlyText
     warnings: list[str]
 
 

@@ -207,7 +207,7 @@ def _change(
         tag="jobs",
         serve=serve,
         body=body,
-        answer=Outcomes,
+        answers={200: (Outcomes,)},
         summary=summary,
     )
 

@@ -46,7 +46,7 @@ class EventRoutes:
                 serve=self.all,
                 query=EventsQuery,
                 media_type=MEDIA_TYPE,
-                answer=answers.Event,
+                answers={200: (answers.Event,)},
                 summary="All events",
             ),
             Operation(
@@ -56,7 +56,7 @@ class EventRoutes:
                 serve=self.of_job,
                 query=EventsQuery,
                 media_type=MEDIA_TYPE,
-                answer=answers.Event,
+                answers={200: (answers.Event,)},
                 summary="Events of a job, an array or its tasks",
             ),
         )

@@ -57,7 +57,7 @@ class JobRoutes:
                 tag="jobs",
                 serve=self.list,
                 query=ListQuery,
-                answer=JobList,
+                answers={200: (JobList,)},
                 summary="List jobs",
             ),
             Operation(
@@ -66,7 +66,7 @@ class JobRoutes:
                 tag="jobs",
                 serve=self.show,
                 query=ShowQuery,
-                answer=Jobs | Ended,
+                answers={200: (Jobs, Ended)},
                 summary="Show a job or an array, or wait for its end",
             ),
             Operation(
@@ -75,7 +75,7 @@ class JobRoutes:
                 tag="jobs",
                 serve=self.why,
                 query=NoQuery,
-                answer=Explanation,
+                answers={200: (Explanation,)},
                 summary="Say what keeps a job from starting",
             ),
             Operation(

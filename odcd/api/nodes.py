@@ -33,7 +33,7 @@ class NodeRoutes:
                 tag="nodes",
                 serve=self.list,
                 query=NoQuery,
-                answer=NodeList,
+                answers={200: (NodeList,)},
                 summary="List nodes",
             ),
             Operation(
@@ -42,7 +42,7 @@ class NodeRoutes:
                 tag="nodes",
                 serve=self.show,
                 query=NoQuery,
-                answer=Node,
+                answers={200: (Node,)},
                 summary="Show a node",
             ),
             Operation(
@@ -51,7 +51,7 @@ class NodeRoutes:
                 tag="nodes",
                 serve=self.change,
                 body=ChangeNode,
-                answer=Node,
+                answers={200: (Node,)},
                 summary="Drain a node, take it out of use, or back (operators)",
             ),
             Operation(
@@ -60,7 +60,7 @@ class NodeRoutes:
                 tag="nodes",
                 serve=self.partitions,
                 query=NoQuery,
-                answer=PartitionList,
+                answers={200: (PartitionList,)},
                 summary="List partitions",
             ),
         )

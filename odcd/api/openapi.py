@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ DESCRIPTION = (
     "application/problem+json with an OD code, what happened and what to do."
 )
 Json = dict[str, Any]
+Form = type[msgspec.Struct]
 _PATH_PART = re.compile(r"{(\w+)}")
 _PARTS = {"id": "A job 7, an array's task 7_3, or several 7_[1-4,9].", "name": "A node."}
 
@@ -107,9 +108,9 @@ class OpenApiRoutes:
 
 def document(operations: Sequence[Operation]) -> Json:
     """OpenAPI 3.1 of the operations."""
-    named = [t for o in operations for t in (o.query, o.body, o.answer) if t is not None]
-    schemas, components = msgspec.json.schema_components([*named, Problem], ref_template=REF)
-    schema_of = dict(zip([*map(_key, named), _key(Problem)], schemas, strict=True))
+    named = [Problem, *(form for o in operations for form in _forms(o))]
+    schemas, components = msgspec.json.schema_components(named, ref_template=REF)
+    schema_of = dict(zip(named, schemas, strict=True))
     queries = {o.query.__name__ for o in operations}
     paths: dict[str, Json] = {"/v1/jobs/{id}/attach": _ATTACH}
     for operation in operations:
@@ -129,7 +130,7 @@ def document(operations: Sequence[Operation]) -> Json:
             "responses": {
                 "Problem": {
                     "description": "Refused, or failed",
-                    "content": {PROBLEM_TYPE: {"schema": schema_of[_key(Problem)]}},
+                    "content": {PROBLEM_TYPE: {"schema": schema_of[Problem]}},
                 }
             },
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
@@ -137,7 +138,7 @@ def document(operations: Sequence[Operation]) -> Json:
     }
 
 
-def _operation(operation: Operation, schema_of: Json, components: Json) -> Json:
+def _operation(operation: Operation, schema_of: Mapping[Form, Json], components: Json) -> Json:
     parameters = [_path_parameter(name) for name in _PATH_PART.findall(operation.path)]
     query = components[operation.query.__name__]
     for name, schema in query.get("properties", {}).items():
@@ -145,24 +146,27 @@ def _operation(operation: Operation, schema_of: Json, components: Json) -> Json:
         parameters.append(_parameter(name, "query", schema, required=required, about=""))
     if operation.makes:
         parameters.append(_KEY)
-    content = {} if operation.answer is None else {"schema": schema_of[_key(operation.answer)]}
+    responses: Json = {"default": {"$ref": "#/components/responses/Problem"}}
+    for status, forms in sorted(operation.answers.items()):
+        content: Json = {}
+        if forms:
+            kinds = [schema_of[form] for form in forms]
+            content["schema"] = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+        responses[str(status)] = {
+            "description": "Done",
+            "content": {operation.media_type: content},
+        }
     told: Json = {
         "summary": operation.summary,
         "tags": [operation.tag],
         "operationId": _operation_id(operation),
         "parameters": parameters,
-        "responses": {
-            str(operation.status): {
-                "description": "Done",
-                "content": {operation.media_type: content},
-            },
-            "default": {"$ref": "#/components/responses/Problem"},
-        },
+        "responses": dict(sorted(responses.items())),
     }
     if not operation.public:
         told["security"] = [{}, {"key": []}]
     if operation.body is not None:
-        schema = schema_of[_key(operation.body)]
+        schema = schema_of[operation.body]
         told["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
     return told
 
@@ -174,5 +178,6 @@ def _operation_id(operation: Operation) -> str:
     )
 
 
-def _key(form: Any) -> str:
-    return repr(form)
+def _forms(operation: Operation) -> list[Form]:
+    forms = [form for kinds in operation.answers.values() for form in kinds]
+    return [operation.query, *([operation.body] if operation.body else []), *forms]

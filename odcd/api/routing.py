@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
@@ -32,7 +32,8 @@ class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Operation:
     """One method of one path: what serves it, and all that /openapi.json says of it.
 
-    query and body are the structs they decode to, answer the struct of a JSON answer or None.
+    query and body are the structs they decode to; answers, by status, the structs of JSON answers
+    (of several kinds: any of them), none where the answer is not JSON.
     public: answered to anybody who reaches the daemon.
     """
 
@@ -42,9 +43,10 @@ class Operation:
     serve: Callable[[Call], Awaitable[Response]]
     tag: str
     query: type[msgspec.Struct] = NoQuery
-    body: Any = None
-    answer: Any = None
-    status: int = 200
+    body: type[msgspec.Struct] | None = None
+    answers: Mapping[int, tuple[type[msgspec.Struct], ...]] = field(
+        default_factory=lambda: {200: ()}
+    )
     media_type: str = JSON
     makes: bool = False
     """It makes something: an Idempotency-Key makes it happen once."""

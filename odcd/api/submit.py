@@ -13,6 +13,8 @@ from odcd.api.answers import (
     SubmittedArgv,
     SubmittedBatch,
     SubmittedJob,
+    TestOnly,
+    TestOnlyText,
 )
 from odcd.api.context import Api
 from odcd.api.problems import problem_of
@@ -46,8 +48,7 @@ class SubmitRoutes:
                 serve=self.submit,
                 body=JobSpec,
                 makes=True,
-                answer=SubmittedJob,
-                status=201,
+                answers={201: (SubmittedJob,)},
                 summary="Submit a job or an array",
             ),
             Operation(
@@ -57,8 +58,7 @@ class SubmitRoutes:
                 serve=self.submit_batch,
                 body=Batch,
                 makes=True,
-                answer=SubmittedBatch,
-                status=201,
+                answers={201: (SubmittedBatch,)},
                 summary="Submit many jobs, all or none",
             ),
             Operation(
@@ -68,8 +68,7 @@ class SubmitRoutes:
                 serve=self.submit_argv,
                 body=SubmitArgv,
                 makes=True,
-                answer=SubmittedArgv,
-                status=201,
+                answers={201: (SubmittedArgv,), 200: (TestOnly,)},
                 summary="Submit a command line in sbatch's language; 409 asks for its script",
             ),
             Operation(
@@ -78,7 +77,7 @@ class SubmitRoutes:
                 tag="submit",
                 serve=self.options,
                 query=NoQuery,
-                answer=SubmitOptions,
+                answers={200: (SubmitOptions,)},
                 summary="The options that submit-argv takes",
             ),
         )
@@ -102,7 +101,7 @@ class SubmitRoutes:
         ids = await self._submit(call, [parsed.spec], dry_run=parsed.test_only)
         if parsed.test_only:
             text = f'job "{parsed.spec.name}" would be accepted'
-            told = {"test_only": {"text": text}, "warnings": parsed.warnings}
+            told = TestOnly(test_only=TestOnlyText(text=text), warnings=list(parsed.warnings))
             return Response(msgspec.json.encode(told), 200, media_type=JSON)
         answer = SubmittedArgv(
             id=ids[0],

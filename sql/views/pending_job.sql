@@ -21,10 +21,10 @@ select p.job_id as id,
                 coalesce(p.reason, case p.held when 'user' then 'JobHeldUser' else 'JobHeldAdmin' end)
             when p.dependency = 'never' then 'DependencyNeverSatisfied'
             when p.dependency = 'waiting' then 'Dependency'
-            when not p.begun then 'BeginTime'
+            when not p.begun then coalesce(p.reason, 'BeginTime')
             when p.open_count = 0 and p.tasks <@ coalesce(p.closed_tasks, '{}') then 'Dependency'
             when p.open_count = 0 then 'JobArrayTaskLimit'
-            when pl.job_id is not null then 'Resources'
+            when pl.planned_start_at is not null then 'Resources'
             else coalesce(rf.reason, p.reason, 'None') end as reason,
        case when p.ready and pl.job_id is null then coalesce(rf.why, '[]'::json)
             else odc._why_blocked(p.job_id) end as why,
@@ -48,6 +48,7 @@ select p.job_id as id,
        p.attempt - 1 as restarts,
        null::integer as exit_code,
        null::integer as signal,
+       null::text as end_detail,
        j.dependency,
        j.array_throttle,
        j.work_dir,

@@ -11,6 +11,7 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_running constant bigint[] := array(select job_id from running where job_id = any (p_ids));
     v_pending constant bigint[] := array(select job_id from pending where job_id = any (p_ids));
+    v_columns constant text := odc._job_columns(p_fields);
     v_from    text;
     v_jobs    text;
 begin
@@ -25,7 +26,7 @@ begin
     end if;
     execute format(
         'select string_agg(row_to_json(x)::text, '','') from (select %s from (%s) as v order by %s) as x',
-        odc._job_columns(p_fields), v_from,
+        v_columns, v_from,
         case p_order when 'live' then 'v.section, case v.section when 1 then v.nice end, coalesce(v.started_at, v.queued_at), v.id'
                      when 'newest' then 'v.id desc'
                      else 'v.id' end)

@@ -9,10 +9,14 @@ language sql stable as $$
                'cause', w.cause, 'text', w.text, 'job_id', w.other_job_id, 'limit', w.limit_name,
                'node', w.node, 'gpus', w.gpus, 'until', odc._iso(w.until))) order by w.ord, w.until, w.other_job_id), '[]')
       from odc.pending as p
+      left join odc.attempt as f on f.job_id = p.job_id and f.attempt = p.attempt - 1
       cross join lateral (
           select 1 as ord, 'hold' as cause,
-                 case p.held when 'user' then 'held by its user; `odcctl release ' || p.job_id || '` lets it go'
-                      else 'held by an operator' end || coalesce(' (' || p.reason || ')', '') as text,
+                 case when p.reason = 'JobHoldMaxRequeue'
+                      then format('held after %s failed starts%s; `odcctl release %s` tries again', p.attempt - 1,
+                                  coalesce(', the last because ' || f.reason, ''), p.job_id)
+                      when p.held = 'user' then format('held by its user; `odcctl release %s` lets it go', p.job_id)
+                      else 'held by an operator' end as text,
                  null::bigint as other_job_id, null::text as limit_name, null::text as node,
                  null::integer as gpus, null::timestamptz as until
            where p.held is not null
@@ -22,7 +26,12 @@ language sql stable as $$
            where p.dependency <> 'met'
               or p.open_count = 0 and p.tasks && p.closed_tasks
            union all
-          select 3, 'begin', 'may not start before ' || odc._iso(p.begin_at), null, null, null, null, p.begin_at
+          select 3, 'begin',
+                 case when p.reason = 'JobLaunchFailure'
+                      then format('its last start failed%s; it is tried again after %s',
+                                  coalesce(' because ' || f.reason, ''), odc._iso(p.begin_at))
+                      else 'may not start before ' || odc._iso(p.begin_at) end,
+                 null, null, null, null, p.begin_at
            where not p.begun
            union all
           select 4, 'limit',
@@ -37,7 +46,12 @@ language sql stable as $$
             from odc.planned as pl
            where pl.job_id = p.job_id and p.ready
            union all
-          select 6, 'running_job', b.text, b.job_id, null, b.node, b.gpus, b.until
+          select 6, 'node', r.detail, null, null, null, null, null
+            from odc.planned as pl
+            join odc.refusal as r on r.shape_id = p.shape_id
+           where pl.job_id = p.job_id and pl.planned_start_at is null and p.ready
+           union all
+          select 7, 'running_job', b.text, b.job_id, null, b.node, b.gpus, b.until
             from odc._why_planned(p.job_id) as b
            where p.ready
       ) as w

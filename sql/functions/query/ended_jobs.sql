@@ -9,10 +9,8 @@ declare
     v_jobs text;
     v_live boolean;
 begin
-    -- Tasks that wait are the row of their array, so this is also all of a plain job's answer while it waits.
-    if exists (select from pending as p
-                where p.job_id = p_job_id and (p_tasks is null or p.tasks is null or p.tasks && p_tasks))
-       and (p_tasks is null or exists (select from array_job where job_id = p_job_id)) then
+    -- While anything is live, a large array is not read for nothing.
+    if p_tasks is null and not exists (select from settled_among(array[p_job_id])) then
         return null;
     end if;
     select bool_or(j.state is null),

@@ -22,7 +22,7 @@ language sql stable as $$
                         order by p.name) as partitions,
                  n.reason, n.reason_by, odc._iso(n.state_at) as state_at, n.declared,
                  coalesce(a.jobs, '{}') as jobs,
-                 odc._iso(greatest(a.free_at, p_now)) as free_at
+                 case when a.jobs is not null then odc._iso(greatest(a.free_at, p_now)) end as free_at
             from odc.node as n
             join odc.node_free as f on f.node_id = n.id
             left join (

@@ -1,0 +1,98 @@
+"""Nodes, partitions, and the numbers of the whole."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from odcd.api import answers
+from tests.sql.query.cluster import Cluster
+from tests.support.database import Sql
+
+
+def _set_state(sql: Sql, cluster: Cluster, state: str) -> None:
+    sql.execute(
+        "select odc.set_node_state($1::jsonb, '{n1}', $2, 'why', $3)",
+        '{"user": "root", "uid": 0, "operator": true}', state, cluster.now,
+    )  # fmt: skip
+
+
+def test_nodes_have_the_documented_keys_and_count_what_is_used(sql: Sql) -> None:
+    cluster = Cluster(sql, nodes=2)
+    job_id = cluster.submit(gpus=3, cpus_per_task=5, time_limit_s=60)
+    cluster.plan()
+    nodes = cluster.nodes()
+    msgspec.convert(nodes, list[answers.Node])
+    assert [list(node) for node in nodes] == [list(answers.Node.__struct_fields__)] * 2
+    used, idle = nodes
+    assert (used["state"], used["gpus_used"], used["jobs"]) == ("MIXED", 3, [job_id])
+    assert used["cpus_used"] == 5
+    assert used["free_at"] == "2026-01-01T00:01:00Z"
+    assert (idle["state"], idle["gpus_used"], idle["jobs"], idle["free_at"]) == (
+        "IDLE",
+        0,
+        [],
+        None,
+    )
+    assert idle["partitions"] == ["main"]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "state", "shown"),
+    [
+        (0, None, "IDLE"), (4, None, "MIXED"), (8, None, "ALLOCATED"),
+        (0, "DRAIN", "DRAIN"), (4, "DRAIN", "DRAINING"), (0, "DOWN", "DOWN"),
+    ],
+)  # fmt: skip
+def test_a_nodes_state_is_in_the_words_of_sinfo(
+    sql: Sql, gpus: int, state: str | None, shown: str
+) -> None:
+    cluster = Cluster(sql)
+    if gpus:
+        cluster.submit(gpus=gpus)
+        cluster.plan()
+    if state:
+        _set_state(sql, cluster, state)
+    assert cluster.nodes()[0]["state"] == shown
+
+
+def test_a_gang_is_one_job_on_each_of_its_nodes(sql: Sql) -> None:
+    cluster = Cluster(sql, nodes=2)
+    job_id = cluster.submit(node_count=2, gpus_per_node=8, gpus=None)
+    cluster.plan()
+    assert [node["jobs"] for node in cluster.nodes()] == [[job_id], [job_id]]
+    assert cluster.job(job_id)["node_names"] == ["n1", "n2"]
+
+
+def test_partitions_have_the_documented_keys(sql: Sql) -> None:
+    Cluster(sql, nodes=2)
+    [partition] = msgspec.convert(
+        json.loads(sql.value("select odc.list_partitions()")), list[answers.Partition]
+    )
+    assert (partition.name, partition.is_default) == ("main", True)
+    assert (partition.node_names, partition.gpus, partition.gpus_free) == (["n1", "n2"], 16, 16)
+    assert partition.gpu_types == ["h100"]
+
+
+def test_the_diagnosis_counts_the_queue(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    empty = msgspec.convert(cluster.diag(), answers.Cluster)
+    assert (empty.jobs["PENDING"], empty.oldest_pending_s, empty.last_pass) == (0, None, None)
+    cluster.submit(gpus=8)
+    cluster.submit(gpus=8)
+    cluster.submit(array="0-9", gpus=8)
+    cluster.plan()
+    cluster.move(7)
+    told = msgspec.convert(cluster.diag(), answers.Cluster)
+    assert told.jobs == {"PENDING": 2, "CONFIGURING": 1, "RUNNING": 0, "COMPLETING": 0}
+    assert (told.pending_tasks, told.oldest_pending_s, told.planned) == (11, 7, 1)
+    assert (told.gpus, told.nodes["UP"]) == ({"total": 8, "used": 8}, 1)
+    assert told.last_pass is not None
+    assert told.last_pass.started == 1
+
+
+def test_an_empty_cluster_is_told_as_such(sql: Sql) -> None:
+    assert sql.value("select odc.list_nodes(now())") == "[]"
+    assert json.loads(sql.value("select odc.diagnose(now())"))["gpus"] == {"total": 0, "used": 0}

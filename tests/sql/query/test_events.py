@@ -1,0 +1,95 @@
+"""Events are read in an order in which none can be missed."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+from odcd.api import answers
+from tests.sql.query.cluster import Cluster
+from tests.support.database import Sql
+
+READ = "select id, body from odc.events_after($1, $2, $3)"
+
+
+def test_events_tell_who_did_what_to_what(database_url: str) -> None:
+    with Sql(database_url) as sql:
+        cluster = Cluster(sql)
+        job_id = cluster.submit(gpus=8)
+        cluster.plan()
+        cluster.end(job_id)
+        sql.execute(
+            "select odc.set_node_state($1::jsonb, '{n1}', 'DRAIN', 'why', $2)",
+            '{"user": "root", "uid": 0, "operator": true}', cluster.now,
+        )  # fmt: skip
+        told = [
+            msgspec.json.decode(row["body"], type=answers.Event)
+            for row in sql.rows(READ, 0, 100, None)
+        ]
+        assert [event.kind for event in told] == ["submitted", "started", "ended", "node_drain"]
+        assert told[3].node == "n1"
+        assert (told[0].actor, told[0].job_id, told[0].at) == (
+            "alice",
+            job_id,
+            "2026-01-01T00:00:00.000Z",
+        )
+        of_job = [json.loads(row["body"])["kind"] for row in sql.rows(READ, 0, 100, job_id)]
+        assert of_job == ["submitted", "started", "ended"]
+
+
+def test_events_of_an_array_include_those_of_its_elements(database_url: str) -> None:
+    with Sql(database_url) as sql:
+        cluster = Cluster(sql)
+        array = cluster.submit(array="0-1", gpus=8)
+        cluster.submit()
+        [element] = cluster.plan()
+        told = [json.loads(row["body"]) for row in sql.rows(READ, 0, 100, array)]
+        assert [(event["job_id"], event["kind"]) for event in told] == [
+            (array, "submitted"),
+            (element, "started"),
+        ]
+        assert (told[1]["array_job_id"], told[1]["array_task_id"]) == (array, 0)
+
+
+def test_an_event_written_early_and_committed_late_is_not_passed_over(database_url: str) -> None:
+    with Sql(database_url) as first, Sql(database_url) as second, Sql(database_url) as reader:
+        insert = "insert into odc.event (at, kind, actor) values (now(), $1, 'x') returning id"
+        begin = "select pg_current_xact_id()"
+        second.begin()
+        second.value(begin)
+        first.begin()
+        first.value(begin)
+        early = first.value(insert, "early")
+        late = second.value(insert, "late")
+        assert early < late
+        second._run("commit")
+        # The later id is committed, yet withheld: the earlier one could still come before it.
+        seen = [row["id"] for row in reader.rows(READ, 0, 100, None)]
+        after = seen[-1] if seen else 0
+        first._run("commit")
+        seen += [row["id"] for row in reader.rows(READ, after, 100, None)]
+        assert sorted(seen) == [early, late]
+        assert reader.value("select odc.last_event()") == seen[-1]
+
+
+def test_pages_of_events_join_and_a_dropped_cursor_still_tells_where_to_go_on(
+    database_url: str,
+) -> None:
+    with Sql(database_url) as sql:
+        for number in range(10):
+            sql.execute(
+                "insert into odc.event (at, kind, actor) values (now(), $1, 'x')", f"k{number}"
+            )
+        ids = [row["id"] for row in sql.rows(READ, 0, 4, None)]
+        ids += [row["id"] for row in sql.rows(READ, ids[-1], 100, None)]
+        assert len(ids) == 10
+        sql.execute("delete from odc.event where id = $1", ids[3])
+        assert [row["id"] for row in sql.rows(READ, ids[3], 100, None)] == ids[4:]
+        assert sql.rows(READ, ids[-1], 100, None) == []
+        assert sql.rows(READ, ids[-1] + 1000, 100, None) == []
+
+
+def test_no_events_is_zero(database_url: str) -> None:
+    with Sql(database_url) as sql:
+        assert sql.value("select odc.last_event()") == 0

@@ -1,0 +1,175 @@
+"""Reasons and causes: why a pending job has not started."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.sql.query.cluster import NOW, Cluster
+from tests.support.database import Sql
+
+
+def test_a_job_no_pass_has_looked_at_has_no_reason_yet(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    job = cluster.job(cluster.submit())
+    assert (job["reason"], job["why"], job["eta"]) == ("None", [], None)
+
+
+def test_a_planned_job_names_what_runs_on_its_nodes_and_until_when(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    running = cluster.submit(gpus=8, time_limit_s=600)
+    head = cluster.submit(gpus=8)
+    cluster.plan()
+    told = cluster.explain(head)
+    assert (told["job_id"], told["state"], told["reason"]) == (head, "PENDING", "Resources")
+    assert told["planned_start_at"] == "2026-01-01T00:10:00Z"
+    assert told["eta"] == {"p10": None, "p50": "2026-01-01T00:10:00Z", "p90": None, "exact": True}
+    need, holder = told["why"]
+    assert need["cause"] == "node"
+    assert "8 free" in need["text"]
+    assert need["until"] == "2026-01-01T00:10:00Z"
+    assert (holder["cause"], holder["job_id"], holder["node"], holder["gpus"], holder["until"]) == (
+        "running_job", running, "n1", 8, "2026-01-01T00:10:00Z"
+    )  # fmt: skip
+
+
+def test_a_planned_start_is_never_in_the_past(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    cluster.submit(gpus=8, time_limit_s=60)
+    head = cluster.submit(gpus=8)
+    cluster.plan()
+    cluster.move(90)
+    assert cluster.explain(head)["planned_start_at"] == "2026-01-01T00:01:30Z"
+    assert cluster.job(head)["eta"]["p50"] == "2026-01-01T00:01:30Z"
+
+
+def test_a_job_behind_the_head_names_it(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    cluster.submit(gpus=8, time_limit_s=60)
+    head, behind = cluster.submit(gpus=8), cluster.submit(gpus=4)
+    cluster.plan()
+    job = cluster.job(behind)
+    assert job["reason"] == "Priority"
+    assert job["planned_start_at"] is None
+    [cause] = job["why"]
+    assert (cause["cause"], cause["job_id"], cause["until"]) == (
+        "planned_job",
+        head,
+        "2026-01-01T00:01:00Z",
+    )
+    assert f"job {head}" in cause["text"]
+
+
+def test_a_drained_node_is_the_cause_when_nothing_else_could_serve(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    job_id = cluster.submit()
+    sql.execute(
+        "select odc.set_node_state($1::jsonb, '{n1}', 'DRAIN', 'new driver', $2)",
+        '{"user": "root", "uid": 0, "operator": true}', cluster.now,
+    )  # fmt: skip
+    cluster.plan()
+    job = cluster.job(job_id)
+    assert job["reason"] == "ReqNodeNotAvail"
+    need, nodes = job["why"]
+    assert "no node has that now" in need["text"]
+    assert "drained" in nodes["text"]
+
+
+def test_a_held_job_says_who_can_let_it_go(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    job = cluster.job(cluster.submit(hold=True))
+    assert job["reason"] == "JobHeldUser"
+    assert [cause["cause"] for cause in job["why"]] == ["hold"]
+    assert f"odcctl release {job['id']}" in job["why"][0]["text"]
+
+
+def test_a_begin_time_is_told(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    job = cluster.job(cluster.submit(begin_at=NOW + timedelta(hours=1)))
+    assert job["reason"] == "BeginTime"
+    assert job["why"] == [
+        {
+            "cause": "begin",
+            "text": "may not start before 2026-01-01T01:00:00Z",
+            "until": "2026-01-01T01:00:00Z",
+        }
+    ]
+
+
+def test_every_cause_of_a_job_is_told_not_only_the_first(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    job = cluster.job(cluster.submit(hold=True, begin_at=NOW + timedelta(hours=1)))
+    assert [cause["cause"] for cause in job["why"]] == ["hold", "begin"]
+
+
+def test_a_throttled_array_says_so_with_its_numbers(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    array = cluster.submit(array="0-9%2")
+    cluster.plan()
+    job = cluster.job(array)
+    assert job["reason"] == "JobArrayTaskLimit"
+    [cause] = job["why"]
+    assert (cause["cause"], cause["limit"]) == ("limit", "array_throttle")
+    assert cause["text"] == "2 of its tasks run and the array lets 2 run at once; 8 wait"
+
+
+def test_a_job_that_could_not_be_launched_says_why_and_when_it_is_tried_again(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    job_id = cluster.submit()
+    cluster.plan()
+    cluster.fact(job_id, 1, 0, "start_failed", cause="launch", detail="no such folder /scratch")
+    job = cluster.job(job_id)
+    assert (job["reason"], job["restarts"]) == ("JobLaunchFailure", 1)
+    [cause] = job["why"]
+    assert "because no such folder /scratch" in cause["text"]
+    assert cause["until"] == job["begin_at"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("after", "to start"),
+        ("afterany", "to end"),
+        ("afterok", "to end with success"),
+        ("afternotok", "to end without success"),
+    ],
+)
+def test_a_dependency_names_the_job_waited_for(sql: Sql, kind: str, words: str) -> None:
+    cluster = Cluster(sql)
+    first = cluster.submit(gpus=8, hold=True)
+    job = cluster.job(cluster.submit(dependency=f"{kind}:{first}"))
+    assert job["reason"] == "Dependency"
+    [cause] = job["why"]
+    assert (cause["cause"], cause["job_id"]) == ("dependency", first)
+    assert cause["text"] == f"waits for job {first} {words} ({kind}); it is PENDING"
+
+
+def test_a_dependency_on_a_running_job_tells_when_that_ends_at_the_latest(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    first = cluster.submit(gpus=8, time_limit_s=60)
+    cluster.plan()
+    job = cluster.job(cluster.submit(dependency=f"afterany:{first}"))
+    assert job["why"][0]["until"] == "2026-01-01T00:01:00Z"
+
+
+def test_singletons_say_what_they_wait_for(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    cluster.submit(name="nightly", hold=True)
+    job = cluster.job(cluster.submit(name="nightly", dependency="singleton"))
+    assert job["reason"] == "Dependency"
+    assert "earlier jobs of the same name" in job["why"][0]["text"]
+
+
+def test_a_dependency_that_cannot_be_met_any_more_is_told_apart(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    first = cluster.submit()
+    cluster.plan()
+    waiting = cluster.submit(dependency=f"afterok:{first}", hold=True)
+    cluster.end(first, exit_code=1)
+    job = cluster.job(waiting)
+    assert [cause["cause"] for cause in job["why"]] == ["hold", "dependency"]
+    assert (
+        job["why"][1]["text"]
+        == f"can never start: it needed job {first} to end with success (afterok); it is FAILED"
+    )
