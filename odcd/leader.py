@@ -117,7 +117,7 @@ class Leader:
             await self._clock.sleep(RETRY_S)
 
     async def _wait_until_vacant(self) -> tuple[int, int]:
-        seen: tuple[int, int] | None = None
+        seen = (-1, -1)
         since = self._clock.monotonic()
         while True:
             row = await self._database.fetchrow("select term, beat, vacant from odc.read_term()")

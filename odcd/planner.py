@@ -112,9 +112,7 @@ class _TextCache:
         self._size = 0
 
     async def of(self, dispatches: Iterable[Dispatch]) -> dict[str, str]:
-        wanted = {
-            digest for d in dispatches for digest in (d.script_digest, d.environment_digest)
-        }
+        wanted = {digest for d in dispatches for digest in (d.script_digest, d.environment_digest)}
         missing = [digest for digest in wanted if digest not in self._texts]
         found = {digest: self._texts[digest] for digest in wanted if digest in self._texts}
         if missing:
