@@ -19,7 +19,7 @@ from odcd.errors import OdcError
 from odcd.lock import HomeLock
 from odcd.postgres import EmbeddedPostgres
 from odcd.settings import Settings
-from odcd.shutdown import count_running
+from odcd.shutdown import count_running, end_runner
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,10 @@ READY_POLL_S = 0.05
 
 
 def run(settings: Settings, announce: Announce) -> None:
-    """Be the daemon of this home until a signal ends it. Raises OdcError when it cannot."""
+    """Be the daemon of this home until a signal ends it; with no jobs running end all else too.
+
+    Raises OdcError when it cannot.
+    """
     account = accounts.service_account()
     accounts.prepare_home(settings.home, account)
     _prepare_socket_folder(settings, account)
@@ -48,8 +51,10 @@ def run(settings: Settings, announce: Announce) -> None:
             launcher = keeper.direct(settings.runner_folder, account)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             idle = runner.run(_serve(settings, dsn, postgres, launcher, source, announce))
-        if postgres is not None and idle:
-            postgres.stop()
+        if idle:
+            end_runner(settings.runner_folder)
+            if postgres is not None:
+                postgres.stop()
 
 
 async def _serve(

@@ -28,6 +28,9 @@ TRIES = 3
 # After these everything was rolled back, so the statement may run again.
 ROLLED_BACK = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
+# What the driver raises of a connection that is gone, and of mistakes of ours.
+BROKEN = (asyncpg.InterfaceError, asyncpg.InternalClientError)
+
 # SQLSTATE classes of a server that is away, going, coming, full or not ours to use.
 DOWN_CLASSES = frozenset({"08", "53", "58"})
 DOWN_STATES = frozenset({"57P01", "57P02", "57P03", "57P04", "57014", "25006", "3D000", "XX001"})
@@ -77,7 +80,7 @@ def translate(error: BaseException) -> BaseException:
     return error
 
 
-def _closed(error: asyncpg.InterfaceError) -> DatabaseDown:
+def _closed(error: Exception) -> DatabaseDown:
     return DatabaseDown(f"the connection to PostgreSQL is gone: {error}", "Try again.")
 
 
@@ -136,7 +139,7 @@ class Session:
     async def _call(self, method: Callable[..., Awaitable[Any]], *args: Any) -> Any:
         try:
             return await method(*args)
-        except asyncpg.InterfaceError as error:
+        except BROKEN as error:
             if self.closed:
                 raise _closed(error) from error
             raise
@@ -217,7 +220,7 @@ class Database:
             raise DatabaseDown("the pool of database connections is closed", "Try again.")
         try:
             connection = await self._pool.acquire(timeout=ACQUIRE_TIMEOUT_S)
-        except asyncpg.InterfaceError as error:
+        except BROKEN as error:
             raise _closed(error) from error
         except Exception as error:
             raise translate(error) from error
@@ -225,7 +228,7 @@ class Database:
             yield Session(connection)
         finally:
             # Of a connection that broke there may be nothing left to give back.
-            with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            with suppress(OSError, *BROKEN, asyncpg.PostgresError):
                 await self._pool.release(connection)
 
     @asynccontextmanager
@@ -237,7 +240,7 @@ class Database:
         try:
             yield Session(connection)
         finally:
-            await _close(connection)
+            await close(connection)
 
     def listening(self, channel: str) -> bool:
         return channel in self._listening
@@ -273,7 +276,7 @@ class Database:
                 # A peer that vanished without a word is only found by talking to it.
                 await Session(connection).fetchval("select 1")
         finally:
-            await _close(connection)
+            await close(connection)
 
 
 def _calling(callback: Callable[[], None]) -> Callable[..., None]:
@@ -283,8 +286,9 @@ def _calling(callback: Callable[[], None]) -> Callable[..., None]:
     return call
 
 
-async def _close(connection: asyncpg.Connection) -> None:
+async def close(connection: asyncpg.Connection) -> None:
+    """Say goodbye if the server listens; else just hang up."""
     try:
         await connection.close(timeout=2.0)
-    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    except (OSError, TimeoutError, *BROKEN, asyncpg.PostgresError):
         connection.terminate()

@@ -33,6 +33,9 @@ TELL_EVERY_S = 10.0
 WATCH_S = 1.0
 MAX_BACKOFF_S = 30.0
 
+# Servers that this process started and that have not ended.
+_children: set[int] = set()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Postmaster:
@@ -128,8 +131,7 @@ class EmbeddedPostgres:
 
     def postmaster(self) -> Postmaster | None:
         """The living server of this data folder, whoever started it."""
-        if self._child is not None and _reaped(self._child):
-            self._child = None
+        _reap()
         try:
             lines = (self._data / "postmaster.pid").read_text().splitlines()
             pid = int(lines[0])
@@ -137,7 +139,7 @@ class EmbeddedPostgres:
             return None
         except PermissionError as error:
             raise self._not_ours() from error
-        if _reaped(pid) or not _is_postmaster(pid, self._data) or len(lines) < 5:
+        if not _is_postmaster(pid, self._data) or len(lines) < 5:
             return None
         status = lines[7].strip() if len(lines) > 7 else "starting"
         return Postmaster(pid=pid, sockets=Path(lines[4]), status=status)
@@ -159,11 +161,12 @@ class EmbeddedPostgres:
         )
 
     def _clear_remains(self) -> None:
-        """After a crash: wait for the old server's processes, then drop a pid file that lies.
+        """After a crash: wait for the old server's processes, then drop lock files that lie.
 
         PostgreSQL itself refuses to start while a process with the old number lives, be it another
-        program that got it since. Dropping the file is safe once nobody works in the folder.
+        program that got it since. Dropping the files is safe once nobody works in the folder.
         """
+        sockets = files.socket_folder(self._home, self._data, self._account)
         deadline = time.monotonic() + ORPHAN_TIMEOUT_S
         while remains := _processes_in(self._data):
             if time.monotonic() > deadline:
@@ -173,6 +176,7 @@ class EmbeddedPostgres:
                 )
             time.sleep(POLL_S)
         (self._data / "postmaster.pid").unlink(missing_ok=True)
+        (sockets / f".s.PGSQL.{files.PORT}.lock").unlink(missing_ok=True)
 
     def _launch(self, install: Path) -> None:
         output = self._data / "startup.log"
@@ -194,8 +198,9 @@ class EmbeddedPostgres:
                 )
         except OSError as error:
             raise files.disk_trouble(error, output) from error
-        # It outlives this object, which Popen would complain about; _reaped() waits for its number.
+        # It outlives this object, which Popen would complain about; _reap() waits for its number.
         child.returncode = 0
+        _children.add(child.pid)
         self._child = child.pid
         log.info("postgres.starting", extra={"pid": child.pid, "data": str(self._data)})
 
@@ -206,7 +211,7 @@ class EmbeddedPostgres:
             running = self.postmaster()
             if running is not None and running.status == "ready":
                 return _dsn(running.sockets)
-            if running is None and self._child is None:
+            if running is None and self._child not in _children:
                 raise files.failure("PostgreSQL does not start", self._said())
             if now - began > READY_TIMEOUT_S:
                 raise DatabaseDown(
@@ -247,12 +252,15 @@ def _kill(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _reaped(pid: int) -> bool:
-    """It was a child of this process and has ended."""
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:
-        return False
+def _reap() -> None:
+    """A server that ended must not stay a zombie: its number would seem taken to the next one."""
+    for pid in list(_children):
+        try:
+            ended = os.waitpid(pid, os.WNOHANG)[0] == pid
+        except ChildProcessError:
+            ended = True
+        if ended:
+            _children.discard(pid)
 
 
 def _is_postmaster(pid: int, data: Path) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from odcd import schema
 from odcd.clock import SystemClock
-from odcd.db import Session, connect
+from odcd.db import Session, close, connect
 from odcd.errors import DatabaseDown
 from odcd.postgres import EmbeddedPostgres
 from odcd.postgres_files import INSTALLS
@@ -70,8 +70,7 @@ class Sql:
         self._run("rollback")
 
     def close(self) -> None:
-        if not self._connection.is_closed():
-            self._runner.run(self._connection.close())
+        self._runner.run(close(self._connection))
         self._runner.close()
 
     def __enter__(self) -> Self:

@@ -1,0 +1,45 @@
+"""Do something as another user of this machine, in a child process; only root can."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import pwd
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+AS_ROOT = os.geteuid() == 0
+needs_root = pytest.mark.skipif(not AS_ROOT, reason="needs root, to be several users")
+
+
+def as_user(name: str, work: Callable[[], T]) -> T:
+    """What work() returned or raised, when run by that user."""
+    entry = pwd.getpwnam(name)
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        outcome: tuple[bool, object]
+        try:
+            os.initgroups(name, entry.pw_gid)
+            os.setresgid(entry.pw_gid, entry.pw_gid, entry.pw_gid)
+            os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
+            os.environ["HOME"] = "/nonexistent"
+            outcome = (True, work())
+        except BaseException as error:
+            outcome = (False, error)
+        with os.fdopen(writing, "wb") as answer:
+            pickle.dump(outcome, answer)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as answer:
+        data = answer.read()
+    os.waitpid(pid, 0)
+    done, value = pickle.loads(data)
+    if not done:
+        raise value
+    return value
