@@ -15,7 +15,7 @@ from odcd.errors import OdcError
 ACCOUNT = "odc"
 FALLBACK_ACCOUNT = "postgres"
 # What a folder may hold beside nothing and still be taken for an odc home.
-HOME_PARTS = frozenset({"data", "runner", "odcd.lock", "ssh"})
+HOME_PARTS = frozenset({"data", "runner", "odcd.lock", "odcd.log", "ssh"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+import zlib
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, BinaryIO
@@ -182,7 +183,7 @@ async def restore_backup(
                     )
             finally:
                 await connection.close()
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise _not_a_backup() from error
     except Exception as error:
         raise translate(error) from error
