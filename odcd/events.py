@@ -238,15 +238,17 @@ class EventHub:
         None when the time is over before, or the hub closes. Raises UnknownJob.
         """
         ended = asyncio.Event()
-        with self._waiting(selector, ended), suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                while True:
-                    answer = await self._store.ended(selector)
-                    if answer is not None or self._closing.is_set():
-                        return answer
-                    await ended.wait()
-                    ended.clear()
-        return None
+        until = self._clock.monotonic() + timeout_s
+        with self._waiting(selector, ended):
+            while True:
+                answer = await self._store.ended(selector)
+                left_s = until - self._clock.monotonic()
+                if answer is not None or left_s <= 0 or self._closing.is_set():
+                    return answer
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(left_s):
+                        await ended.wait()
+                ended.clear()
 
     @contextmanager
     def _waiting(self, selector: Selector, ended: asyncio.Event) -> Generator[None]:

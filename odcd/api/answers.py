@@ -152,12 +152,14 @@ class SubmittedBatch(_Answer):
 
 
 class SubmittedArgv(_Answer):
-    """wait, parsable, quiet: what the command line asked of the client."""
+    """wait, parsable, quiet, json, pty: what the command line asked of the client."""
 
     id: int
     wait: bool
     parsable: bool
     quiet: bool
+    json: bool
+    pty: bool
     warnings: list[str]
 
 
@@ -169,6 +171,7 @@ class TestOnly(_Answer):
     """The answer to --test-only: nothing was submitted."""
 
     test_only: TestOnlyText
+    json: bool
     warnings: list[str]
 
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from odcd import __version__
 from odcd.api.answers import Cluster, Health, Ready
 from odcd.api.context import Api
-from odcd.api.routing import JSON, Call, NoQuery, Operation
+from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import OdcError
 from odcd.metrics import CONTENT_TYPE
 
@@ -59,7 +59,6 @@ class ClusterRoutes:
         )
 
     async def cluster(self, call: Call) -> Response:
-        call.query(NoQuery)
         return Response(await self._api.store.diag(self._api.clock.now()), media_type=JSON)
 
     async def health(self, _: Call) -> Response:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from odcd.api.answers import END_STATES, LIVE_STATES, Ended, Explanation, JobList, Jobs
 from odcd.api.context import Api
-from odcd.api.routing import JSON, Call, NoQuery, Operation
+from odcd.api.routing import JSON, Call, Operation
 from odcd.api.streaming import unless_gone
 from odcd.errors import BadRequest, UnknownJob
 from odcd.slurm.lists import parse_selector, split_selectors
@@ -74,7 +74,6 @@ class JobRoutes:
                 path="/v1/jobs/{id}/why",
                 tag="jobs",
                 serve=self.why,
-                query=NoQuery,
                 answers={200: (Explanation,)},
                 summary="Say what keeps a job from starting",
             ),
@@ -83,7 +82,6 @@ class JobRoutes:
                 path="/v1/jobs/{id}/script",
                 tag="jobs",
                 serve=self.script,
-                query=NoQuery,
                 media_type="text/plain",
                 summary="The script as it was submitted",
             ),
@@ -93,6 +91,8 @@ class JobRoutes:
         query = call.query(ListQuery)
         states = parse_states(query.state)
         filters = filters_of(query)
+        if query.job is not None:
+            filters["ids"] = [parse_selector(text) for text in split_selectors(query.job) or [""]]
         if states is not None:
             filters["state"] = states
         jobs, cursor = await self._api.store.list_jobs(
@@ -137,9 +137,6 @@ def filters_of(query: Any) -> dict[str, object]:
         values = words(getattr(query, name), name)
         if values is not None:
             filters[name] = values
-    selectors = getattr(query, "job", None)
-    if selectors is not None:
-        filters["ids"] = [parse_selector(text) for text in split_selectors(selectors)]
     return filters
 
 

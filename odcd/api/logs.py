@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from odcd.api.context import Api
 from odcd.api.routing import Call, Operation
-from odcd.api.streaming import Streamed
+from odcd.api.streaming import Begun, Streamed
 from odcd.errors import BadRequest, OdcError, WrongState
 from odcd.executor.base import Executor
 from odcd.model import Dispatch, Selector
@@ -58,7 +58,8 @@ class LogRoutes:
         if dispatch is not None:
             _check_rank(dispatch, query.rank)
         pieces = self._pieces(executor, job_id, dispatch, last_event, query)
-        return Streamed(pieces, media_type=MEDIA_TYPE, stopping=self._api.events.closing)
+        begun = await Begun(pieces).begin()
+        return Streamed(begun, media_type=MEDIA_TYPE, stopping=self._api.events.closing)
 
     async def _pieces(
         self,

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from odcd.api.answers import Node, NodeList, PartitionList
 from odcd.api.context import Api
-from odcd.api.routing import JSON, Call, NoQuery, Operation
+from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, UnknownNode
 
 
@@ -32,7 +32,6 @@ class NodeRoutes:
                 path="/v1/nodes",
                 tag="nodes",
                 serve=self.list,
-                query=NoQuery,
                 answers={200: (NodeList,)},
                 summary="List nodes",
             ),
@@ -41,7 +40,6 @@ class NodeRoutes:
                 path="/v1/nodes/{name}",
                 tag="nodes",
                 serve=self.show,
-                query=NoQuery,
                 answers={200: (Node,)},
                 summary="Show a node",
             ),
@@ -59,19 +57,16 @@ class NodeRoutes:
                 path="/v1/partitions",
                 tag="nodes",
                 serve=self.partitions,
-                query=NoQuery,
                 answers={200: (PartitionList,)},
                 summary="List partitions",
             ),
         )
 
     async def list(self, call: Call) -> Response:
-        call.query(NoQuery)
         nodes = await self._api.store.nodes(self._api.clock.now())
         return Response(f'{{"nodes":{nodes}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
-        call.query(NoQuery)
         return await self._node(call.part("name"))
 
     async def change(self, call: Call) -> Response:
@@ -87,7 +82,6 @@ class NodeRoutes:
         return await self._node(name)
 
     async def partitions(self, call: Call) -> Response:
-        call.query(NoQuery)
         return Response(f'{{"partitions":{await self._api.store.partitions()}}}', media_type=JSON)
 
     async def _node(self, name: str) -> Response:

@@ -150,7 +150,10 @@ class Endpoint:
         operation = self._operation
         try:
             who = None if operation.public else await self._identifies.identify(scope)
-            response = await operation.serve(Call(Request(scope, receive), who))
+            call = Call(Request(scope, receive), who)
+            if operation.query is NoQuery and scope["query_string"]:
+                call.query(NoQuery)
+            response = await operation.serve(call)
         except OdcError as error:
             response = problem_of(error)
         except ClientGone:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import aclosing
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -15,6 +15,8 @@ from starlette.types import Receive, Scope, Send
 from odcd.errors import OdcError
 
 log = logging.getLogger(__name__)
+
+FIRST_PIECE_S = 0.2
 
 T = TypeVar("T")
 
@@ -33,13 +35,54 @@ class _End(Enum):
     STOPPING = "the daemon stops"
 
 
+class Begun:
+    """A generator whose first piece is on its way, so that what refuses at once is a refusal and
+    not a broken answer."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes]) -> None:
+        self._pieces = pieces
+        self._first: asyncio.Task[bytes] | None = None
+
+    async def begin(self) -> Self:
+        """Wait a little for the first piece. Raises what the generator raises instead of it."""
+        self._first = asyncio.create_task(self._next(), name="first-piece")
+        try:
+            async with asyncio.timeout(FIRST_PIECE_S):
+                await asyncio.shield(self._first)
+        except TimeoutError:
+            pass
+        except BaseException:
+            await self.aclose()
+            raise
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._first is not None:
+            piece, self._first = await self._first, None
+            return piece
+        return await anext(self._pieces)
+
+    async def _next(self) -> bytes:
+        return await anext(self._pieces, b"")
+
+    async def aclose(self) -> None:
+        if self._first is not None:
+            self._first.cancel()
+            await asyncio.gather(self._first, return_exceptions=True)
+            self._first = None
+        await self._pieces.aclose()
+
+
 class Streamed(Response):
     """A body sent piece by piece, under the client's flow control, from a generator that is closed
     in any case."""
 
     def __init__(
         self,
-        pieces: AsyncGenerator[bytes],
+        pieces: AsyncGenerator[bytes] | Begun,
         *,
         media_type: str,
         stopping: asyncio.Event,

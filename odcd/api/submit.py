@@ -18,7 +18,7 @@ from odcd.api.answers import (
 )
 from odcd.api.context import Api
 from odcd.api.problems import problem_of
-from odcd.api.routing import JSON, Call, NoQuery, Operation
+from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import KeyReused, refusal
 from odcd.model import MAX_BATCH_JOBS, JobSpec, Submitted
 from odcd.slurm.parse import ScriptNeeded, SubmitArgv, parse_submit
@@ -76,7 +76,6 @@ class SubmitRoutes:
                 path="/v1/submit-options",
                 tag="submit",
                 serve=self.options,
-                query=NoQuery,
                 answers={200: (SubmitOptions,)},
                 summary="The options that submit-argv takes",
             ),
@@ -101,19 +100,24 @@ class SubmitRoutes:
         ids = await self._submit(call, [parsed.spec], dry_run=parsed.test_only)
         if parsed.test_only:
             text = f'job "{parsed.spec.name}" would be accepted'
-            told = TestOnly(test_only=TestOnlyText(text=text), warnings=list(parsed.warnings))
+            told = TestOnly(
+                test_only=TestOnlyText(text=text),
+                json=parsed.json,
+                warnings=list(parsed.warnings),
+            )
             return Response(msgspec.json.encode(told), 200, media_type=JSON)
         answer = SubmittedArgv(
             id=ids[0],
             wait=parsed.wait,
             parsable=parsed.parsable,
             quiet=parsed.quiet,
+            json=parsed.json,
+            pty=parsed.spec.pty,
             warnings=list(parsed.warnings),
         )
         return Response(msgspec.json.encode(answer), 201, media_type=JSON)
 
     async def options(self, call: Call) -> Response:
-        call.query(NoQuery)
         options = [
             SubmitOption(long=o.long, short=o.short, value=o.value or None, help=o.help)
             for o in OPTIONS
