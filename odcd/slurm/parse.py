@@ -50,6 +50,7 @@ class ParsedSubmit:
     parsable: bool
     test_only: bool
     quiet: bool
+    json: bool
     warnings: tuple[str, ...]
 
 
@@ -114,6 +115,7 @@ def parse_submit(request: SubmitArgv, now: datetime) -> ParsedSubmit:
         parsable=settings.parsable,
         test_only=settings.test_only,
         quiet=settings.quiet,
+        json=settings.json,
         warnings=tuple(warnings),
     )
 

@@ -59,6 +59,7 @@ class Settings:
     parsable: bool = False
     test_only: bool = False
     quiet: bool = False
+    json: bool = False
     verbose: bool = False
     pty: bool = False
     accepted: None = None

@@ -108,6 +108,8 @@ SUPPORTED: tuple[Option, ...] = (
            help="check the job and say when it would start; submit nothing"),
     Option(long="quiet", short="Q", argument="none", level="P1", setting="quiet",
            help="print errors only"),
+    Option(long="json", argument="none", level="odc", setting="json", command_line_only=True,
+           help="print the answer as the API gave it: one JSON value"),
     Option(long="verbose", short="v", argument="none", level="P1", setting="verbose",
            variables=("SBATCH_DEBUG",), help="say what every option came to"),
     Option(long="pty", argument="none", level="odc", setting="pty", command_line_only=True,
