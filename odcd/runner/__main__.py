@@ -28,12 +28,14 @@ from odcd.runner import cgroup, protocol
 from odcd.runner.log import Log
 from odcd.runner.loop import Loop
 from odcd.runner.memory import Memory
+from odcd.runner.orders import Limits
 from odcd.runner.recovery import Recovery
 from odcd.runner.roster import Roster
 from odcd.runner.server import Server
 from odcd.runner.texts import Texts
 
 EXIT_OTHER_LIVES = 3
+NICER = 5
 IDLE_S = 600.0
 """A runner with no daemon and nothing to tell ends after this."""
 KEPT_OUTPUT_S = 7 * 86400.0
@@ -87,19 +89,28 @@ class Runner:
         cgroups = cgroup.Cgroups(run_dir)
         self._log.info("runner.started", pid=os.getpid(), version=__version__, uid=os.geteuid(),
                        cgroups=cgroups.statement)  # fmt: skip
-        self._roster = Roster(run_dir, self._loop, self._log, self._memory, self._texts, cgroups,
-                              nofile=_raise_nofile())  # fmt: skip
+        limits = Limits(
+            nofile=_raise_nofile(), niceness=os.getpriority(os.PRIO_PROCESS, 0)
+        )
+        self._roster = Roster(
+            run_dir, self._loop, self._log, self._memory, self._texts, cgroups, limits
+        )
         Recovery(self._roster, self._loop, self._log, same_boot=not self._memory.fresh).run()
         about = {"pid": os.getpid(), "odc": __version__, "cgroups": cgroups.statement}
         self._server = Server(self._loop, self._log, self._roster, self._memory, self._texts,
                               owner_uid=owner_uid, about=about)  # fmt: skip
         self._socket = run_dir / protocol.SOCKET_NAME
-        self._server.listen(self._socket, owner_uid, owner_gid)
-        self._identity = self._socket.stat().st_ino
+        self._owner = owner_uid, owner_gid
+        self._listen()
         self._busy_at = time.monotonic()
-        self._ended_by_signal = False
+        self._ending = False
         self._ignore_signals()
+        _prefer()
         _shield_from_oom()
+
+    def _listen(self) -> None:
+        self._server.listen(self._socket, *self._owner)
+        self._identity = self._socket.stat().st_ino
 
     def _ignore_signals(self) -> None:
         wake_read, wake_write = socket.socketpair()
@@ -107,19 +118,16 @@ class Runner:
         signal.set_wakeup_fd(wake_write.fileno())
         self._wake = wake_read, wake_write
         self._loop.watch(wake_read, lambda _: wake_read.recv(64) and None)
-        signal.signal(signal.SIGTERM, lambda *_: self._end())
+        signal.signal(signal.SIGTERM, lambda *_: setattr(self, "_ending", True))
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, signal.SIG_IGN)
-
-    def _end(self) -> None:
-        self._ended_by_signal = True
 
     def run(self) -> None:
         """Until it is told to end, or nobody needs it. What runs then lives on below its shims."""
         gc.collect()
         gc.freeze()
         next_look = 0.0
-        while not (self._ended_by_signal or self._server.quitting):
+        while not (self._ending or self._server.quitting):
             try:
                 self._loop.turn(wait=not self._roster.can_start)
                 self._roster.start_some()
@@ -140,9 +148,13 @@ class Runner:
         members = self._roster.members()
         if members or self._server.connections:
             self._busy_at = time.monotonic()
-        idle_s = time.monotonic() - self._busy_at
-        if idle_s > IDLE_S or (not any(m.live for m in members) and not self._is_ours()):
-            self._ended_by_signal = True
+        if time.monotonic() - self._busy_at > IDLE_S:
+            self._ending = True
+        if not self._is_ours():
+            if self._dir.exists():
+                self._listen()
+            elif not any(m.live for m in members):
+                self._ending = True
         self._sweep({str(m.key) for m in members})
 
     def _is_ours(self) -> bool:
@@ -172,6 +184,12 @@ def _raise_nofile() -> tuple[int, int]:
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
     return limits
+
+
+def _prefer() -> None:
+    """Before the jobs: one that forks without end must not starve the runner that is to end it."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) - NICER)
 
 
 def _shield_from_oom() -> None:

@@ -104,6 +104,8 @@ def _limit(order: dict[str, Any]) -> None:
             raise _CannotBegin(f"cannot join {order['cgroup']}: {error.strerror}") from None
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, tuple(order["nofile"]))
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, order["niceness"])
     if order["switch_user"]:
         # The runner is shielded from the kernel's out-of-memory killer; a job is not.
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:

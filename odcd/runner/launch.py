@@ -36,10 +36,12 @@ def connect(run_dir: Path) -> socket.socket:
     return sock
 
 
-def launch_runner(run_dir: Path, owner_uid: int, owner_gid: int) -> None:
+def launch_runner(
+    run_dir: Path, owner_uid: int, owner_gid: int, *, wait_s: float = WAIT_S
+) -> None:
     """Return when the runner of run_dir accepts connections; start one if none lives.
 
-    owner: whose daemon may command it. Raises LaunchFailed.
+    owner: whose daemon may command it. wait_s: for one that is just starting. Raises LaunchFailed.
     """
     if _accepts(run_dir):
         return
@@ -59,7 +61,7 @@ def launch_runner(run_dir: Path, owner_uid: int, owner_gid: int) -> None:
             stderr=subprocess.PIPE,
             env={"PATH": os.defpath, "LANG": "C.UTF-8"},
             cwd="/",
-            timeout=WAIT_S,
+            timeout=wait_s + WAIT_S,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -68,7 +70,7 @@ def launch_runner(run_dir: Path, owner_uid: int, owner_gid: int) -> None:
         return
     if done.returncode == _OTHER_LIVES:
         # Another launch is under way; it holds the lock and will accept.
-        deadline = time.monotonic() + WAIT_S
+        deadline = time.monotonic() + wait_s
         while time.monotonic() < deadline:
             if _accepts(run_dir):
                 return

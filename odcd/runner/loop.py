@@ -11,7 +11,7 @@ from typing import Any
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
-LONGEST_WAIT_S = 5.0
+LONGEST_WAIT_S = 2.0
 """Moments are wall-clock times: a clock that was set is noticed within this."""
 
 

@@ -17,7 +17,7 @@ from odcd.runner.log import Log
 from odcd.runner.loop import Loop
 from odcd.runner.members import Attempt, Member, outcome
 from odcd.runner.memory import Memory
-from odcd.runner.orders import members_of, order_of
+from odcd.runner.orders import Limits, members_of, order_of
 from odcd.runner.record import Key
 from odcd.runner.shims import Shims
 from odcd.runner.texts import Texts
@@ -41,8 +41,7 @@ class Roster:
         memory: Memory,
         texts: Texts,
         cgroups: cgroup.Cgroups,
-        *,
-        nofile: tuple[int, int],
+        limits: Limits,
     ) -> None:
         self.run_dir = run_dir
         self.tell: Callable[[list[dict[str, Any]]], bool] = lambda facts: False
@@ -52,10 +51,11 @@ class Roster:
         self._memory = memory
         self._texts = texts
         self._cgroups = cgroups
-        self._nofile = nofile
+        self._limits = limits
         self._attempts: dict[tuple[int, int], Attempt] = {}
         self._queue: deque[Member] = deque()
         self._starting: dict[Member, float] = {}
+        self._will_look = False
         self._news: list[dict[str, Any]] = []
         self._shims = Shims(loop, self._on_answer, self._on_death)
         self._ending = Ending(loop, self._path, self._drop_queued)
@@ -200,6 +200,13 @@ class Roster:
             member = self._queue.popleft()
             if member.state == "queued":
                 self._launch(member)
+        if self._queue and not self._will_look:
+            self._will_look = True
+            self._loop.at(time.time() + SLOW_START_S, self._look_again)
+
+    def _look_again(self) -> None:
+        """Only to wake the loop: those that are slow by now make room."""
+        self._will_look = False
 
     def _launch(self, member: Member) -> None:
         attempt = self._attempts[member.key[:2]]
@@ -208,7 +215,7 @@ class Roster:
             gate = attempt.gate_of(member.key.rank)
             member.cgroup = self._cgroups.create(str(member.key), member.limits)
             order = order_of(
-                member, self.run_dir, self._texts, self._nofile, gated=gate is not None
+                member, self.run_dir, self._texts, self._limits, gated=gate is not None
             )
             record_fd = record.create(self._path(member.key), self._intent(member))
             self._shims.give(member, record_fd, order, gate)

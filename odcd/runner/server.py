@@ -125,10 +125,11 @@ class Server:
         self._allowed = {0, owner_uid, os.geteuid()}
         self._about = about
         self._observer: Connection | None = None
+        self._listener: socket.socket | None = None
         roster.tell = self._tell
 
     def listen(self, path: Path, owner_uid: int, owner_gid: int) -> None:
-        """Raises OSError."""
+        """Accept at path, and no more where it did before. Raises OSError."""
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
@@ -144,6 +145,10 @@ class Server:
         listener.listen(64)
         listener.setblocking(False)
         self.loop.watch(listener, lambda _: self._accept(listener))
+        if self._listener is not None:
+            self.loop.forget(self._listener)
+            self._listener.close()
+        self._listener = listener
 
     def _accept(self, listener: socket.socket) -> None:
         try:

@@ -56,13 +56,19 @@ class RequestRefused(Exception):
 class Client:
     """Blocking; keeps the facts it is told, in order."""
 
-    def __init__(self, run_dir: Path, term: int | None = 1, versions: tuple[int, ...] = (1,)) -> None:
+    def __init__(
+        self, run_dir: Path, term: int | None = 1, versions: tuple[int, ...] = (1,)
+    ) -> None:
         self._sock = launch.connect(run_dir)
         self._sock.settimeout(PATIENCE_S)
         self._received = bytearray()
         self._number = 0
         self.facts: list[dict[str, Any]] = []
-        self.hello = self.ask("hello", versions=list(versions), term=term)
+        try:
+            self.hello = self.ask("hello", versions=list(versions), term=term)
+        except BaseException:
+            self.close()
+            raise
 
     def ask(self, op: str, **fields: Any) -> dict[str, Any]:
         return self.ask_with_fd(op, **fields)[0]
@@ -148,7 +154,7 @@ class RunnerHome:
 
     def __init__(self, folder: Path) -> None:
         self.run_dir = folder
-        self.term = 1
+        self._clients: list[Client] = []
 
     def launch(self) -> None:
         launch.launch_runner(self.run_dir, os.geteuid(), os.getegid())
@@ -157,9 +163,12 @@ class RunnerHome:
     def pid(self) -> int:
         return int((self.run_dir / protocol.LOCK_NAME).read_text())
 
-    def client(self) -> Client:
-        client = Client(self.run_dir, self.term)
-        client.observe()
+    def client(self, term: int | None = 1, versions: tuple[int, ...] = (1,)) -> Client:
+        """With a term, one that observes. Closed at the end."""
+        client = Client(self.run_dir, term, versions)
+        self._clients.append(client)
+        if term is not None:
+            client.observe()
         return client
 
     def kill(self) -> None:
@@ -171,12 +180,13 @@ class RunnerHome:
     def end(self) -> None:
         with contextlib.suppress(OSError, launch.LaunchFailed):
             self.launch()
-            hello = Client(self.run_dir, None).hello
-            client = Client(self.run_dir, hello["term"] + 1)
+            client = self.client(self.client(None).hello["term"] + 1)
             client.ask("adopt", expected=[])
             until(lambda: client.ask("quit")["quitting"])
             pid = self.pid
             until(lambda: not is_running(pid))
+        for client in self._clients:
+            client.close()
 
 
 def is_running(pid: int) -> bool:
