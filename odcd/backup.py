@@ -6,6 +6,7 @@ in it; that belongs to the users' folders.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import zipfile
@@ -21,6 +22,9 @@ from odcd.clock import Clock
 from odcd.db import connect, translate
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, WrongState
 from odcd.schema import Source, rebuild, take_schema_lock
+
+# zipfile looks it up at its first member, when root's Python may be closed to us already.
+codecs.lookup("cp437")
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -49,8 +49,17 @@ def run(settings: Settings, announce: Announce) -> None:
             accounts.become(account, settings.home)
         else:
             launcher = keeper.direct(settings.runner_folder, account)
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            idle = runner.run(_serve(settings, dsn, postgres, launcher, source, announce))
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                idle = runner.run(_serve(settings, dsn, postgres, launcher, source, announce))
+        except OdcError:
+            raise
+        except Exception as error:
+            log.exception("daemon.failed")
+            raise OdcError(
+                f"the daemon failed: {type(error).__name__}: {error}",
+                "That is a bug of odc; its log has the details. Jobs run on: start it again.",
+            ) from error
         if idle:
             end_runner(settings.runner_folder)
             if postgres is not None:

@@ -27,8 +27,10 @@ def configure(style: Literal["text", "json"], file: Path | None = None) -> None:
     root.setLevel(logging.INFO)
     # A full disk must not stop the daemon, nor fill standard error with tracebacks.
     logging.raiseExceptions = False
-    # Every request is in the metrics; asyncio tells of slow callbacks as warnings only.
+    # Every request is in the metrics.
     logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
+    # The pool tells of every connection it could not make; we say once that there is none.
+    logging.getLogger("asyncpg").setLevel(logging.ERROR)
 
 
 def facts(record: logging.LogRecord) -> dict[str, object]:

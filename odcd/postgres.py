@@ -30,7 +30,7 @@ STOP_TIMEOUT_S = 60.0
 ORPHAN_TIMEOUT_S = 60.0
 POLL_S = 0.05
 TELL_EVERY_S = 10.0
-WATCH_S = 1.0
+WATCH_S = 0.5
 MAX_BACKOFF_S = 30.0
 
 # Servers that this process started and that have not ended.

@@ -1,0 +1,920 @@
+CREATE TYPE odc.dependency_kind AS ENUM (
+    'after',
+    'afterany',
+    'afterok',
+    'afternotok',
+    'aftercorr',
+    'singleton'
+);
+
+CREATE TYPE odc.dependency_state AS ENUM (
+    'waiting',
+    'met',
+    'never'
+);
+
+CREATE TYPE odc.end_intent AS ENUM (
+    'cancel',
+    'requeue',
+    'requeue_hold',
+    'timeout',
+    'deadline',
+    'node_fail',
+    'preempt',
+    'member_failed'
+);
+
+CREATE TYPE odc.job_hold AS ENUM (
+    'user',
+    'admin'
+);
+
+CREATE TYPE odc.job_kind AS ENUM (
+    'batch',
+    'reservation'
+);
+
+CREATE TYPE odc.job_state AS ENUM (
+    'PENDING',
+    'CONFIGURING',
+    'RUNNING',
+    'COMPLETING',
+    'COMPLETED',
+    'FAILED',
+    'TIMEOUT',
+    'CANCELLED',
+    'NODE_FAIL',
+    'OUT_OF_MEMORY',
+    'PREEMPTED',
+    'DEADLINE',
+    'BOOT_FAIL'
+);
+
+CREATE TYPE odc.member_state AS ENUM (
+    'starting',
+    'running',
+    'ended'
+);
+
+CREATE TYPE odc.node_state AS ENUM (
+    'UP',
+    'DRAIN',
+    'DOWN'
+);
+
+CREATE TYPE odc.partition_state AS ENUM (
+    'UP',
+    'DOWN',
+    'DRAIN',
+    'INACTIVE'
+);
+
+CREATE TABLE odc.shape (
+    id integer NOT NULL,
+    partition_ids integer[] NOT NULL,
+    node_count integer NOT NULL,
+    gpus_per_node integer NOT NULL,
+    gpu_type text,
+    cpus_per_node integer NOT NULL,
+    mem_per_node_mib integer NOT NULL,
+    exclusive boolean NOT NULL,
+    constraint_expr text,
+    node_list text[],
+    exclude_nodes text[],
+    CONSTRAINT shape_cpus_per_node_check CHECK ((cpus_per_node > 0)),
+    CONSTRAINT shape_gpus_per_node_check CHECK ((gpus_per_node >= 0)),
+    CONSTRAINT shape_mem_per_node_mib_check CHECK ((mem_per_node_mib >= 0)),
+    CONSTRAINT shape_node_count_check CHECK ((node_count > 0))
+);
+
+CREATE TABLE odc.job (
+    id bigint NOT NULL,
+    kind odc.job_kind DEFAULT 'batch'::odc.job_kind NOT NULL,
+    array_job_id bigint,
+    array_task_id integer,
+    array_tasks text,
+    name text NOT NULL,
+    user_name text NOT NULL,
+    uid integer NOT NULL,
+    gid integer NOT NULL,
+    account_id integer NOT NULL,
+    qos_id integer NOT NULL,
+    partition_ids integer[] NOT NULL,
+    shape_id integer NOT NULL,
+    nice integer DEFAULT 0 NOT NULL,
+    submitted_at timestamp with time zone NOT NULL,
+    begin_at timestamp with time zone,
+    deadline_at timestamp with time zone,
+    time_limit_s integer NOT NULL,
+    dependency text,
+    array_throttle integer,
+    requeue boolean NOT NULL,
+    work_dir text NOT NULL,
+    stdin text,
+    stdout text,
+    stderr text,
+    open_mode text DEFAULT 'truncate'::text NOT NULL,
+    umask integer NOT NULL,
+    signal_number integer,
+    signal_before_s integer,
+    signal_batch boolean DEFAULT false NOT NULL,
+    script_digest text NOT NULL,
+    environment_digest text NOT NULL,
+    args text[] DEFAULT '{}'::text[] NOT NULL,
+    comment text,
+    submit_host text,
+    options jsonb DEFAULT '{}'::jsonb NOT NULL,
+    state odc.job_state,
+    reason text,
+    end_detail text,
+    partition_id integer,
+    attempt integer,
+    eligible_at timestamp with time zone,
+    started_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    node_names text[],
+    exit_code integer,
+    signal integer,
+    ended_by text,
+    CONSTRAINT job_state_check CHECK ((state >= 'COMPLETED'::odc.job_state))
+)
+PARTITION BY RANGE (id);
+
+CREATE TABLE odc.account (
+    id integer NOT NULL,
+    name text NOT NULL,
+    parent integer
+);
+
+ALTER TABLE odc.account ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.account_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE odc.allocation (
+    job_id bigint NOT NULL,
+    rank integer NOT NULL,
+    node_id integer NOT NULL,
+    gpu_mask bigint NOT NULL,
+    gpus integer NOT NULL,
+    cpus integer NOT NULL,
+    mem_mib integer NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    state odc.member_state DEFAULT 'starting'::odc.member_state NOT NULL,
+    exit_code integer,
+    exit_signal integer
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+
+CREATE TABLE odc.api_key (
+    digest text NOT NULL,
+    user_name text NOT NULL,
+    uid integer NOT NULL,
+    gid integer NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE odc.array_job (
+    job_id bigint NOT NULL,
+    task_min integer NOT NULL,
+    task_max integer NOT NULL,
+    task_count integer NOT NULL,
+    task_step integer NOT NULL,
+    throttle integer,
+    running integer DEFAULT 0 NOT NULL,
+    started integer DEFAULT 0 NOT NULL,
+    ended_ok integer DEFAULT 0 NOT NULL,
+    ended_not_ok integer DEFAULT 0 NOT NULL
+)
+WITH (fillfactor='70');
+
+CREATE TABLE odc.attempt (
+    job_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    state odc.job_state NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    running_at timestamp with time zone,
+    ended_at timestamp with time zone NOT NULL,
+    node_names text[] NOT NULL,
+    exit_code integer,
+    signal integer,
+    reason text,
+    requeued boolean NOT NULL
+)
+PARTITION BY RANGE (job_id);
+
+CREATE TABLE odc.dependency (
+    job_id bigint NOT NULL,
+    ord integer NOT NULL,
+    kind odc.dependency_kind NOT NULL,
+    target_id bigint,
+    target_task integer,
+    delay_s integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    name_key bigint,
+    state odc.dependency_state DEFAULT 'waiting'::odc.dependency_state NOT NULL
+);
+
+CREATE TABLE odc.node (
+    id integer NOT NULL,
+    name text NOT NULL,
+    gpu_type text NOT NULL,
+    gpus integer NOT NULL,
+    cpus integer NOT NULL,
+    mem_mib integer NOT NULL,
+    zone text,
+    efa_domain text,
+    features text[] DEFAULT '{}'::text[] NOT NULL,
+    state odc.node_state DEFAULT 'UP'::odc.node_state NOT NULL,
+    reason text,
+    reason_by text,
+    state_at timestamp with time zone NOT NULL,
+    declared boolean DEFAULT false NOT NULL,
+    CONSTRAINT node_cpus_check CHECK ((cpus > 0)),
+    CONSTRAINT node_gpus_check CHECK (((gpus >= 0) AND (gpus <= 62))),
+    CONSTRAINT node_mem_mib_check CHECK ((mem_mib > 0))
+);
+
+CREATE TABLE odc.partition (
+    id integer NOT NULL,
+    name text NOT NULL,
+    state odc.partition_state DEFAULT 'UP'::odc.partition_state NOT NULL,
+    is_default boolean DEFAULT false NOT NULL,
+    all_nodes boolean DEFAULT false NOT NULL,
+    max_time_limit_s integer,
+    default_time_limit_s integer,
+    max_nodes integer,
+    def_mem_per_cpu_mib integer,
+    CONSTRAINT partition_def_mem_per_cpu_mib_check CHECK ((def_mem_per_cpu_mib > 0)),
+    CONSTRAINT partition_default_time_limit_s_check CHECK ((default_time_limit_s > 0)),
+    CONSTRAINT partition_max_nodes_check CHECK ((max_nodes > 0)),
+    CONSTRAINT partition_max_time_limit_s_check CHECK ((max_time_limit_s > 0))
+);
+
+CREATE TABLE odc.qos (
+    id integer NOT NULL,
+    name text NOT NULL,
+    priority integer DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW odc.ended_job AS
+ SELECT j.id,
+        CASE
+            WHEN (j.array_tasks IS NULL) THEN j.array_job_id
+            ELSE j.id
+        END AS array_job_id,
+    j.array_task_id,
+    j.array_tasks,
+    j.name,
+    j.kind,
+    j.user_name AS "user",
+    j.uid,
+    a.name AS account,
+    COALESCE(pt.name, ( SELECT string_agg(m.name, ','::text ORDER BY o.ord) AS string_agg
+           FROM (unnest(j.partition_ids) WITH ORDINALITY o(id, ord)
+             JOIN odc.partition m ON ((m.id = o.id))))) AS partition,
+    q.name AS qos,
+    j.state,
+    j.reason,
+    '[]'::json AS why,
+    NULL::bigint AS priority,
+    j.nice,
+    j.submitted_at,
+    j.eligible_at,
+    j.begin_at,
+    NULL::timestamp with time zone AS planned_start_at,
+    j.started_at,
+    j.ended_at,
+    NULLIF(j.time_limit_s, 2147483647) AS time_limit_s,
+    s.node_count,
+    s.gpus_per_node,
+    (s.node_count * s.gpus_per_node) AS gpus,
+        CASE
+            WHEN (s.gpus_per_node > 0) THEN COALESCE(s.gpu_type, ( SELECT n.gpu_type
+               FROM odc.node n
+              WHERE (n.name = j.node_names[1])))
+            ELSE NULL::text
+        END AS gpu_type,
+    s.cpus_per_node,
+    s.mem_per_node_mib,
+    COALESCE(j.node_names, '{}'::text[]) AS node_names,
+    COALESCE(j.attempt, 0) AS attempt,
+    GREATEST((j.attempt - 1), 0) AS restarts,
+    j.exit_code,
+    j.signal,
+    j.end_detail,
+    j.dependency,
+    j.array_throttle,
+    j.work_dir,
+    j.stdout,
+    j.stderr,
+    j.comment,
+    j.submitted_at AS queued_at
+   FROM ((((odc.job j
+     JOIN odc.shape s ON ((s.id = j.shape_id)))
+     LEFT JOIN odc.account a ON ((a.id = j.account_id)))
+     LEFT JOIN odc.qos q ON ((q.id = j.qos_id)))
+     LEFT JOIN odc.partition pt ON ((pt.id = j.partition_id)))
+  WHERE (j.state IS NOT NULL);
+
+CREATE TABLE odc.event (
+    id bigint NOT NULL,
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    at timestamp with time zone NOT NULL,
+    kind text NOT NULL,
+    actor text NOT NULL,
+    job_id bigint,
+    node_id integer,
+    detail jsonb DEFAULT '{}'::jsonb NOT NULL
+)
+PARTITION BY RANGE (id);
+
+ALTER TABLE odc.event ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.event_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE odc.gpu_type (
+    name text NOT NULL,
+    label text NOT NULL,
+    gpus_per_node integer NOT NULL,
+    gpu_mem_mib integer,
+    cpus_per_node integer NOT NULL,
+    mem_per_node_mib integer NOT NULL,
+    efa_per_node integer DEFAULT 0 NOT NULL,
+    instance_type text,
+    CONSTRAINT gpu_type_cpus_per_node_check CHECK ((cpus_per_node > 0)),
+    CONSTRAINT gpu_type_gpus_per_node_check CHECK (((gpus_per_node >= 0) AND (gpus_per_node <= 62))),
+    CONSTRAINT gpu_type_mem_per_node_mib_check CHECK ((mem_per_node_mib > 0))
+);
+
+CREATE TABLE odc.idempotency (
+    uid integer NOT NULL,
+    key text NOT NULL,
+    digest text NOT NULL,
+    job_ids bigint[] NOT NULL,
+    made_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE odc.install (
+    one boolean DEFAULT true NOT NULL,
+    digest text NOT NULL,
+    object_count integer NOT NULL,
+    installed_at timestamp with time zone NOT NULL,
+    CONSTRAINT install_one_check CHECK (one)
+);
+
+CREATE SEQUENCE odc.job_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE odc.job_text (
+    digest text NOT NULL,
+    content text NOT NULL
+);
+ALTER TABLE ONLY odc.job_text ALTER COLUMN content SET STORAGE EXTERNAL;
+
+CREATE TABLE odc.local_host (
+    one boolean DEFAULT true NOT NULL,
+    machine_id text NOT NULL,
+    host_name text NOT NULL,
+    CONSTRAINT local_host_one_check CHECK (one)
+);
+
+CREATE TABLE odc.migration (
+    version integer NOT NULL,
+    name text NOT NULL,
+    digest text NOT NULL,
+    applied_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE odc.node_free (
+    node_id integer NOT NULL,
+    group_id integer NOT NULL,
+    up boolean NOT NULL,
+    gpu_mask bigint NOT NULL,
+    gpus integer NOT NULL,
+    cpus integer NOT NULL,
+    mem_mib integer NOT NULL,
+    jobs integer DEFAULT 0 NOT NULL,
+    CONSTRAINT node_free_cpus_check CHECK ((cpus >= 0)),
+    CONSTRAINT node_free_gpus_check CHECK ((gpus >= 0)),
+    CONSTRAINT node_free_jobs_check CHECK ((jobs >= 0)),
+    CONSTRAINT node_free_mem_mib_check CHECK ((mem_mib >= 0))
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+
+CREATE TABLE odc.node_group (
+    id integer NOT NULL,
+    gpu_type text NOT NULL,
+    gpus integer NOT NULL,
+    cpus integer NOT NULL,
+    mem_mib integer NOT NULL,
+    efa_domain text,
+    features text[] NOT NULL,
+    partition_ids integer[] NOT NULL
+);
+
+ALTER TABLE odc.node_group ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.node_group_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.node ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.node_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.partition ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.partition_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE odc.partition_node (
+    partition_id integer NOT NULL,
+    node_id integer NOT NULL
+);
+
+CREATE TABLE odc.pass (
+    id bigint NOT NULL,
+    term bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    last_event_id bigint,
+    looked integer NOT NULL,
+    started integer NOT NULL,
+    took_ms real NOT NULL
+);
+
+ALTER TABLE odc.pass ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.pass_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE odc.pending (
+    job_id bigint NOT NULL,
+    shape_id integer NOT NULL,
+    uid integer NOT NULL,
+    account_id integer NOT NULL,
+    qos_id integer NOT NULL,
+    nice integer NOT NULL,
+    queued_at timestamp with time zone NOT NULL,
+    time_limit_s integer NOT NULL,
+    attempt integer DEFAULT 1 NOT NULL,
+    held odc.job_hold,
+    begin_at timestamp with time zone,
+    begun boolean DEFAULT true NOT NULL,
+    deadline_at timestamp with time zone,
+    dependency odc.dependency_state DEFAULT 'met'::odc.dependency_state NOT NULL,
+    dependency_any boolean DEFAULT false NOT NULL,
+    eligible_at timestamp with time zone,
+    reason text,
+    tasks int4multirange,
+    closed_tasks int4multirange,
+    open_count integer DEFAULT 1 NOT NULL,
+    ready boolean GENERATED ALWAYS AS (((held IS NULL) AND begun AND (dependency = 'met'::odc.dependency_state) AND (open_count > 0))) STORED NOT NULL
+)
+WITH (fillfactor='85', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='0.1', autovacuum_analyze_threshold='500');
+
+CREATE TABLE odc.planned (
+    job_id bigint NOT NULL,
+    pass_id bigint NOT NULL,
+    planned_start_at timestamp with time zone,
+    node_names text[] NOT NULL,
+    fitting integer NOT NULL,
+    detail text NOT NULL
+);
+
+CREATE TABLE odc.refusal (
+    shape_id integer NOT NULL,
+    reason text NOT NULL,
+    detail text NOT NULL,
+    head_job_id bigint
+);
+
+CREATE VIEW odc.pending_job AS
+ SELECT p.job_id AS id,
+        CASE
+            WHEN (p.tasks IS NULL) THEN j.array_job_id
+            ELSE p.job_id
+        END AS array_job_id,
+    j.array_task_id,
+        CASE
+            WHEN (p.tasks IS NOT NULL) THEN odc._task_text(p.tasks, j.array_throttle)
+            ELSE NULL::text
+        END AS array_tasks,
+    j.name,
+    j.kind,
+    j.user_name AS "user",
+    p.uid,
+    a.name AS account,
+        CASE
+            WHEN (cardinality(j.partition_ids) = 1) THEN pt.name
+            ELSE ( SELECT string_agg(m.name, ','::text ORDER BY o.ord) AS string_agg
+               FROM (unnest(j.partition_ids) WITH ORDINALITY o(id, ord)
+                 JOIN odc.partition m ON ((m.id = o.id))))
+        END AS partition,
+    q.name AS qos,
+    'PENDING'::odc.job_state AS state,
+        CASE
+            WHEN (p.held IS NOT NULL) THEN COALESCE(p.reason,
+            CASE p.held
+                WHEN 'user'::odc.job_hold THEN 'JobHeldUser'::text
+                ELSE 'JobHeldAdmin'::text
+            END)
+            WHEN (p.dependency = 'never'::odc.dependency_state) THEN 'DependencyNeverSatisfied'::text
+            WHEN (p.dependency = 'waiting'::odc.dependency_state) THEN 'Dependency'::text
+            WHEN (NOT p.begun) THEN COALESCE(p.reason, 'BeginTime'::text)
+            WHEN ((p.open_count = 0) AND (p.tasks <@ COALESCE(p.closed_tasks, '{}'::int4multirange))) THEN 'Dependency'::text
+            WHEN (p.open_count = 0) THEN 'JobArrayTaskLimit'::text
+            WHEN (pl.planned_start_at IS NOT NULL) THEN 'Resources'::text
+            ELSE COALESCE(rf.reason, p.reason, 'None'::text)
+        END AS reason,
+        CASE
+            WHEN (p.ready AND (pl.job_id IS NULL)) THEN COALESCE(rf.why, '[]'::json)
+            ELSE odc._why_blocked(p.job_id)
+        END AS why,
+    NULL::bigint AS priority,
+    p.nice,
+    j.submitted_at,
+    p.eligible_at,
+    p.begin_at,
+        CASE
+            WHEN p.ready THEN pl.planned_start_at
+            ELSE NULL::timestamp with time zone
+        END AS planned_start_at,
+    NULL::timestamp with time zone AS started_at,
+    NULL::timestamp with time zone AS ended_at,
+    NULLIF(p.time_limit_s, 2147483647) AS time_limit_s,
+    s.node_count,
+    s.gpus_per_node,
+    (s.node_count * s.gpus_per_node) AS gpus,
+    s.gpu_type,
+    s.cpus_per_node,
+    s.mem_per_node_mib,
+    '{}'::text[] AS node_names,
+    p.attempt,
+    (p.attempt - 1) AS restarts,
+    NULL::integer AS exit_code,
+    NULL::integer AS signal,
+    NULL::text AS end_detail,
+    j.dependency,
+    j.array_throttle,
+    j.work_dir,
+    j.stdout,
+    j.stderr,
+    j.comment,
+    p.queued_at
+   FROM (((((((odc.pending p
+     JOIN odc.job j ON ((j.id = p.job_id)))
+     JOIN odc.shape s ON ((s.id = p.shape_id)))
+     LEFT JOIN odc.account a ON ((a.id = p.account_id)))
+     LEFT JOIN odc.qos q ON ((q.id = p.qos_id)))
+     LEFT JOIN odc.partition pt ON ((pt.id = j.partition_ids[1])))
+     LEFT JOIN odc.planned pl ON ((pl.job_id = p.job_id)))
+     LEFT JOIN ( SELECT r.shape_id,
+            r.reason,
+            json_build_array(json_strip_nulls(json_build_object('cause',
+                CASE
+                    WHEN (r.head_job_id IS NULL) THEN 'node'::text
+                    ELSE 'planned_job'::text
+                END, 'text', r.detail, 'job_id', r.head_job_id, 'until', odc._iso(h.planned_start_at)))) AS why
+           FROM (odc.refusal r
+             LEFT JOIN odc.planned h ON ((h.job_id = r.head_job_id)))) rf ON ((rf.shape_id = p.shape_id)));
+
+ALTER TABLE odc.qos ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.qos_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE odc.running (
+    job_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    state odc.job_state NOT NULL,
+    shape_id integer NOT NULL,
+    partition_id integer NOT NULL,
+    uid integer NOT NULL,
+    account_id integer NOT NULL,
+    qos_id integer NOT NULL,
+    nice integer NOT NULL,
+    queued_at timestamp with time zone NOT NULL,
+    eligible_at timestamp with time zone,
+    deadline_at timestamp with time zone,
+    array_job_id bigint,
+    started_at timestamp with time zone NOT NULL,
+    running_at timestamp with time zone,
+    time_limit_s integer NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    node_count integer NOT NULL,
+    live_members integer NOT NULL,
+    exit_code integer,
+    exit_signal integer,
+    exit_cause text,
+    exit_detail text,
+    intent odc.end_intent,
+    intent_by text,
+    intent_at timestamp with time zone,
+    stop_sent_at timestamp with time zone,
+    sent_ends_at timestamp with time zone,
+    CONSTRAINT running_state_check CHECK ((state = ANY (ARRAY['CONFIGURING'::odc.job_state, 'RUNNING'::odc.job_state, 'COMPLETING'::odc.job_state])))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+
+CREATE VIEW odc.running_job AS
+ SELECT r.job_id AS id,
+    j.array_job_id,
+    j.array_task_id,
+    NULL::text AS array_tasks,
+    j.name,
+    j.kind,
+    j.user_name AS "user",
+    r.uid,
+    a.name AS account,
+    pt.name AS partition,
+    q.name AS qos,
+    r.state,
+    NULL::text AS reason,
+    '[]'::json AS why,
+    NULL::bigint AS priority,
+    r.nice,
+    j.submitted_at,
+    r.eligible_at,
+    j.begin_at,
+    NULL::timestamp with time zone AS planned_start_at,
+    r.started_at,
+    NULL::timestamp with time zone AS ended_at,
+    NULLIF(r.time_limit_s, 2147483647) AS time_limit_s,
+    r.node_count,
+    s.gpus_per_node,
+    (r.node_count * s.gpus_per_node) AS gpus,
+        CASE
+            WHEN (s.gpus_per_node > 0) THEN COALESCE(s.gpu_type, ( SELECT min(n.gpu_type) AS min
+               FROM (odc.allocation al
+                 JOIN odc.node n ON ((n.id = al.node_id)))
+              WHERE (al.job_id = r.job_id)))
+            ELSE NULL::text
+        END AS gpu_type,
+    s.cpus_per_node,
+    s.mem_per_node_mib,
+    ARRAY( SELECT n.name
+           FROM (odc.allocation al
+             JOIN odc.node n ON ((n.id = al.node_id)))
+          WHERE (al.job_id = r.job_id)
+          ORDER BY al.rank) AS node_names,
+    r.attempt,
+    (r.attempt - 1) AS restarts,
+    NULL::integer AS exit_code,
+    NULL::integer AS signal,
+    NULL::text AS end_detail,
+    j.dependency,
+    j.array_throttle,
+    j.work_dir,
+    j.stdout,
+    j.stderr,
+    j.comment,
+    r.queued_at
+   FROM (((((odc.running r
+     JOIN odc.job j ON ((j.id = r.job_id)))
+     JOIN odc.shape s ON ((s.id = r.shape_id)))
+     LEFT JOIN odc.account a ON ((a.id = r.account_id)))
+     LEFT JOIN odc.qos q ON ((q.id = r.qos_id)))
+     LEFT JOIN odc.partition pt ON ((pt.id = r.partition_id)));
+
+CREATE VIEW odc.queue AS
+ SELECT running_job.id,
+    running_job."user",
+    running_job.name,
+    running_job.partition,
+    running_job.qos,
+    running_job.gpus,
+    running_job.gpu_type,
+    running_job.node_count,
+    running_job.state,
+    running_job.reason,
+    running_job.submitted_at,
+    running_job.started_at,
+    running_job.planned_start_at,
+    running_job.time_limit_s,
+    running_job.node_names,
+    running_job.array_tasks
+   FROM odc.running_job
+UNION ALL
+ SELECT pending_job.id,
+    pending_job."user",
+    pending_job.name,
+    pending_job.partition,
+    pending_job.qos,
+    pending_job.gpus,
+    pending_job.gpu_type,
+    pending_job.node_count,
+    pending_job.state,
+    pending_job.reason,
+    pending_job.submitted_at,
+    pending_job.started_at,
+    pending_job.planned_start_at,
+    pending_job.time_limit_s,
+    pending_job.node_names,
+    pending_job.array_tasks
+   FROM odc.pending_job;
+
+ALTER TABLE odc.shape ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.shape_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE odc.term (
+    one boolean DEFAULT true NOT NULL,
+    term bigint NOT NULL,
+    beat bigint NOT NULL,
+    backend_pid integer,
+    holder text,
+    host text,
+    taken_at timestamp with time zone,
+    CONSTRAINT term_one_check CHECK (one)
+)
+WITH (fillfactor='50');
+
+ALTER TABLE ONLY odc.account
+    ADD CONSTRAINT account_name_key UNIQUE (name);
+
+ALTER TABLE ONLY odc.account
+    ADD CONSTRAINT account_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.allocation
+    ADD CONSTRAINT allocation_pkey PRIMARY KEY (job_id, rank);
+
+ALTER TABLE ONLY odc.api_key
+    ADD CONSTRAINT api_key_pkey PRIMARY KEY (digest);
+
+ALTER TABLE ONLY odc.array_job
+    ADD CONSTRAINT array_job_pkey PRIMARY KEY (job_id);
+
+ALTER TABLE ONLY odc.attempt
+    ADD CONSTRAINT attempt_pkey PRIMARY KEY (job_id, attempt);
+
+ALTER TABLE ONLY odc.dependency
+    ADD CONSTRAINT dependency_pkey PRIMARY KEY (job_id, ord);
+
+ALTER TABLE ONLY odc.event
+    ADD CONSTRAINT event_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.gpu_type
+    ADD CONSTRAINT gpu_type_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY odc.idempotency
+    ADD CONSTRAINT idempotency_pkey PRIMARY KEY (uid, key);
+
+ALTER TABLE ONLY odc.install
+    ADD CONSTRAINT install_pkey PRIMARY KEY (one);
+
+ALTER TABLE ONLY odc.job
+    ADD CONSTRAINT job_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.job_text
+    ADD CONSTRAINT job_text_pkey PRIMARY KEY (digest);
+
+ALTER TABLE ONLY odc.local_host
+    ADD CONSTRAINT local_host_pkey PRIMARY KEY (one);
+
+ALTER TABLE ONLY odc.migration
+    ADD CONSTRAINT migration_pkey PRIMARY KEY (version);
+
+ALTER TABLE ONLY odc.node_free
+    ADD CONSTRAINT node_free_pkey PRIMARY KEY (node_id);
+
+ALTER TABLE ONLY odc.node_group
+    ADD CONSTRAINT node_group_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.node
+    ADD CONSTRAINT node_name_key UNIQUE (name);
+
+ALTER TABLE ONLY odc.node
+    ADD CONSTRAINT node_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.partition
+    ADD CONSTRAINT partition_name_key UNIQUE (name);
+
+ALTER TABLE ONLY odc.partition_node
+    ADD CONSTRAINT partition_node_pkey PRIMARY KEY (partition_id, node_id);
+
+ALTER TABLE ONLY odc.partition
+    ADD CONSTRAINT partition_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.pass
+    ADD CONSTRAINT pass_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.pending
+    ADD CONSTRAINT pending_pkey PRIMARY KEY (job_id);
+
+ALTER TABLE ONLY odc.planned
+    ADD CONSTRAINT planned_pkey PRIMARY KEY (job_id);
+
+ALTER TABLE ONLY odc.qos
+    ADD CONSTRAINT qos_name_key UNIQUE (name);
+
+ALTER TABLE ONLY odc.qos
+    ADD CONSTRAINT qos_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.refusal
+    ADD CONSTRAINT refusal_pkey PRIMARY KEY (shape_id);
+
+ALTER TABLE ONLY odc.running
+    ADD CONSTRAINT running_pkey PRIMARY KEY (job_id);
+
+ALTER TABLE ONLY odc.shape
+    ADD CONSTRAINT shape_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.term
+    ADD CONSTRAINT term_pkey PRIMARY KEY (one);
+
+CREATE INDEX allocation_node ON odc.allocation USING btree (node_id);
+
+CREATE INDEX dependency_due ON odc.dependency USING btree (due_at) WHERE ((state = 'waiting'::odc.dependency_state) AND (due_at IS NOT NULL));
+
+CREATE INDEX dependency_singleton ON odc.dependency USING btree (name_key) WHERE ((state = 'waiting'::odc.dependency_state) AND (kind = 'singleton'::odc.dependency_kind));
+
+CREATE INDEX dependency_target ON odc.dependency USING btree (target_id) WHERE (state = 'waiting'::odc.dependency_state);
+
+CREATE INDEX event_job ON ONLY odc.event USING btree (job_id, id) WHERE (job_id IS NOT NULL);
+
+CREATE INDEX event_final ON ONLY odc.event USING btree (xid, id);
+
+CREATE INDEX idempotency_made ON odc.idempotency USING btree (made_at);
+
+CREATE INDEX job_array ON ONLY odc.job USING btree (array_job_id, array_task_id) WHERE (array_job_id IS NOT NULL);
+
+CREATE UNIQUE INDEX node_group_value ON odc.node_group USING btree (gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids) NULLS NOT DISTINCT;
+
+CREATE UNIQUE INDEX partition_one_default ON odc.partition USING btree (is_default) WHERE is_default;
+
+CREATE INDEX pending_begin ON odc.pending USING btree (begin_at) WHERE (NOT begun);
+
+CREATE INDEX pending_deadline ON odc.pending USING btree (deadline_at) WHERE (deadline_at IS NOT NULL);
+
+CREATE INDEX pending_order ON odc.pending USING btree (shape_id, nice, queued_at, job_id) INCLUDE (time_limit_s, open_count) WHERE ready;
+
+CREATE UNIQUE INDEX shape_value ON odc.shape USING btree (node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, partition_ids, constraint_expr, node_list, exclude_nodes) NULLS NOT DISTINCT;
+
+CREATE TRIGGER job_end_is_final BEFORE UPDATE ON odc.job FOR EACH ROW WHEN (((old.state IS NOT NULL) AND ((new.state IS DISTINCT FROM old.state) OR (new.ended_at IS DISTINCT FROM old.ended_at)))) EXECUTE FUNCTION odc._refuse_change_of_ended();
+
+ALTER TABLE ONLY odc.account
+    ADD CONSTRAINT account_parent_fkey FOREIGN KEY (parent) REFERENCES odc.account(id);
+
+ALTER TABLE ONLY odc.allocation
+    ADD CONSTRAINT allocation_node_id_fkey FOREIGN KEY (node_id) REFERENCES odc.node(id);
+
+ALTER TABLE ONLY odc.node_free
+    ADD CONSTRAINT node_free_group_id_fkey FOREIGN KEY (group_id) REFERENCES odc.node_group(id);
+
+ALTER TABLE ONLY odc.node_free
+    ADD CONSTRAINT node_free_node_id_fkey FOREIGN KEY (node_id) REFERENCES odc.node(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY odc.node
+    ADD CONSTRAINT node_gpu_type_fkey FOREIGN KEY (gpu_type) REFERENCES odc.gpu_type(name);
+
+ALTER TABLE ONLY odc.node_group
+    ADD CONSTRAINT node_group_gpu_type_fkey FOREIGN KEY (gpu_type) REFERENCES odc.gpu_type(name);
+
+ALTER TABLE ONLY odc.partition_node
+    ADD CONSTRAINT partition_node_node_id_fkey FOREIGN KEY (node_id) REFERENCES odc.node(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY odc.partition_node
+    ADD CONSTRAINT partition_node_partition_id_fkey FOREIGN KEY (partition_id) REFERENCES odc.partition(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY odc.shape
+    ADD CONSTRAINT shape_gpu_type_fkey FOREIGN KEY (gpu_type) REFERENCES odc.gpu_type(name);

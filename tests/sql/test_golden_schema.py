@@ -1,0 +1,50 @@
+"""What the migrations add up to, for a reviewer to read: tests/sql/golden/schema.sql.
+
+After a migration write it anew: ODC_WRITE_GOLDEN=1 python -m pytest tests/sql/test_golden_schema.py
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from odcd.postgres_files import wheel_install
+from tests.support.database import MAJOR
+
+GOLDEN = Path(__file__).with_name("golden") / "schema.sql"
+HEAD = re.compile(r"^--\n-- Name: (.*); Type: (.*); Schema: .*\n--\n", re.MULTILINE)
+# Functions are read where they are written; partitions are made as ids grow.
+LEFT_OUT_KINDS = {"FUNCTION", "SCHEMA"}
+LEFT_OUT_NAMES = re.compile(r"\b(job|attempt|event)_\d+")
+NOISE = re.compile(r"^(SET |SELECT pg_catalog\.|\\|--).*\n?", re.MULTILINE)
+
+
+def dump(dsn: str) -> str:
+    """pg_dump's statements for schema odc, without what differs from run to run."""
+    program = wheel_install(MAJOR) / "bin" / "pg_dump"
+    text = subprocess.run(
+        [
+            program, "--schema-only", "--schema=odc", "--no-owner", "--no-privileges",
+            f"--dbname={dsn}",
+        ],
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    _, *parts = HEAD.split(text)
+    statements = [
+        NOISE.sub("", body).strip()
+        for name, kind, body in zip(parts[0::3], parts[1::3], parts[2::3], strict=True)
+        if kind not in LEFT_OUT_KINDS and not LEFT_OUT_NAMES.search(name)
+    ]
+    return "\n\n".join(statements) + "\n"
+
+
+@pytest.mark.skipif(MAJOR != 18, reason="the golden dump is PostgreSQL 18's way of writing it")
+def test_the_migrations_add_up_to_the_golden_schema(database_url: str) -> None:
+    found = dump(database_url)
+    if "ODC_WRITE_GOLDEN" in os.environ:
+        GOLDEN.write_text(found)
+    assert found == GOLDEN.read_text(), "see the head of this file"
