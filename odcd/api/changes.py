@@ -18,6 +18,7 @@ from odcd.errors import BadRequest, NotOwner
 from odcd.model import UNLIMITED_S, Name, Seconds
 from odcd.slurm.lists import parse_selector
 from odcd.slurm.signals import signal_number
+from odcd.slurm.times import parse_duration, parse_moment, zone_of
 from odcd.submission import dependency_request
 
 MAX_IDS = 100_000
@@ -76,6 +77,8 @@ class UpdateJob(_Form):
     """Only what is there is changed. null: no limit, no comment, none any more."""
 
     time_limit_s: Seconds | Unset | None = UNSET
+    time_limit: str | Unset = UNSET
+    """Instead of time_limit_s, as sbatch writes it: 30, 1-12:00:00, UNLIMITED."""
     nice: Nice | Unset = UNSET
     partitions: Partitions | Unset = UNSET
     name: Name | Unset = UNSET
@@ -84,6 +87,11 @@ class UpdateJob(_Form):
     array_throttle: Throttle | Unset | None = UNSET
     begin_at: datetime | Unset | None = UNSET
     deadline_at: datetime | Unset | None = UNSET
+    begin: str | Unset = UNSET
+    deadline: str | Unset = UNSET
+    """Instead of begin_at and deadline_at, as sbatch writes them: now+1hour, tomorrow 16:00."""
+    time_zone: str | None = None
+    """The caller's TZ, for begin and deadline."""
 
 
 Filters = dict[str, object]
@@ -185,8 +193,8 @@ class ChangeRoutes:
 
     async def update(self, call: Call) -> Response:
         form = await call.body(self._update)
-        changes = _changes(form, call.who.operator)
         now = self._api.clock.now()
+        changes = _changes(form, call.who.operator, now)
         return self._told(await self._api.store.update(call.who, _one(call), now, changes))
 
     def _told(self, outcomes: str) -> Response:
@@ -224,13 +232,14 @@ def _many(form: Many) -> Filters:
     return {"ids": [parse_selector(text) for text in form.ids]}
 
 
-def _changes(form: UpdateJob, operator: bool) -> dict[str, object]:
+def _changes(form: UpdateJob, operator: bool, now: datetime) -> dict[str, object]:
     """The changes as odc.update_jobs takes them. Raises BadRequest, BadDependency, NotOwner."""
     changes: dict[str, object] = {
         name: value
         for name in UpdateJob.__struct_fields__
-        if (value := getattr(form, name)) is not UNSET
+        if name != "time_zone" and (value := getattr(form, name)) is not UNSET
     }
+    _read_sbatch_forms(changes, now.astimezone(zone_of(form.time_zone)))
     if not changes:
         raise BadRequest("nothing is to be changed", "Give at least one field.")
     if "time_limit_s" in changes and changes["time_limit_s"] is None:
@@ -253,3 +262,18 @@ def _changes(form: UpdateJob, operator: bool) -> dict[str, object]:
     elif "dependency" in changes:
         changes["dependency"] = None
     return changes
+
+
+def _read_sbatch_forms(changes: dict[str, object], now: datetime) -> None:
+    """Replace the texts by the values they stand for. Raises BadRequest when both were given."""
+    for text, name in (
+        ("time_limit", "time_limit_s"),
+        ("begin", "begin_at"),
+        ("deadline", "deadline_at"),
+    ):
+        given = changes.pop(text, None)
+        if not isinstance(given, str):
+            continue
+        if name in changes:
+            raise BadRequest(f"{text} and {name} say the same twice", "Give one of them.")
+        changes[name] = parse_duration(given) if text == "time_limit" else parse_moment(given, now)

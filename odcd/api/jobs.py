@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -33,6 +34,8 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Naming a state of ended jobs implies ended."""
     ended: bool = False
     """false: live jobs, running ones first; true: all jobs, newest first."""
+    ended_since: datetime | None = None
+    """Only jobs that ended at this time or later; implies ended."""
     fields: str | None = None
     """Only these keys of Job."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)] = 1000
@@ -95,10 +98,16 @@ class JobRoutes:
             filters["ids"] = [parse_selector(text) for text in split_selectors(query.job) or [""]]
         if states is not None:
             filters["state"] = states
+        if query.ended_since is not None:
+            if query.ended_since.tzinfo is None:
+                raise BadRequest("ended_since names no time zone", "End it with Z.")
+            filters["ended_since"] = query.ended_since.isoformat()
         jobs, cursor = await self._api.store.list_jobs(
             filters,
             self._api.clock.now(),
-            ended=query.ended or not set(states or ()).isdisjoint(END_STATES),
+            ended=query.ended
+            or query.ended_since is not None
+            or not set(states or ()).isdisjoint(END_STATES),
             after=query.cursor,
             limit=query.limit,
             fields=words(query.fields, "fields"),

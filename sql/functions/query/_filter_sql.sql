@@ -9,6 +9,7 @@ language sql immutable as $$
           ('ids', p_id, '%s in (select r.job_id from jsonb_to_recordset($1 -> ''ids'') as s (job_id bigint, tasks int4multirange), '
                         'lateral odc.resolve_jobs(s.job_id, s.tasks) as r)'),
           ('job_ids', p_id, '%s in (select i::bigint from jsonb_array_elements_text($1 -> ''job_ids'') as i)'),
+          ('ended_since', '', 'j.ended_at >= ($1 ->> ''ended_since'')::timestamptz%s'),
           -- A string holds itself: one user or a list of them.
           ('user', '', '$1 -> ''user'' ? j.user_name%s'),
           ('name', '', '$1 -> ''name'' ? j.name%s'),
