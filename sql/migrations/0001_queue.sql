@@ -259,6 +259,7 @@ create table pending (
     dependency_any boolean not null default false,
     eligible_at    timestamptz,
     reason         text,                          -- Slurm's reason word, where not computed
+    array_job_id   bigint,
     tasks          int4multirange,                -- of an array: the tasks that wait
     closed_tasks   int4multirange,                -- those of them that aftercorr keeps closed
     open_count     integer not null default 1,    -- how many may start now: open tasks within the throttle
@@ -267,6 +268,7 @@ create table pending (
 ) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
         autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 500);
 create index pending_order on pending (shape_id, nice, queued_at, job_id) include (time_limit_s, open_count) where ready;
+create index pending_array on pending (array_job_id) where array_job_id is not null;
 create index pending_begin on pending (begin_at) where not begun;
 create index pending_deadline on pending (deadline_at) where deadline_at is not null;
 

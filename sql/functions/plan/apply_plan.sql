@@ -54,7 +54,7 @@ begin
          using start as s
          where p.job_id = s.queue_id and p.tasks is null and p.ready
         returning p.job_id as id, p.shape_id, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at,
-                  p.time_limit_s, p.attempt, p.eligible_at, p.deadline_at, null::bigint as array_job_id
+                  p.time_limit_s, p.attempt, p.eligible_at, p.deadline_at, p.array_job_id
     ), element as (
         select j.id, j.shape_id, j.uid, j.account_id, j.qos_id, j.nice, j.submitted_at as queued_at,
                j.time_limit_s, 1 as attempt, e.eligible_at, j.deadline_at, j.array_job_id
@@ -62,9 +62,7 @@ begin
           join unnest(v_arrays, v_eligible) as e (queue_id, eligible_at) on e.queue_id = s.queue_id
           join job as j on j.id = s.id
     ), leaving as (
-        select g.id, g.shape_id, g.uid, g.account_id, g.qos_id, g.nice, g.queued_at, g.time_limit_s, g.attempt,
-               g.eligible_at, g.deadline_at, j.array_job_id
-          from gone as g join job as j on j.id = g.id
+        select * from gone
         union all
         select * from element
     ), starting as materialized (

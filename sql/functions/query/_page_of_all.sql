@@ -11,10 +11,7 @@ begin
             select j.id
               from odc.job as j
               left join odc.running as r on r.job_id = j.id
-              left join odc.pending as p on p.job_id = j.id
-             where ($2 is null or j.id < $2)
-               and (j.state is not null or r.job_id is not null or p.job_id is not null)
-               and %s
+             where ($2 is null or j.id < $2) and %s
              order by j.id desc
              limit $3 + 1)
         $sql$,

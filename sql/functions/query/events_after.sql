@@ -36,7 +36,9 @@ begin
                    'id', e.id,
                    'at', to_char(e.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
                    'kind', e.kind, 'actor', e.actor,
-                   'job_id', e.job_id, 'array_job_id', j.array_job_id, 'array_task_id', j.array_task_id,
+                   'job_id', e.job_id, 'array_job_id', j.array_job_id,
+                   -- The last task of an array has the row that all of them had; an attempt is its own.
+                   'array_task_id', case when j.id <> j.array_job_id or e.detail ? 'attempt' then j.array_task_id end,
                    'node', n.name, 'detail', e.detail)::text
           from unnest(v_ids) with ordinality as v (id, ord)
           join event as e on e.id = v.id

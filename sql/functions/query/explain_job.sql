@@ -2,7 +2,6 @@
 -- Arguments  p_now  a planned start before it is given as it
 -- Returns    JSON {job_id, state, reason, why, planned_start_at, eta}
 -- Raises     OD006 UnknownJob
---            OD012 WrongState: an array of which every task has started, so that each has its own answer
 create or replace function odc.explain_job(p_job_id bigint, p_now timestamptz)
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -10,12 +9,7 @@ declare
     v_answer constant text := odc._render_jobs(
         array[p_job_id], 'oldest', '{state,reason,why,planned_start_at,eta}', p_now);
 begin
-    if v_answer = '[]' and exists (select from job where array_job_id = p_job_id and id <> p_job_id) then
-        raise exception using errcode = 'OD012',
-            message = format('every task of array %s has started', p_job_id),
-            hint = format('Ask for one of them, as in %s_%s.', p_job_id,
-                          (select min(array_task_id) from job where array_job_id = p_job_id));
-    elsif v_answer = '[]' then
+    if v_answer = '[]' then
         perform odc._refuse_unknown(p_job_id, null);
     end if;
     return format('{"job_id":%s,%s', p_job_id, substr(v_answer, 3, length(v_answer) - 3));

@@ -3,7 +3,7 @@
 -- Arguments  parallel arrays: job, attempt, rank, kind (started, exited, lost, start_failed), when, exit code,
 --            signal, cause (timeout, oom, launch, unknown), detail
 -- Returns    ids of the jobs whose attempt ended by these facts
--- Locks      term for share; running by job, allocation
+-- Locks      term for share; the turn; running by job, allocation
 -- Raises     OD020 LeadershipLost
 create or replace function odc.record_facts(
     p_term bigint, p_job_ids bigint[], p_attempts integer[], p_ranks integer[], p_kinds text[],
@@ -15,6 +15,7 @@ declare
     v_over bigint[];
 begin
     perform _hold_term(p_term);
+    perform _take_turn();
     perform from running as r where r.job_id = any (p_job_ids) order by r.job_id for update;
 
     with fact as materialized (

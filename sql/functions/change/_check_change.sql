@@ -1,0 +1,56 @@
+-- odc._check_change: refuse changes whose values cannot be.
+create or replace function odc._check_change(
+    p_job odc.job, p_place text, p_operator boolean, p_changes jsonb, p_now timestamptz)
+returns void
+language plpgsql stable set search_path = odc, pg_temp as $$
+declare
+    v_limit integer := (p_changes ->> 'time_limit_s')::integer;
+    v_max   record;
+    v_ends  timestamptz;
+begin
+    if p_changes ? 'nice' and (p_changes ->> 'nice')::integer < 0 and not p_operator then
+        raise exception using errcode = 'OD013',
+            message = format('nice %s is negative, which only operators may ask for', p_changes ->> 'nice'),
+            hint = 'Give zero, or a positive one to let others go first.';
+    end if;
+    if p_changes ? 'name' and coalesce(p_changes ->> 'name', '') = '' then
+        raise exception using errcode = 'OD010', message = 'a job needs a name', hint = 'Give at least one character.';
+    end if;
+    if p_changes ? 'array_throttle' then
+        if p_job.array_job_id is null then
+            raise exception using errcode = 'OD012',
+                message = format('job %s is not an array', p_job.id), hint = 'Only arrays have a throttle.';
+        elsif (p_changes ->> 'array_throttle')::integer < 0 then
+            raise exception using errcode = 'OD010',
+                message = format('array throttle %s is negative', p_changes ->> 'array_throttle'),
+                hint = 'Give how many tasks may run at once; 0 for any number.';
+        end if;
+    end if;
+    if p_changes ? 'time_limit_s' then
+        if coalesce(v_limit, 0) < 1 then
+            raise exception using errcode = 'OD010',
+                message = format('time limit %s is not a positive number of seconds', p_changes ->> 'time_limit_s'),
+                hint = 'Give the whole limit, counted from the start.';
+        end if;
+        select p.name, p.max_time_limit_s into v_max
+          from partition as p
+         where p.id = any (p_job.partition_ids) and p.max_time_limit_s < v_limit
+           and (p_place = 'pending' or p.id = (select r.partition_id from running as r where r.job_id = p_job.id))
+         order by p.max_time_limit_s limit 1;
+        if found then
+            raise exception using errcode = 'OD009',
+                message = format('time limit %s s is above the %s s of partition "%s"', v_limit, v_max.max_time_limit_s, v_max.name),
+                hint = format('Ask for %s s at most.', v_max.max_time_limit_s);
+        end if;
+        if p_place = 'running' and v_limit > p_job.time_limit_s and not p_operator then
+            raise exception using errcode = 'OD013',
+                message = format('job %s runs with a limit of %s s, and others plan with that', p_job.id, p_job.time_limit_s),
+                hint = 'Its owner may shorten it; an operator may lengthen it.';
+        end if;
+    end if;
+    if p_changes ->> 'deadline_at' is not null then
+        perform _check_deadline((p_changes ->> 'deadline_at')::timestamptz,
+                                greatest(p_now, (p_changes ->> 'begin_at')::timestamptz), v_limit);
+    end if;
+end;
+$$;

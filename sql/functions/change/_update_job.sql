@@ -1,0 +1,82 @@
+-- odc._update_job: change one job.
+-- Arguments  p_place  pending or running: where the caller has locked it; or ended, whose comment alone may change
+-- Returns    the old values of what changed
+-- Raises     OD009 LimitExceeded, OD010 BadRequest, OD011 BadDependency, OD012 WrongState, OD013 NotOwner, and what
+--            submit raises for partitions
+create or replace function odc._update_job(
+    p_actor jsonb, p_job_id bigint, p_place text, p_changes jsonb, p_now timestamptz)
+returns jsonb
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_operator boolean := coalesce((p_actor ->> 'operator')::boolean, false);
+    v_pending_only constant text[] := '{nice,partitions,dependency,begin_at}';
+    v_job    job;
+    v_shape  shape;
+    v_wrong  text;
+    v_limit  integer := (p_changes ->> 'time_limit_s')::integer;
+    v_ask    record;
+begin
+    select * into strict v_job from job where id = p_job_id for update;
+    if p_place = 'ended' and p_changes - 'comment' <> '{}' then
+        raise exception using errcode = 'OD012',
+            message = format('job %s has ended', p_job_id), hint = 'Only its comment can be changed.';
+    end if;
+    if p_place = 'running' then
+        select string_agg(k, ', ' order by k) into v_wrong
+          from jsonb_object_keys(p_changes) as k where k = any (v_pending_only);
+        if v_wrong is not null then
+            raise exception using errcode = 'OD012',
+                message = format('job %s runs: its %s cannot be changed any more', p_job_id, v_wrong),
+                hint = 'Name, comment, deadline, array throttle and time limit of a running job can.';
+        end if;
+    end if;
+    perform _check_change(v_job, p_place, v_operator, p_changes, p_now);
+
+    if p_changes ? 'partitions' then
+        select s.* into v_shape from shape as s where s.id = v_job.shape_id;
+        select r.partition_ids into v_shape.partition_ids
+          from _resolve_partitions(_words(p_changes -> 'partitions'), coalesce(v_limit, v_job.time_limit_s)) as r;
+        perform _check_fits(v_shape, array_agg(n.partition_id), array_agg(n.gpus), array_agg(n.cpus),
+                            array_agg(n.mem_mib), array_agg(n.domain), array_agg(n.node_count))
+           from _possible_nodes(v_shape.partition_ids, v_shape.gpu_type, v_shape.constraint_expr,
+                                v_shape.node_list, v_shape.exclude_nodes) as n;
+        v_shape.id := _shape_id(v_shape, true);
+    end if;
+
+    update job
+       set time_limit_s = coalesce(v_limit, time_limit_s),
+           nice = case when p_changes ? 'nice' then (p_changes ->> 'nice')::integer else nice end,
+           partition_ids = coalesce(v_shape.partition_ids, partition_ids),
+           shape_id = coalesce(v_shape.id, shape_id),
+           name = case when p_changes ? 'name' then p_changes ->> 'name' else name end,
+           comment = case when p_changes ? 'comment' then p_changes ->> 'comment' else comment end,
+           dependency = case when p_changes ? 'dependency' then p_changes #>> '{dependency,text}' else dependency end,
+           begin_at = case when p_changes ? 'begin_at' then (p_changes ->> 'begin_at')::timestamptz else begin_at end,
+           deadline_at = case when p_changes ? 'deadline_at' then (p_changes ->> 'deadline_at')::timestamptz
+                              else deadline_at end,
+           array_throttle = case when p_changes ? 'array_throttle'
+                                 then nullif((p_changes ->> 'array_throttle')::integer, 0) else array_throttle end
+     where id = p_job_id
+    returning * into v_ask;
+    update pending
+       set time_limit_s = v_ask.time_limit_s, nice = v_ask.nice, shape_id = v_ask.shape_id, begin_at = v_ask.begin_at,
+           begun = coalesce(v_ask.begin_at <= p_now, true), deadline_at = v_ask.deadline_at
+     where job_id = p_job_id;
+    update running
+       set time_limit_s = v_ask.time_limit_s, deadline_at = v_ask.deadline_at,
+           ends_at = case when v_limit is null then ends_at when v_limit = 2147483647 then 'infinity'
+                          else started_at + make_interval(secs => v_limit) end
+     where job_id = p_job_id;
+    update allocation as a set ends_at = r.ends_at from running as r
+     where r.job_id = p_job_id and a.job_id = r.job_id and a.ends_at <> r.ends_at;
+    if p_changes ? 'array_throttle' then
+        update array_job set throttle = v_ask.array_throttle where job_id = v_job.array_job_id;
+        perform _refresh_open_counts(array[v_job.array_job_id]);
+    end if;
+    if p_changes ? 'dependency' then
+        perform _replace_dependency(p_job_id, p_changes -> 'dependency', p_now);
+    end if;
+    return (select jsonb_object_agg(k, to_jsonb(v_job) -> case k when 'partitions' then 'partition_ids' else k end)
+              from jsonb_object_keys(p_changes) as k);
+end;
+$$;

@@ -1,0 +1,8 @@
+-- odc._words: a filter's value, one word or an array of them, as text[].
+create or replace function odc._words(p_value jsonb)
+returns text[]
+language sql immutable as $$
+    select case when jsonb_typeof(p_value) = 'array'
+                then array(select jsonb_array_elements_text(p_value))
+                else array[p_value #>> '{}'] end;
+$$;

@@ -1,0 +1,49 @@
+-- odc.requeue_jobs: end running jobs and put them back to the queue, with p_hold held; id and queue time stay.
+-- Returns    as cancel_jobs, with outcome requeueing or refused
+-- Locks      as _lock_jobs
+create or replace function odc.requeue_jobs(
+    p_actor jsonb, p_filters jsonb, p_now timestamptz, p_hold boolean default false)
+returns text
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_answers jsonb;
+begin
+    perform _lock_jobs(p_actor, p_filters);
+    with found as (
+        select f.*, j.requeue as may, r.intent
+          from _find_jobs(p_actor, p_filters) as f
+          left join job as j on j.id = f.job_id
+          left join running as r on r.job_id = f.job_id
+    ), asked as (
+        update running as r
+           set intent = case when p_hold then 'requeue_hold' else 'requeue' end::end_intent,
+               intent_by = p_actor ->> 'user', intent_at = p_now, state = 'COMPLETING'
+          from found as f
+         where r.job_id = f.job_id and f.place = 'running' and f.may and f.intent is null
+    ), told as (
+        insert into event (at, kind, actor, job_id, detail)
+        select p_now, 'requeue_asked', p_actor ->> 'user', job_id, jsonb_build_object('hold', p_hold)
+          from found where place = 'running' and may and intent is null
+    )
+    select coalesce(jsonb_agg(
+               case when f.code is not null then _answer(f.job_id, f.array_task_id, 'refused', f.code, f.message, f.hint)
+                    when f.place = 'pending'
+                    then _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
+                                 format('job %s is pending already', f.job_id), 'Only running jobs are requeued.')
+                    when f.place = 'ended'
+                    then _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
+                                 format('job %s has ended', f.job_id), 'Submit it again to run it again.')
+                    when not f.may
+                    then _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
+                                 format('job %s was submitted with --no-requeue', f.job_id),
+                                 'Cancel it and submit it again.')
+                    when f.intent is not null
+                    then _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
+                                 format('job %s is ending already', f.job_id), null)
+                    else _answer(f.job_id, f.array_task_id, 'requeueing') end order by f.job_id), '[]')
+      into v_answers
+      from found as f;
+    notify odc;
+    return v_answers::text;
+end;
+$$;

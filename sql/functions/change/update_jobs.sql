@@ -1,0 +1,55 @@
+-- odc.update_jobs: change jobs that have not ended.
+-- Arguments  p_changes  any of time_limit_s, nice, partitions, name, comment, dependency {text, any, terms},
+--                       array_throttle (null or 0: none), begin_at, deadline_at
+-- Returns    as cancel_jobs, with outcome updated or refused; a job is changed whole or not at all
+-- Locks      as _lock_jobs; job
+-- Raises     OD010 BadRequest: a change of what does not exist
+create or replace function odc.update_jobs(p_actor jsonb, p_filters jsonb, p_now timestamptz, p_changes jsonb)
+returns text
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_known   constant text[] := '{time_limit_s,nice,partitions,name,comment,dependency,array_throttle,begin_at,deadline_at}';
+    v_unknown text;
+    v_answers jsonb := '[]';
+    v_old     jsonb;
+    v_code    text;
+    v_message text;
+    v_hint    text;
+    f         record;
+begin
+    select string_agg(format('"%s"', k), ', ' order by k) into v_unknown
+      from jsonb_object_keys(p_changes) as k where k <> all (v_known);
+    if v_unknown is not null or p_changes = '{}' then
+        raise exception using errcode = 'OD010',
+            message = case when v_unknown is null then 'an update without a change'
+                           else format('%s cannot be updated', v_unknown) end,
+            hint = format('What can: %s.', array_to_string(v_known, ', '));
+    end if;
+    perform _lock_jobs(p_actor, p_filters);
+    for f in select * from _find_jobs(p_actor, p_filters) order by job_id loop
+        if f.code is not null then
+            v_answers := v_answers || _answer(f.job_id, f.array_task_id, 'refused', f.code, f.message, f.hint);
+            continue;
+        end if;
+        begin
+            if f.tasks is not null then
+                raise exception using errcode = 'OD016',
+                    message = format('tasks of array %s that wait in one row cannot be updated apart', f.job_id),
+                    hint = 'Update the whole array, or tasks that have started or are held.';
+            end if;
+            v_old := _update_job(p_actor, f.job_id, f.place, p_changes, p_now);
+            insert into event (at, kind, actor, job_id, detail)
+            values (p_now, 'updated', p_actor ->> 'user', f.job_id, jsonb_build_object('old', v_old, 'new', p_changes));
+            v_answers := v_answers || _answer(f.job_id, f.array_task_id, 'updated');
+        exception when others then
+            if sqlstate not like 'OD%' then
+                raise;
+            end if;
+            get stacked diagnostics v_code = returned_sqlstate, v_message = message_text, v_hint = pg_exception_hint;
+            v_answers := v_answers || _answer(f.job_id, f.array_task_id, 'refused', v_code, v_message, nullif(v_hint, ''));
+        end;
+    end loop;
+    notify odc;
+    return v_answers::text;
+end;
+$$;

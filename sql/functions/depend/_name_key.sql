@@ -1,0 +1,6 @@
+-- odc._name_key: what a singleton is single in: its user and its name.
+create or replace function odc._name_key(p_uid integer, p_name text)
+returns bigint
+language sql immutable as $$
+    select hashtextextended(p_uid || ':' || p_name, 0);
+$$;

@@ -1,0 +1,39 @@
+-- odc._replace_dependency: let a pending job wait for other things than before, or (a null text) for nothing.
+-- Arguments  p_dependency  {text, any, terms}
+-- Raises     OD011 BadDependency: what does not exist, or what waits for this very job
+create or replace function odc._replace_dependency(p_job_id bigint, p_dependency jsonb, p_now timestamptz)
+returns void
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_wrong record;
+    v_job   jsonb := jsonb_build_object('dependency', p_dependency);
+    v_none  boolean := coalesce(jsonb_array_length(nullif(p_dependency -> 'terms', 'null')), 0) = 0;
+begin
+    select * into v_wrong from _refused_dependencies(array[v_job]) limit 1;
+    if found then
+        raise exception using errcode = v_wrong.code, message = v_wrong.message, hint = v_wrong.hint;
+    end if;
+    with recursive behind (id) as (
+        select (t ->> 'target_id')::bigint from jsonb_array_elements(nullif(p_dependency -> 'terms', 'null')) as t
+        union
+        select d.target_id from behind as b join dependency as d on d.job_id = b.id
+    )
+    select id into v_wrong from behind where id = p_job_id;
+    if found then
+        raise exception using errcode = 'OD011',
+            message = format('job %s would wait for itself', p_job_id),
+            hint = 'One of the jobs it is to wait for waits for it already.';
+    end if;
+    delete from dependency where job_id = p_job_id;
+    update pending
+       set dependency = case when v_none then 'met' else 'waiting' end::dependency_state,
+           dependency_any = coalesce((p_dependency ->> 'any')::boolean, false), closed_tasks = null,
+           eligible_at = case when v_none and held is null and begun then coalesce(eligible_at, p_now) end
+     where job_id = p_job_id;
+    if not v_none then
+        perform _write_dependencies(array[p_job_id], array[v_job], p_now);
+    end if;
+    perform _refresh_open_counts(
+        (select array_agg(array_job_id) from pending where job_id = p_job_id and array_job_id is not null));
+end;
+$$;

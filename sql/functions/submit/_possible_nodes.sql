@@ -1,0 +1,22 @@
+-- odc._possible_nodes: nodes, whatever their state, of the type, features and names asked, alike ones counted together.
+-- Arguments  p_*  null: any
+-- Returns    domain: the EFA domain that a gang of whole nodes must not leave; null where it need not stay
+create or replace function odc._possible_nodes(
+    p_partition_ids integer[], p_gpu_type text, p_constraint text, p_node_list text[], p_exclude_nodes text[])
+returns table (partition_id integer, gpus integer, cpus integer, mem_mib integer, domain text, node_count bigint)
+language sql stable as $$
+    select p.id, g.gpus, g.cpus, g.mem_mib, case when t.efa_per_node > 0 then g.efa_domain end, f.node_count
+      from (select f.group_id, count(*) as node_count
+              from odc.node_free as f
+             where p_node_list is null and p_exclude_nodes is null
+                or exists (select from odc.node as n
+                            where n.id = f.node_id
+                              and (p_node_list is null or n.name = any (p_node_list))
+                              and (p_exclude_nodes is null or n.name <> all (p_exclude_nodes)))
+             group by f.group_id) as f
+      join odc.node_group as g on g.id = f.group_id
+      join odc.gpu_type as t on t.name = g.gpu_type
+      join unnest(p_partition_ids) as p (id) on p.id = any (g.partition_ids)
+     where (p_gpu_type is null or g.gpu_type = p_gpu_type)
+       and (p_constraint is null or odc._matches_features(p_constraint, g.features))
+$$;

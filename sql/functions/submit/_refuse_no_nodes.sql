@@ -1,0 +1,24 @@
+-- odc._refuse_no_nodes: say why not one node is of the type, features and names that a shape asks for.
+-- Raises     OD008 NeverFits, always
+create or replace function odc._refuse_no_nodes(p_shape shape)
+returns void
+language plpgsql stable set search_path = odc, pg_temp as $$
+declare
+    v_where text := (select string_agg(format('"%s"', p.name), ', ') from partition as p
+                      where p.id = any (p_shape.partition_ids));
+begin
+    if not exists (select from node_free) then
+        raise exception using errcode = 'OD008',
+            message = 'no node could ever run it: no node has registered',
+            hint = 'Wait until the daemon has found its nodes, or declare one: odcd up --node NAME=TYPE:GPUS.';
+    end if;
+    raise exception using errcode = 'OD008',
+        message = format('no node could ever run it: no node of partition %s %s', v_where, concat_ws(' and ',
+            'is of type "' || p_shape.gpu_type || '"',
+            'has the features "' || p_shape.constraint_expr || '"',
+            'is among those listed' || case when p_shape.exclude_nodes is null then '' else ' and not excluded' end)),
+        hint = format('Types present: %s. Features present: %s.', _types_present(),
+            (select coalesce(string_agg(distinct f, ', '), 'none')
+               from node_group as g cross join unnest(g.features) as f));
+end;
+$$;

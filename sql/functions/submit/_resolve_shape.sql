@@ -1,0 +1,108 @@
+-- odc._resolve_shape: what a job asks for, as nodes and as GPUs, CPUs and MiB on each of them.
+-- CPUs that are not said are the GPUs' floor share of the node, else one per task; memory that is not said
+-- is the GPUs' floor share, else the partition's or the node's share of the CPUs; the least of the nodes
+-- that it might run on. node_list: with as many or more names than nodes, any of those named.
+-- Arguments  p_ask            the job as submitted
+--            p_partition_ids  where it may run
+-- Returns    the shape, its id null
+-- Raises     OD005 UnknownGpuType, OD007 UnknownNode, OD008 NeverFits, OD009 LimitExceeded, OD010 BadRequest,
+--            OD016 NotImplementedYet
+create or replace function odc._resolve_shape(p_ask jsonb, p_partition_ids integer[])
+returns shape
+language plpgsql stable set search_path = odc, pg_temp as $$
+declare
+    v_ask    record;
+    v_shape  shape;
+    v_counts record;
+    v_nodes  record;
+    v_share  record;
+    v_cpus   bigint;
+    v_mem    bigint;
+    v_limit  record;
+begin
+    select * into v_ask
+      from jsonb_to_record(p_ask) as a (
+           cpus_per_task bigint, cpus_per_gpu bigint, mem_per_node_mib bigint, mem_per_cpu_mib bigint,
+           mem_per_gpu_mib bigint, exclusive boolean, "constraint" text, node_list text[], exclude_nodes text[],
+           gpu_type text);
+    v_shape.partition_ids := p_partition_ids;
+    v_shape.gpu_type := v_ask.gpu_type;
+    v_shape.exclusive := coalesce(v_ask.exclusive, false);
+    v_shape.constraint_expr := nullif(regexp_replace(v_ask.constraint, '\s', '', 'g'), '');
+    v_shape.node_list := nullif(array(select distinct n from unnest(v_ask.node_list) as n order by n), '{}');
+    v_shape.exclude_nodes := nullif(array(select distinct n from unnest(v_ask.exclude_nodes) as n order by n), '{}');
+    if v_shape.gpu_type is not null then
+        perform _check_gpu_type(v_shape.gpu_type);
+    end if;
+    if v_shape.constraint_expr is not null then
+        perform _check_constraint(v_shape.constraint_expr);
+    end if;
+    if v_shape.node_list is not null or v_shape.exclude_nodes is not null then
+        perform _check_nodes(v_shape.node_list || v_shape.exclude_nodes);
+    end if;
+    if num_nonnulls(v_ask.mem_per_node_mib, v_ask.mem_per_cpu_mib, v_ask.mem_per_gpu_mib) > 1 then
+        raise exception using errcode = 'OD010',
+            message = 'memory is asked for in more than one way',
+            hint = 'Give one of memory per node (--mem), per CPU (--mem-per-cpu) and per GPU (--mem-per-gpu).';
+    end if;
+
+    select array_agg(n.gpus) as gpus, array_agg(n.cpus) as cpus, array_agg(n.mem_mib) as mems,
+           array_agg(n.partition_id) as partition_ids, array_agg(n.domain) as domains, array_agg(n.node_count) as counts
+      into v_nodes
+      from _possible_nodes(p_partition_ids, v_shape.gpu_type, v_shape.constraint_expr,
+                           v_shape.node_list, v_shape.exclude_nodes) as n;
+    if v_nodes.gpus is null then
+        perform _refuse_no_nodes(v_shape);
+    end if;
+    select * into v_counts from _resolve_counts(p_ask, v_nodes.gpus, v_nodes.cpus, v_nodes.mems);
+    if v_counts.node_count > cardinality(v_shape.node_list) then
+        raise exception using errcode = 'OD016',
+            message = format('the job needs %s nodes and its node list names %s',
+                             v_counts.node_count, cardinality(v_shape.node_list)),
+            hint = 'Name as many nodes as it needs, or more: it runs on any of those named.';
+    end if;
+    select p.name, p.max_nodes into v_limit
+      from partition as p
+     where p.id = any (p_partition_ids) and p.max_nodes < v_counts.node_count
+     order by p.max_nodes limit 1;
+    if found then
+        raise exception using errcode = 'OD009',
+            message = format('%s nodes are above the %s of partition "%s"', v_counts.node_count, v_limit.max_nodes, v_limit.name),
+            hint = 'Ask for fewer nodes, or name another partition.';
+    end if;
+    if v_counts.gpus_per_node = 0 and (v_ask.cpus_per_gpu is not null or v_ask.mem_per_gpu_mib is not null) then
+        raise exception using errcode = 'OD010',
+            message = 'CPUs or memory per GPU were asked for, but no GPU',
+            hint = 'Say how many GPUs: --gpus, --gpus-per-node or --gres=gpu:N.';
+    end if;
+
+    -- The share of a node that its GPUs make, the least of the nodes that have enough GPUs.
+    select min(n.cpus * v_counts.gpus_per_node / n.gpus) as cpus, min(n.mem::bigint * v_counts.gpus_per_node / n.gpus) as mem
+      into v_share
+      from unnest(v_nodes.gpus, v_nodes.cpus, v_nodes.mems) as n (gpus, cpus, mem)
+     where v_counts.gpus_per_node > 0 and n.gpus >= v_counts.gpus_per_node;
+    v_cpus := greatest(
+        v_counts.tasks_per_node * coalesce(v_ask.cpus_per_task, 1),
+        case when v_ask.cpus_per_gpu is not null then v_ask.cpus_per_gpu * v_counts.gpus_per_node
+             when v_ask.cpus_per_task is null then v_share.cpus end);
+    -- mem_mib / cpus is a node's own share per CPU; 0 MiB per node is all of the smallest node that fits.
+    v_mem := coalesce(
+        nullif(v_ask.mem_per_node_mib, 0),
+        v_ask.mem_per_cpu_mib * v_cpus,
+        v_ask.mem_per_gpu_mib * v_counts.gpus_per_node,
+        case when v_ask.mem_per_node_mib is null then coalesce(v_share.mem, v_cpus * (
+            select min(p.def_mem_per_cpu_mib) from partition as p where p.id = any (p_partition_ids))) end,
+        (select min(case when v_ask.mem_per_node_mib = 0 then n.mem else n.mem / n.cpus * v_cpus end)
+           from unnest(v_nodes.gpus, v_nodes.cpus, v_nodes.mems) as n (gpus, cpus, mem)
+          where n.gpus >= v_counts.gpus_per_node and n.cpus >= v_cpus),
+        0);
+
+    v_shape.node_count := least(v_counts.node_count, 2147483647);
+    v_shape.gpus_per_node := least(v_counts.gpus_per_node, 2147483647);
+    v_shape.cpus_per_node := least(v_cpus, 2147483647);
+    v_shape.mem_per_node_mib := least(v_mem, 2147483647);
+    perform _check_fits(v_shape, v_nodes.partition_ids, v_nodes.gpus, v_nodes.cpus, v_nodes.mems,
+                        v_nodes.domains, v_nodes.counts);
+    return v_shape;
+end;
+$$;

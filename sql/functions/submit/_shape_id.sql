@@ -1,0 +1,35 @@
+-- odc._shape_id: the id of a shape, kept once by value.
+-- Arguments  p_keep  false: do not write it when it is new; the answer is null then
+-- Locks      shape, the new row
+create or replace function odc._shape_id(p_shape shape, p_keep boolean default true)
+returns integer
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_id integer;
+begin
+    loop
+        select s.id into v_id
+          from shape as s
+         where s.node_count = p_shape.node_count and s.gpus_per_node = p_shape.gpus_per_node
+           and s.gpu_type is not distinct from p_shape.gpu_type
+           and s.cpus_per_node = p_shape.cpus_per_node and s.mem_per_node_mib = p_shape.mem_per_node_mib
+           and s.exclusive = p_shape.exclusive and s.partition_ids = p_shape.partition_ids
+           and s.constraint_expr is not distinct from p_shape.constraint_expr
+           and s.node_list is not distinct from p_shape.node_list
+           and s.exclude_nodes is not distinct from p_shape.exclude_nodes;
+        if found or not p_keep then
+            return v_id;
+        end if;
+        insert into shape (partition_ids, node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib,
+                           exclusive, constraint_expr, node_list, exclude_nodes)
+        values (p_shape.partition_ids, p_shape.node_count, p_shape.gpus_per_node, p_shape.gpu_type,
+                p_shape.cpus_per_node, p_shape.mem_per_node_mib, p_shape.exclusive, p_shape.constraint_expr,
+                p_shape.node_list, p_shape.exclude_nodes)
+        on conflict do nothing
+        returning id into v_id;
+        if found then
+            return v_id;
+        end if;
+    end loop;
+end;
+$$;

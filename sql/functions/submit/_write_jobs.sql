@@ -1,0 +1,72 @@
+-- odc._write_jobs: write jobs that were accepted: their rows, their place in the queue, their texts.
+-- Arguments  p_heads, p_jobs, p_requests  the requests, their jobs, and of each job its request, counted from 0
+--            p_ids                        of each job its id; null: not accepted
+--            p_shape_ids, p_account_ids, p_qos_ids, p_time_limits_s  what they were resolved to
+-- Locks      job_text: waits for a transaction that keeps the same text
+create or replace function odc._write_jobs(
+    p_heads jsonb[], p_jobs jsonb[], p_requests integer[], p_ids bigint[], p_shape_ids integer[],
+    p_account_ids integer[], p_qos_ids integer[], p_time_limits_s integer[],
+    p_digests text[], p_texts text[], p_now timestamptz)
+returns void
+language plpgsql volatile set search_path = odc, pg_temp as $$
+begin
+    insert into job_text (digest, content)
+    select t.digest, t.content
+      from unnest(p_digests, p_texts) as t (digest, content)
+     where not exists (select from job_text as k where k.digest = t.digest)
+     order by t.digest
+        on conflict do nothing;
+
+    with asked as materialized (
+        select u.id, u.shape_id, u.account_id, u.qos_id, u.time_limit_s,
+               h.head ->> 'user' as user_name, (h.head ->> 'uid')::integer as uid, (h.head ->> 'gid')::integer as gid,
+               j.*, s.partition_ids, j.array -> 'tasks' #>> '{}' as tasks,
+               nullif((j.array -> 'throttle')::integer, 0) as throttle
+          from unnest(p_ids, p_jobs, p_requests, p_shape_ids, p_account_ids, p_qos_ids, p_time_limits_s)
+               as u (id, job, request, shape_id, account_id, qos_id, time_limit_s)
+          join unnest(p_heads) with ordinality as h (head, n) on h.n = u.request + 1
+          join shape as s on s.id = u.shape_id
+         cross join lateral jsonb_to_record(u.job) as j (
+               name text, kind job_kind, nice integer, comment text, hold boolean, begin_at timestamptz,
+               deadline_at timestamptz, requeue boolean, work_dir text, umask integer, stdin text, stdout text,
+               stderr text, open_mode text, args text[], script_digest text, environment_digest text,
+               signal_number integer, signal_before_s integer, signal_batch boolean, submit_host text,
+               "array" jsonb, dependency jsonb, options jsonb)
+         where u.id is not null
+    ), written as (
+        insert into job (
+            id, kind, array_job_id, name, user_name, uid, gid, account_id, qos_id, partition_ids, shape_id,
+            nice, submitted_at, begin_at, deadline_at, time_limit_s, dependency, array_throttle, requeue,
+            work_dir, stdin, stdout, stderr, open_mode, umask, signal_number, signal_before_s, signal_batch,
+            script_digest, environment_digest, args, comment, submit_host, options)
+        select id, coalesce(kind, 'batch'), case when tasks is not null then id end, name, user_name, uid, gid,
+               account_id, qos_id, partition_ids, shape_id, coalesce(nice, 0), p_now, begin_at, deadline_at,
+               time_limit_s, dependency ->> 'text', throttle, coalesce(requeue, true),
+               work_dir, stdin, stdout, stderr, coalesce(open_mode, 'truncate'), coalesce(umask, 18),
+               signal_number, signal_before_s, coalesce(signal_batch, false), script_digest, environment_digest,
+               coalesce(args, '{}'), comment, submit_host, coalesce(options, '{}')
+          from asked
+    ), queued as (
+        insert into pending (
+            job_id, shape_id, uid, account_id, qos_id, nice, queued_at, time_limit_s, held, begin_at, begun,
+            deadline_at, dependency, dependency_any, eligible_at, array_job_id, tasks, open_count)
+        select id, shape_id, uid, account_id, qos_id, coalesce(nice, 0), p_now, time_limit_s,
+               case when hold then 'user'::job_hold end, begin_at, coalesce(begin_at <= p_now, true), deadline_at,
+               case when dependency is null then 'met' else 'waiting' end::dependency_state,
+               coalesce((dependency -> 'any')::boolean, false),
+               case when hold is not true and dependency is null and coalesce(begin_at <= p_now, true) then p_now end,
+               case when tasks is not null then id end, tasks::int4multirange,
+               case when tasks is null then 1 else least(("array" -> 'count')::integer, throttle) end
+          from asked
+    ), ranged as (
+        insert into array_job (job_id, task_min, task_max, task_count, task_step, throttle)
+        select id, ("array" -> 'min')::integer, ("array" -> 'max')::integer, ("array" -> 'count')::integer,
+               coalesce(("array" -> 'step')::integer, 1), throttle
+          from asked where tasks is not null
+    )
+    insert into event (at, kind, actor, job_id, detail)
+    select p_now, 'submitted', user_name, id,
+           case when tasks is null then '{}' else jsonb_build_object('tasks', "array" -> 'count') end
+      from asked;
+end;
+$$;

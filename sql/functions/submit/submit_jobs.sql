@@ -1,0 +1,147 @@
+-- odc.submit_jobs: take many requests, each whole or not at all; one refused does not touch the others.
+-- Arguments  p_requests          array of {uid, gid, user, operator, key, digest, dry_run, jobs: [job, ...]}
+--            p_digests, p_texts  scripts and environments by SHA-256, parallel
+--            p_now               the daemon's clock; becomes submitted_at
+-- Returns    per job of each request, both counted from 0, its id or the refusal; in a refused request the jobs
+--            that are in order have neither. A dry run has no ids. A request sent again under its key (by uid)
+--            has the ids of the first.
+-- Locks      with dependencies: all changes (_take_turn) and the jobs waited for; idempotency by (uid, key)
+-- Raises     nothing that a caller can cause: refusals are rows (OD001-OD016)
+create or replace function odc.submit_jobs(p_requests jsonb, p_digests text[], p_texts text[], p_now timestamptz)
+returns table (request integer, ord integer, job_id bigint, code text, message text, hint text)
+language plpgsql volatile set search_path = odc, pg_temp as $$
+#variable_conflict use_column
+declare
+    -- What is a job's alone. The rest is resolved once for all jobs that ask for the same: a verdict.
+    v_own      constant text[] := '{name,kind,script_digest,environment_digest,args,work_dir,umask,stdin,stdout,
+                                    stderr,open_mode,comment,hold,requeue,signal_number,signal_before_s,
+                                    signal_batch,submit_host,array,dependency,options}';
+    v_heads    jsonb[];                -- the requests, without their jobs
+    v_jobs     jsonb[];                -- the jobs of all requests, in order; of each:
+    v_requests integer[];              --   its request, from 0
+    v_ords     integer[];              --   its place there, from 0
+    v_verdict  integer[];              --   its verdict, from 1; 0: its request was answered before
+    v_ids      bigint[];               --   its id; null: refused, dry, or answered before
+    v_depends  boolean := jsonb_path_exists(p_requests, '$[*].jobs[*].dependency ? (@ != null)');
+    v_keyed    boolean := jsonb_path_exists(p_requests, '$[*].key ? (@ != null)');
+    v_known    integer[] := '{}';      -- requests whose key has an answer already
+    v_refused  integer[];
+    v_lost     integer[];
+    v_ask      record;
+    v_terms    record;
+    v_at       integer;
+    v_count    integer := 0;           -- verdicts; of each:
+    v_shapes   integer[] := '{}';
+    v_accounts integer[] := '{}';
+    v_qos      integer[] := '{}';
+    v_limits   integer[] := '{}';
+    v_codes    text[] := '{}';
+    v_messages text[] := '{}';
+    v_hints    text[] := '{}';
+    v_code     text;
+    v_message  text;
+    v_hint     text;
+begin
+    select array_agg(r.body - 'jobs' order by r.n) into v_heads
+      from jsonb_array_elements(p_requests) with ordinality as r (body, n);
+    select array_agg(j.job order by r.n, j.n), array_agg(r.n - 1 order by r.n, j.n),
+           array_agg(j.n - 1 order by r.n, j.n), array_agg(0 order by r.n, j.n)
+      into v_jobs, v_requests, v_ords, v_verdict
+      from jsonb_array_elements(p_requests) with ordinality as r (body, n)
+     cross join jsonb_array_elements(r.body -> 'jobs') with ordinality as j (job, n);
+    if v_depends then
+        perform _take_turn();
+    end if;
+    if v_keyed then
+        v_known := array(select k.request from _kept_answers(v_heads) as k);
+    end if;
+
+    for v_ask in
+        select j.job - v_own as ask, coalesce((h.head ->> 'operator')::boolean, false) as operator,
+               coalesce((h.head ->> 'dry_run')::boolean, false) as dry_run, array_agg(j.n) as positions
+          from unnest(v_jobs, v_requests) with ordinality as j (job, request, n)
+          join unnest(v_heads) with ordinality as h (head, n) on h.n = j.request + 1
+         where j.request <> all (v_known)
+         group by 1, 2, 3
+         order by min(j.n)
+    loop
+        v_terms := null;  v_code := null;  v_message := null;  v_hint := null;
+        begin
+            select * into v_terms from _resolve_job(v_ask.ask, v_ask.operator, not v_ask.dry_run, p_now);
+        exception when others then
+            if sqlstate not like 'OD%' then
+                raise;
+            end if;
+            select null::integer as shape_id, null::integer as account_id, null::integer as qos_id,
+                   null::integer as time_limit_s into v_terms;
+            get stacked diagnostics v_code = returned_sqlstate, v_message = message_text, v_hint = pg_exception_hint;
+        end;
+        v_count := v_count + 1;
+        v_shapes[v_count] := v_terms.shape_id;    v_accounts[v_count] := v_terms.account_id;
+        v_qos[v_count] := v_terms.qos_id;         v_limits[v_count] := v_terms.time_limit_s;
+        v_codes[v_count] := v_code;  v_messages[v_count] := v_message;  v_hints[v_count] := nullif(v_hint, '');
+        foreach v_at in array v_ask.positions loop
+            v_verdict[v_at] := v_count;
+        end loop;
+    end loop;
+    if v_depends then
+        for v_ask in select * from _refused_dependencies(v_jobs) loop
+            v_count := v_count + 1;
+            v_codes[v_count] := v_ask.code;  v_messages[v_count] := v_ask.message;  v_hints[v_count] := v_ask.hint;
+            v_verdict[v_ask.position] := v_count;
+        end loop;
+    end if;
+
+    v_refused := v_known || array(
+        select distinct j.request
+          from unnest(v_requests, v_verdict) as j (request, verdict)
+          join unnest(v_codes) with ordinality as v (code, n) on v.n = j.verdict
+         where v.code is not null);
+    -- The first of those that bring the same key is taken; ids in the order of the requests.
+    with taken as materialized (
+        select min(h.n) - 1 as request
+          from unnest(v_heads) with ordinality as h (head, n)
+         where h.n - 1 <> all (v_refused) and not coalesce((h.head ->> 'dry_run')::boolean, false)
+         group by case when h.head ->> 'key' is null then h.n end, h.head ->> 'uid', h.head ->> 'key'
+    )
+    select array_agg(case when t.request is not null then nextval('job_id_seq') end order by j.n) into v_ids
+      from unnest(v_requests) with ordinality as j (request, n)
+      left join taken as t on t.request = j.request;
+    if v_keyed then
+        v_lost := _claim_keys(v_heads, v_requests, v_ids, p_now);
+        if v_lost is not null then
+            v_ids := array(select case when j.request <> all (v_lost) then j.id end
+                             from unnest(v_requests, v_ids) with ordinality as j (request, id, n) order by j.n);
+        end if;
+    end if;
+
+    if array_remove(v_ids, null) <> '{}' then
+        select _write_jobs(
+                   v_heads, v_jobs, v_requests, v_ids,
+                   array_agg(v.shape_id order by j.n), array_agg(v.account_id order by j.n),
+                   array_agg(v.qos_id order by j.n), array_agg(v.time_limit_s order by j.n),
+                   p_digests, p_texts, p_now)
+          into v_terms
+          from unnest(v_verdict) with ordinality as j (verdict, n)
+          left join unnest(v_shapes, v_accounts, v_qos, v_limits) with ordinality
+                    as v (shape_id, account_id, qos_id, time_limit_s, n) on v.n = j.verdict;
+        if v_depends then
+            perform _write_dependencies(v_ids, v_jobs, p_now);
+        end if;
+        notify odc;
+    end if;
+
+    return query
+        select j.request, j.ord, j.id, v.code, v.message, v.hint
+          from unnest(v_requests, v_ords, v_ids, v_verdict) as j (request, ord, id, verdict)
+          left join unnest(v_codes, v_messages, v_hints) with ordinality as v (code, message, hint, n)
+            on v.n = j.verdict
+         where not v_keyed or j.request <> all (array(select k.request from _kept_answers(v_heads) as k));
+    if v_keyed then
+        return query
+            select k.request, (i.n - 1)::integer, i.id, k.code, k.message, k.hint
+              from _kept_answers(v_heads) as k
+             cross join unnest(k.job_ids) with ordinality as i (id, n);
+    end if;
+end;
+$$;

@@ -1,0 +1,68 @@
+-- odc.sweep: what time alone does: begin times, delays, deadlines, limits overrun; and housekeeping.
+-- Returns    when it should run next: the next begin time, delay or deadline, at most a minute from now
+-- Locks      term for share; the turn; pending and running rows that are due
+-- Raises     OD020 LeadershipLost
+create or replace function odc.sweep(p_term bigint, p_now timestamptz)
+returns timestamptz
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    -- The executor ends a job at its limit and may take its grace; what is not gone then is asked for again.
+    v_overrun constant interval := '60 seconds';
+    v_begun   bigint[];
+    v_late    bigint[];
+begin
+    perform _hold_term(p_term);
+    perform _take_turn();
+    with begun as (
+        update pending
+           set begun = true, reason = null,
+               eligible_at = case when held is null and dependency = 'met' then coalesce(eligible_at, p_now)
+                                  else eligible_at end
+         where not begun and begin_at <= p_now
+        returning array_job_id
+    )
+    select array_agg(distinct array_job_id) filter (where array_job_id is not null) into v_begun from begun;
+    if v_begun is not null then
+        perform _refresh_open_counts(v_begun);
+    end if;
+    perform _judge_dependencies(
+        (select array_agg(distinct d.job_id) from dependency as d where d.state = 'waiting'), p_now);
+
+    with gone as (
+        delete from pending where deadline_at <= p_now returning job_id, tasks, eligible_at, attempt
+    ), over as (
+        update job as j
+           set state = 'DEADLINE', ended_at = p_now, eligible_at = g.eligible_at,
+               array_task_id = case when _task_count(g.tasks) = 1 then lower(g.tasks) else j.array_task_id end,
+               array_tasks = case when _task_count(g.tasks) > 1 then _task_text(g.tasks, null) end,
+               attempt = nullif(g.attempt - 1, 0)
+          from gone as g where j.id = g.job_id
+        returning j.id
+    ), told as (
+        insert into event (at, kind, actor, job_id, detail)
+        select p_now, 'ended', 'odcd', id, '{"state": "DEADLINE"}' from over
+    )
+    select array_agg(id order by id) into v_late from over;
+    if v_late is not null then
+        delete from planned where job_id = any (v_late);
+        perform _jobs_ended(v_late, p_now);
+    end if;
+    update running
+       set intent = case when deadline_at <= p_now then 'deadline' else 'timeout' end::end_intent,
+           intent_by = 'odcd', intent_at = p_now, state = 'COMPLETING'
+     where intent is null and (deadline_at <= p_now or ends_at < p_now - v_overrun);
+    if v_begun is not null or v_late is not null or found then
+        notify odc;
+    end if;
+
+    delete from idempotency where made_at < p_now - interval '48 hours';
+    delete from api_key where expires_at < p_now;
+    delete from pass where id <= (select max(id) - 10000 from pass);
+    perform make_partitions();
+    return least(p_now + interval '60 seconds',
+                 (select min(begin_at) from pending where not begun),
+                 (select min(deadline_at) from pending),
+                 (select min(deadline_at) from running where intent is null),
+                 (select min(due_at) from dependency where state = 'waiting' and due_at > p_now));
+end;
+$$;
