@@ -178,7 +178,9 @@ class EventHub:
             if not follow:
                 return
             # What is published from here on is taken from memory. The database may be ahead of
-            # that already: what it tells twice is dropped.
+            # that again at once: what it tells twice is dropped.
+            async with self._starting:
+                await self._read()
             at = self._published
             seen: set[int] = set()
             async for event in self._past(cursor, job_id):

@@ -28,7 +28,8 @@ class Cluster:
         self.sql = sql
         self.now = NOW
         body = [
-            {"name": f"n{i}", "gpu_type": gpu_type, "gpus": 8, "cpus": 64, "mem_mib": 64_000, "declared": True}
+            {"name": f"n{i}", "gpu_type": gpu_type, "gpus": 8, "cpus": 64, "mem_mib": 64_000,
+             "declared": True}
             for i in range(1, nodes + 1)
         ]  # fmt: skip
         sql.execute("select odc.register_nodes(0, $1::jsonb, true, $2)", json.dumps(body), NOW)
@@ -51,8 +52,8 @@ class Cluster:
     def end(self, job_id: int, exit_code: int = 0, signal: int | None = None) -> None:
         """Every member of the job's attempt exits so."""
         for row in self.sql.rows(
-            "select r.attempt, a.rank from odc.running as r join odc.allocation as a using (job_id) "
-            "where r.job_id = $1",
+            "select r.attempt, a.rank from odc.running as r "
+            "join odc.allocation as a using (job_id) where r.job_id = $1",
             job_id,
         ):
             self.fact(job_id, row["attempt"], row["rank"], "exited", exit_code, signal)
@@ -64,8 +65,8 @@ class Cluster:
     ) -> None:  # fmt: skip
         self.sql.rows(
             "select * from odc.record_facts(0, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-            [job_id], [attempt], [rank], [kind], [self.now], [exit_code], [signal], [cause], [detail],
-            self.now,
+            [job_id], [attempt], [rank], [kind], [self.now], [exit_code], [signal], [cause],
+            [detail], self.now,
         )  # fmt: skip
 
     def move(self, seconds: float) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from odcd.api import answers
-from odcd.errors import BadRequest, UnknownJob, WrongState
+from odcd.errors import BadRequest, UnknownJob
 from tests.sql.query.cluster import BOB, NOW, ROOT, Cluster
 from tests.support.database import Sql
 
@@ -187,15 +187,16 @@ def test_an_array_is_one_row_while_it_waits_and_a_row_an_element_after(sql: Sql)
     assert cluster.ids({"ids": [{"job_id": array, "tasks": "{[1,2)}"}]}) == [element]
 
 
-def test_the_row_of_an_array_is_gone_once_every_task_has_started(sql: Sql) -> None:
+def test_the_last_task_of_an_array_takes_the_arrays_own_id(sql: Sql) -> None:
     cluster = Cluster(sql, nodes=2)
     array = cluster.submit(array="0-1", gpus=8)
-    elements = cluster.plan()
-    assert len(elements) == 2
-    assert [job["id"] for job in cluster.show(array)] == elements
-    assert cluster.ids(ended=True) == elements[::-1]
-    with pytest.raises(WrongState, match="every task"):
-        cluster.explain(array)
+    assert len(cluster.plan()) == 2
+    last, first = cluster.show(array)
+    assert (last["id"], last["array_job_id"], last["array_task_id"]) == (array, array, 1)
+    assert (first["array_job_id"], first["array_task_id"]) == (array, 0)
+    assert [job["id"] for job in cluster.show(array, "{[1,2)}")] == [array]
+    assert cluster.ids(ended=True) == [first["id"], array]
+    assert cluster.explain(array)["state"] == "CONFIGURING"
 
 
 def test_what_does_not_exist_is_named(sql: Sql) -> None:
@@ -228,11 +229,8 @@ def test_jobs_have_ended_only_when_all_of_the_selection_have(sql: Sql) -> None:
     settled = "select job_id from odc.settled_among($1)"
     assert sql.values(settled, [array, first, third]) == [first]
     cluster.end(third)
-    assert [job["state"] for job in cluster.ended(array) or []] == [
-        "FAILED",
-        "COMPLETED",
-        "COMPLETED",
-    ]
+    states = {job["array_task_id"]: job["state"] for job in cluster.ended(array) or []}
+    assert states == {0: "FAILED", 1: "COMPLETED", 2: "COMPLETED"}
     assert sql.values(settled, [array, first, third]) == [array, first, third]
 
 
@@ -252,13 +250,16 @@ def test_ten_thousand_pending_jobs_are_one_page(sql: Sql) -> None:
     cluster = Cluster(sql)
     first = cluster.submit(gpus=8)
     sql.execute(
-        "insert into odc.job select (jsonb_populate_record(j, jsonb_build_object('id', j.id + n))).* "
+        "insert into odc.job "
+        "select (jsonb_populate_record(j, jsonb_build_object('id', j.id + n))).* "
         "from odc.job as j, generate_series(1, 10000) as n where j.id = $1",
         first,
     )
     sql.execute(
-        "insert into odc.pending (job_id, shape_id, uid, account_id, qos_id, nice, queued_at, time_limit_s) "
-        "select id, shape_id, uid, account_id, qos_id, nice, submitted_at, time_limit_s from odc.job where id > $1",
+        "insert into odc.pending ("
+        "job_id, shape_id, uid, account_id, qos_id, nice, queued_at, time_limit_s) "
+        "select id, shape_id, uid, account_id, qos_id, nice, submitted_at, time_limit_s "
+        "from odc.job where id > $1",
         first,
     )
     jobs, cursor = cluster.list(limit=10_000, fields=["id"])

@@ -1,0 +1,155 @@
+"""Who speaks: peer credentials on the unix socket, API keys over TCP."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import hashlib
+import os
+import platform
+import socket
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from odcd.api.identity import Peer
+from odcd.model import Identity
+from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, on_socket, over, serve
+from tests.support.database import make_home, remove_home
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    home = make_home()
+    yield home
+    remove_home(home)
+
+
+def test_the_kernel_says_who_is_at_the_socket(database_url: str, folder: Path) -> None:
+    async def work(service: Service) -> None:
+        async with on_socket(service, folder / "s"), over(folder / "s") as client:
+            answer = await client.post("/v1/jobs", json=BODY)
+            [job] = (await client.get(f"/v1/jobs/{answer.json()['id']}")).json()["jobs"]
+            assert job["uid"] == os.geteuid()
+
+    serve(database_url, work)
+
+
+@needs_root
+def test_another_user_at_the_socket_is_that_user(database_url: str, folder: Path) -> None:
+    async def work(service: Service) -> None:
+        async with on_socket(service, folder / "s", mode=0o666):
+            connection = _connect_as(folder / "s", ALICE)
+            reader, writer = await asyncio.open_unix_connection(sock=connection)
+            writer.write(b"GET /v1/jobs?user=x HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 403")
+            writer.close()
+        async with on_socket(service, folder / "t", mode=0o600):
+            with pytest.raises(PermissionError):
+                _connect_as(folder / "t", ALICE)
+
+    serve(database_url, work, serves_uid=0)
+
+
+def _connect_as(path: Path, peer: Peer) -> socket.socket:
+    """Connect as another user: to the kernel, a thread has user ids of its own."""
+    connection = socket.socket(socket.AF_UNIX)
+    failed: list[OSError] = []
+    set_uid, set_gid = (117, 119) if platform.machine() == "x86_64" else (147, 149)
+
+    def connect() -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        assert libc.syscall(set_gid, -1, peer.gid, -1) == 0
+        assert libc.syscall(set_uid, -1, peer.uid, -1) == 0
+        try:
+            connection.connect(str(path))
+        except OSError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=connect)
+    thread.start()
+    thread.join()
+    if failed:
+        connection.close()
+        raise failed[0]
+    connection.setblocking(False)
+    return connection
+
+
+def test_over_tcp_nobody_speaks_without_a_key(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client(None) as client:
+            for headers in (
+                {},
+                {"Authorization": "Basic eDp5"},
+                {"Authorization": "Bearer"},
+                {"Authorization": "Bearer nonsense"},
+            ):
+                answer = await client.get("/v1/jobs", headers=headers)
+                assert (answer.status_code, answer.json()["code"]) == (401, "OD015")
+                assert answer.headers["www-authenticate"] == "Bearer"
+            for public in ("/health", "/ready", "/metrics", "/openapi.json", "/docs"):
+                assert (await client.get(public)).status_code == 200
+
+    serve(database_url, work)
+
+
+def test_a_key_speaks_for_its_owner_until_it_expires(database_url: str, folder: Path) -> None:
+    async def work(service: Service) -> None:
+        carol = Identity(user="carol", uid=64003, gid=64003, operator=False)
+        now = service.api.clock.now()
+        for key, made in (("good", now), ("old", now - timedelta(hours=3))):
+            digest = hashlib.sha256(key.encode()).hexdigest()
+            await service.store.keep_key(carol, digest, made, timedelta(hours=2))
+        async with on_socket(service, folder / "s", listen=("127.0.0.1", 0)) as server:
+            [(host, port)] = server.addresses
+            async with httpx.AsyncClient(base_url=f"http://{host}:{port}") as client:
+                client.headers["Authorization"] = "Bearer good"
+                answer = await client.post("/v1/jobs", json=BODY)
+                [job] = (await client.get(f"/v1/jobs/{answer.json()['id']}")).json()["jobs"]
+                assert (job["user"], job["uid"]) == ("carol", 64003)
+                client.headers["Authorization"] = "Bearer old"
+                assert (await client.get("/v1/jobs")).status_code == 401
+
+    serve(database_url, work)
+
+
+def test_a_users_own_daemon_serves_nobody_else(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client(ALICE) as client:
+            assert (await client.get("/v1/jobs")).status_code == 200
+        for peer in (BOB, OPERATOR):
+            async with service.client(peer) as client:
+                answer = await client.get("/v1/jobs")
+                assert (answer.status_code, answer.json()["code"]) == (403, "OD013")
+                assert (await client.get("/health")).status_code == 200
+
+    serve(database_url, work, own_uid=ALICE.uid, serves_uid=ALICE.uid)
+
+
+def test_operators_are_root_the_daemons_user_and_those_named(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        named = Peer(64009, 64009)
+        for peer, may in ((OPERATOR, True), (BOB, True), (named, True), (ALICE, False)):
+            async with service.client(peer) as client:
+                answer = await client.post("/v1/jobs", json={**BODY, "nice": -5})
+                assert answer.status_code == (201 if may else 403)
+
+    serve(database_url, work, own_uid=BOB.uid, operators=frozenset({"64009"}))
+
+
+def test_a_client_cannot_say_who_it_is(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client(ALICE) as client:
+            for field in ("user", "uid", "operator"):
+                answer = await client.post("/v1/jobs", json={**BODY, field: 0})
+                assert answer.status_code == 400
+                assert f'"{field}"' in answer.json()["detail"]
+
+    serve(database_url, work)

@@ -1,0 +1,216 @@
+"""Lists, single jobs, waiting for their end."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import msgspec
+
+from odcd.api import answers
+from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
+
+
+def test_a_list_is_what_the_document_says(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        first, second = await service.submit(gpus=8), await service.submit(gpus=8)
+        await service.plan()
+        async with service.client() as client:
+            answer = await client.get("/v1/jobs")
+            told = msgspec.json.decode(answer.content, type=answers.JobList)
+            assert [(job.id, job.state) for job in told.jobs] == [
+                (first, "CONFIGURING"),
+                (second, "PENDING"),
+            ]
+            assert told.jobs[1].why[0].text
+            assert told.next is None
+
+    serve(database_url, work)
+
+
+def test_pages_follow_the_cursor_to_the_end(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        jobs = [await service.submit(gpus=8) for _ in range(5)]
+        await service.plan()
+        for ended, order in (("false", jobs), ("true", jobs[::-1])):
+            async with service.client() as client:
+                found: list[int] = []
+                params: dict[str, str] = {"limit": "2", "fields": "id", "ended": ended}
+                while True:
+                    page = (await client.get("/v1/jobs", params=params)).json()
+                    found += [job["id"] for job in page["jobs"]]
+                    if page["next"] is None:
+                        break
+                    assert len(page["jobs"]) == 2
+                    params["cursor"] = page["next"]
+                assert found == order
+
+    serve(database_url, work)
+
+
+def test_filters_take_lists_by_commas(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        a = await service.submit(ALICE, name="train")
+        b = await service.submit(BOB, name="eval")
+        c = await service.submit(BOB, name='it\'s, "quoted"')
+        async with service.client() as client:
+
+            async def ids(**params: str) -> list[int]:
+                answer = await client.get("/v1/jobs", params={**params, "fields": "id"})
+                return [job["id"] for job in answer.json()["jobs"]]
+
+            assert await ids(user=str(BOB.uid)) == [b, c]
+            assert await ids(user=f"{BOB.uid},{ALICE.uid}", name="eval,train") == [a, b]
+            assert await ids(job=f"{a},{c}") == [a, c]
+            assert await ids(state="pending") == [a, b, c]
+            assert await ids(state="COMPLETED") == []
+            assert await ids(partition="main", account="default", qos="normal") == [a, b, c]
+            assert await ids(job="999") == []
+
+    serve(database_url, work)
+
+
+def test_naming_a_state_of_ended_jobs_is_enough_to_see_them(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        job_id = await service.submit()
+        await service.plan()
+        await service.end(job_id, exit_code=1)
+        async with service.client() as client:
+            listed = (await client.get("/v1/jobs", params={"state": "FAILED"})).json()["jobs"]
+            assert [job["id"] for job in listed] == [job_id]
+            assert (await client.get("/v1/jobs")).json()["jobs"] == []
+
+    serve(database_url, work)
+
+
+def test_why_tells_what_is_in_the_way(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        await service.submit(gpus=8)
+        waiting = await service.submit(gpus=8)
+        await service.plan()
+        async with service.client(BOB) as client:
+            answer = await client.get(f"/v1/jobs/{waiting}/why")
+            told = msgspec.json.decode(answer.content, type=answers.Explanation)
+            assert (told.job_id, told.reason) == (waiting, "Resources")
+            assert [cause.cause for cause in told.why] == ["node", "running_job"]
+
+    serve(database_url, work)
+
+
+def test_a_script_is_for_its_owner_and_operators(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        job_id = await service.submit(script="#!/bin/sh\necho geheim ü\n")
+        for peer, status in ((ALICE, 200), (OPERATOR, 200), (BOB, 403)):
+            async with service.client(peer) as client:
+                answer = await client.get(f"/v1/jobs/{job_id}/script")
+                assert answer.status_code == status
+                assert ("geheim ü" in answer.text) == (status == 200)
+
+    serve(database_url, work)
+
+
+def test_a_wait_ends_with_the_job(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        job_id = await service.submit()
+        await service.plan()
+        async with service.client() as client:
+            waiting = asyncio.create_task(client.get(f"/v1/jobs/{job_id}", params={"wait": "60"}))
+            at_once = (await client.get(f"/v1/jobs/{job_id}", params={"wait": "0"})).json()
+            assert at_once == {"jobs": [], "ended": False}
+            await service.end(job_id, exit_code=3)
+            async with asyncio.timeout(10):
+                answer = (await waiting).json()
+            assert answer == {
+                "jobs": [
+                    {
+                        "id": job_id,
+                        "array_task_id": None,
+                        "state": "FAILED",
+                        "exit_code": 3,
+                        "signal": None,
+                    }
+                ],
+                "ended": True,
+            }
+            again = await client.get(f"/v1/jobs/{job_id}", params={"wait": "300"})
+            assert again.json() == answer
+
+    serve(database_url, work)
+
+
+def test_a_wait_for_an_array_ends_with_its_last_element(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        array = await service.submit(array="0-2", gpus=4)
+        first, second = await service.plan()
+        async with service.client() as client:
+            whole = asyncio.create_task(client.get(f"/v1/jobs/{array}", params={"wait": "60"}))
+            task = asyncio.create_task(client.get(f"/v1/jobs/{array}_2", params={"wait": "60"}))
+            for job_id in (first, second):
+                await service.end(job_id)
+            [third] = await service.plan()
+            assert not whole.done()
+            await service.end(third)
+            async with asyncio.timeout(10):
+                ended = (await whole).json()["jobs"]
+                assert [job["id"] for job in ended] == sorted([first, second, third])
+                [last] = (await task).json()["jobs"]
+                assert (last["id"], last["array_task_id"]) == (third, 2)
+
+    serve(database_url, work)
+
+
+def test_a_wait_survives_a_lost_notification(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        job_id = await service.submit()
+        await service.plan()
+        async with service.client() as client:
+            waiting = asyncio.create_task(client.get(f"/v1/jobs/{job_id}", params={"wait": "60"}))
+            await client.get(f"/v1/jobs/{job_id}", params={"wait": "0"})
+            service.hub.wake = lambda: None
+            await service.end(job_id)
+            async with asyncio.timeout(10):
+                assert (await waiting).json()["ended"] is True
+
+    serve(database_url, work)
+
+
+def test_waits_end_when_the_daemon_stops(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        job_id = await service.submit()
+        async with service.client() as client:
+            waiting = asyncio.create_task(client.get(f"/v1/jobs/{job_id}", params={"wait": "60"}))
+            await client.get(f"/v1/jobs/{job_id}")
+            service.hub.close()
+            async with asyncio.timeout(10):
+                assert (await waiting).json() == {"jobs": [], "ended": False}
+
+    serve(database_url, work)
+
+
+def test_a_thousand_waits_cost_one_question(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        jobs = [await service.submit(gpus=0) for _ in range(10)]
+        await service.plan()
+        asked = 0
+        real = service.store.settled
+
+        async def counted(job_ids: list[int]) -> list[int]:
+            nonlocal asked
+            asked += 1
+            return await real(job_ids)
+
+        service.hub._store.settled = counted  # type: ignore[method-assign]
+        async with service.client() as client:
+
+            async def wait(job_id: int) -> httpx.Response:
+                return await client.get(f"/v1/jobs/{job_id}", params={"wait": "60"})
+
+            waits = [asyncio.create_task(wait(job_id)) for job_id in jobs * 10]
+            for job_id in jobs:
+                await service.end(job_id)
+            async with asyncio.timeout(20):
+                answers_ = await asyncio.gather(*waits)
+            assert all(answer.json()["ended"] for answer in answers_)
+            assert asked < 50
+
+    serve(database_url, work)

@@ -1,0 +1,210 @@
+"""POST /v1/jobs, /v1/jobs/batch and /v1/submit-argv."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from odcd.errors import DatabaseDown
+from odcd.submission import Prepared
+from tests.odcd.api.service import ALICE, BOB, BODY, Service, serve
+
+
+def test_a_job_is_taken_as_its_submitter_and_wakes_the_planner(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client(ALICE) as client:
+            answer = await client.post("/v1/jobs", json={**BODY, "name": "train"})
+            assert answer.status_code == 201
+            assert answer.headers["content-type"] == "application/json"
+            assert service.woken == [1]
+            [job] = (await client.get(f"/v1/jobs/{answer.json()['id']}")).json()["jobs"]
+            assert (job["name"], job["uid"], job["user"]) == ("train", ALICE.uid, str(ALICE.uid))
+
+    serve(database_url, work)
+
+
+def test_a_refusal_is_a_problem_with_code_values_and_hint(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client() as client:
+            answer = await client.post("/v1/jobs", json={**BODY, "partitions": ["h1000"]})
+            assert answer.status_code == 404
+            assert answer.headers["content-type"] == "application/problem+json"
+            problem = answer.json()
+            assert (problem["code"], problem["title"], problem["status"]) == (
+                "OD001",
+                "UnknownPartition",
+                404,
+            )
+            assert '"h1000"' in problem["detail"]
+            assert "main" in problem["hint"]
+            assert service.woken == []
+
+    serve(database_url, work)
+
+
+def test_the_same_submit_under_one_key_makes_one_job(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        key = {"Idempotency-Key": "k1"}
+        async with service.client() as client:
+            answers = await asyncio.gather(
+                *(client.post("/v1/jobs", json=BODY, headers=key) for _ in range(5))
+            )
+            assert {answer.status_code for answer in answers} == {201}
+            assert len({answer.json()["id"] for answer in answers}) == 1
+            listed = (await client.get("/v1/jobs")).json()["jobs"]
+            assert len(listed) == 1
+            other = await client.post("/v1/jobs", json={**BODY, "name": "other"}, headers=key)
+            assert (other.status_code, other.json()["code"]) == (409, "OD014")
+        async with service.client(BOB) as client:
+            assert (await client.post("/v1/jobs", json=BODY, headers=key)).status_code == 201
+
+    serve(database_url, work)
+
+
+def test_a_key_is_one_to_200_characters(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client() as client:
+            answer = await client.post(
+                "/v1/jobs", json=BODY, headers={"Idempotency-Key": "k" * 201}
+            )
+            assert (answer.status_code, answer.json()["code"]) == (400, "OD010")
+            answer = await client.post(
+                "/v1/jobs", json=BODY, headers={"Idempotency-Key": "k" * 200}
+            )
+            assert answer.status_code == 201
+
+    serve(database_url, work)
+
+
+def test_a_batch_is_taken_whole_in_order(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client() as client:
+            jobs = [{**BODY, "name": f"j{i}"} for i in range(30)]
+            answer = await client.post("/v1/jobs/batch", json={"jobs": jobs})
+            assert answer.status_code == 201
+            ids = answer.json()["ids"]
+            listed = (await client.get("/v1/jobs", params={"fields": "id,name"})).json()["jobs"]
+            assert listed == [{"id": i, "name": f"j{n}"} for n, i in enumerate(ids)]
+
+    serve(database_url, work)
+
+
+def test_a_batch_with_one_bad_job_is_refused_whole_and_names_it(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client() as client:
+            for bad, status in (
+                ({"gpu_type": "h1000"}, 404),
+                ({"work_dir": "here"}, 400),
+                ({"gpus": 904}, 422),
+            ):
+                jobs = [BODY, {**BODY, **bad}, BODY]
+                answer = await client.post("/v1/jobs/batch", json={"jobs": jobs})
+                assert answer.status_code == status, answer.text
+                assert "job 1 of the batch" in answer.json()["detail"]
+            assert (await client.get("/v1/jobs", params={"ended": "true"})).json()["jobs"] == []
+
+    serve(database_url, work)
+
+
+def _argv(*argv: str, **more: object) -> dict[str, object]:
+    return {"argv": list(argv), "work_dir": "/tmp", **more}
+
+
+def test_a_command_line_is_taken_after_its_script_was_asked_for(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client() as client:
+            asked = _argv("--gpus", "2", "train.sh", "arg")
+            answer = await client.post("/v1/submit-argv", json=asked)
+            assert answer.status_code == 409
+            assert (answer.json()["title"], answer.json()["script_path"]) == (
+                "ScriptNeeded",
+                "train.sh",
+            )
+            script = "#!/bin/sh\n#SBATCH --job-name=hello\ntrue\n"
+            answer = await client.post("/v1/submit-argv", json={**asked, "script": script})
+            assert answer.status_code == 201
+            submitted = answer.json()
+            assert list(submitted) == ["id", "wait", "parsable", "quiet", "json", "pty", "warnings"]
+            [job] = (await client.get(f"/v1/jobs/{submitted['id']}")).json()["jobs"]
+            assert (job["name"], job["gpus"], job["work_dir"]) == ("hello", 2, "/tmp")
+            stored = await client.get(f"/v1/jobs/{submitted['id']}/script")
+            assert stored.text == script
+
+    serve(database_url, work)
+
+
+def test_what_the_client_is_to_do_comes_back(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client() as client:
+            argv = _argv("--parsable", "--wait", "--wrap", "true")
+            answer = (await client.post("/v1/submit-argv", json=argv)).json()
+            assert (answer["parsable"], answer["wait"]) == (True, True)
+            argv = _argv("true", command="run")
+            assert (await client.post("/v1/submit-argv", json=argv)).json()["wait"] is True
+
+    serve(database_url, work)
+
+
+def test_test_only_submits_nothing(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client() as client:
+            answer = await client.post(
+                "/v1/submit-argv", json=_argv("--test-only", "--wrap", "true")
+            )
+            assert answer.status_code == 200
+            assert answer.json()["test_only"]["text"]
+            refused = _argv("--test-only", "--gpus", "h1000:1", "--wrap", "true")
+            assert (await client.post("/v1/submit-argv", json=refused)).json()["code"] == "OD005"
+            assert (await client.get("/v1/jobs", params={"ended": "true"})).json()["jobs"] == []
+            assert service.woken == []
+
+    serve(database_url, work)
+
+
+def test_a_wrong_option_is_refused_by_name(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client() as client:
+            answer = await client.post("/v1/submit-argv", json=_argv("--no-such-thing"))
+            assert answer.status_code == 400
+            assert "--no-such-thing" in answer.json()["detail"]
+
+    serve(database_url, work)
+
+
+def test_the_options_are_told_for_help_and_completion(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client() as client:
+            options = (await client.get("/v1/submit-options")).json()["options"]
+            assert {"long": "job-name", "short": "J"}.items() <= next(
+                option for option in options if option["long"] == "job-name"
+            ).items()
+
+    serve(database_url, work)
+
+
+def test_nothing_is_promised_while_the_database_is_away(database_url: str) -> None:
+    class Away:
+        async def submit(self, prepared: Prepared) -> list[object]:
+            raise DatabaseDown("PostgreSQL cannot be reached", "Try again.")
+
+    async def work(service: Service) -> None:
+        async with service.client() as client:
+            answer = await client.post("/v1/jobs", json=BODY)
+            assert (answer.status_code, answer.json()["code"]) == (503, "OD023")
+            assert answer.headers["retry-after"] == "1"
+
+    serve(database_url, work, batcher=Away())
+
+
+@pytest.mark.parametrize("count", [2_000])
+def test_a_large_batch_is_one_answer(database_url: str, count: int) -> None:
+    async def work(service: Service) -> None:
+        async with service.client() as client:
+            answer = await client.post("/v1/jobs/batch", json={"jobs": [BODY] * count})
+            assert len(answer.json()["ids"]) == count
+            page = (await client.get("/v1/jobs", params={"limit": "10000", "fields": "id"})).json()
+            assert [job["id"] for job in page["jobs"]] == answer.json()["ids"]
+            assert page["next"] is None
+
+    serve(database_url, work)
