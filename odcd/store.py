@@ -97,7 +97,7 @@ class Store:
     ) -> str:
         casts = {"p_changes": "::jsonb", "p_signal": "::integer"}
         extra = "".join(
-            f", {name} => ${4 + at}{casts.get(name, '')}" for at, name in enumerate(more, start=1)
+            f", {name} => ${at}{casts.get(name, '')}" for at, name in enumerate(more, start=4)
         )
         return await self._db.fetchval(
             f"select odc.{function}(p_actor => $1::jsonb, p_filters => $2::jsonb, p_now => $3{extra})",
