@@ -14,8 +14,10 @@ from odcd.errors import OdcError
 
 ACCOUNT = "odc"
 FALLBACK_ACCOUNT = "postgres"
-# What a folder may hold beside nothing and still be taken for an odc home.
-HOME_PARTS = frozenset({"data", "runner", "odcd.lock", "odcd.log", "ssh"})
+MARKER = "odcd.lock"
+"""What tells a home from a folder that merely looks like one: root is about to give it away."""
+CLIENT_PARTS = frozenset({"ssh"})
+"""What odcctl keeps in ~/.odc, be there a daemon or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +122,10 @@ def prepare_home(home: Path, account: Account) -> None:
     if fresh or (os.geteuid() == 0 and home.stat().st_uid == 0):
         account.own(home, mode)
     check_entry(home, account)
+    marker = home / MARKER
+    if not marker.exists():
+        marker.touch(mode=0o644)
+        account.own(marker, 0o644)
 
 
 def check_ours(home: Path, account: Account) -> None:
@@ -132,7 +138,8 @@ def check_ours(home: Path, account: Account) -> None:
             f"Run odcd as {_name(status.st_uid)}, or choose another folder with --home.",
         )
     found = {path.name for path in home.iterdir()}
-    if found and not found & HOME_PARTS:
+    known = CLIENT_PARTS if os.geteuid() != 0 else frozenset[str]()
+    if MARKER not in found and found - known:
         raise OdcError(
             f"home {home} holds other things already ({', '.join(sorted(found)[:3])})",
             "Choose an empty or a new folder with --home.",

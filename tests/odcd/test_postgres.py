@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from odcd.account import service_account
+from odcd.account import prepare_home, service_account
 from odcd.clock import SystemClock
 from odcd.db import connect
 from odcd.errors import DatabaseDown, OdcError
@@ -219,6 +219,7 @@ def test_stop_ends_it_and_may_be_repeated(postgres: EmbeddedPostgres) -> None:
 
 def test_a_half_made_data_folder_is_made_anew(odc_home: Path) -> None:
     postgres = EmbeddedPostgres(odc_home)
+    prepare_home(odc_home, service_account())
     scratch = postgres.data.with_name(f"{postgres.data.name}.new")
     scratch.mkdir(parents=True)
     (scratch / "PG_VERSION").write_text("half")
@@ -249,6 +250,16 @@ def test_a_home_with_other_things_in_it_is_refused(odc_home: Path) -> None:
     (odc_home / "thesis.tex").write_text("")
     with pytest.raises(OdcError, match=r"holds other things already \(thesis\.tex\)"):
         EmbeddedPostgres(odc_home).start()
+
+
+def test_a_folder_that_merely_looks_like_a_home_is_refused_and_left_alone(odc_home: Path) -> None:
+    """As /etc would, which holds a folder ssh too."""
+    for name in ("ssh", "data", "runner"):
+        (odc_home / name).mkdir()
+    before = odc_home.stat()
+    with pytest.raises(OdcError, match="holds other things already"):
+        EmbeddedPostgres(odc_home).start()
+    assert odc_home.stat() == before
 
 
 def test_a_home_that_is_a_file_is_refused(odc_home: Path) -> None:
