@@ -28,7 +28,7 @@ docs/reference/submit-options.md."""
 
 
 class SubmitCommand(Command):
-    """A verb whose words are the daemon's to parse; --json and --server stand before all others."""
+    """A verb whose words are the daemon's to parse; --json and --server may stand before them."""
 
     common = BEFORE_VERB  # --output is sbatch's here
 
@@ -45,7 +45,7 @@ class SubmitCommand(Command):
         parts = [f"Usage: odcctl {self.usage}", f"{self.summary}."]
         parts.append("\n".join(wrap(self.notes, HELP_WIDTH)))
         parts.append("Options:\n" + option_lines(self.options) if self.options else NO_OPTIONS)
-        parts.append("Options of odcctl, before all others:\n" + option_lines(self.common))
+        parts.append("Options of odcctl, before those:\n" + option_lines(self.common))
         parts.append("Example:\n" + indent(self.example))
         return "\n\n".join(parts)
 
@@ -80,8 +80,10 @@ def submit_words(arguments: Arguments) -> tuple[Client, dict[str, Any]]:
     answer = submit(client, arguments.command.name, arguments.words)
     for warning in answer.get("warnings") or ():
         note(f"odcctl: warning: {warning}")
+    if answer.get("json"):
+        arguments.given["json"] = [""]  # Where --json stood among its options, the daemon saw.
     if "test_only" in answer:
-        note(str(answer["test_only"]["text"]))
+        note(f"odcctl: {answer['test_only']['text']}")
         if arguments.flag("json"):
             put_json(answer)
     return client, answer

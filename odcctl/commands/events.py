@@ -14,7 +14,9 @@ from odcctl.follow import Patience, outages
 from odcctl.jobs import check_selector
 from odcctl.options import Arguments, Command, Option
 from odcctl.sse import Events
-from odcctl.wire import LostAnswer
+
+LAGGED = "lagged"
+"""The daemon's word that this client was too slow: it comes again, after the last event it got."""
 
 
 def run(arguments: Arguments) -> int:
@@ -30,11 +32,13 @@ def run(arguments: Arguments) -> int:
             patience.reached()
             for event in events:
                 after = event["id"]
+                if event["kind"] == LAGGED:
+                    break
                 render.put(show(event) + "\n")
                 sys.stdout.flush()
             if not follow:
                 return DONE
-            raise LostAnswer("the stream of events ended")
+            events.close()
 
 
 def line(event: Mapping[str, Any]) -> str:

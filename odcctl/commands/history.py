@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from odcctl import jobs, render
@@ -19,11 +21,14 @@ FIELDS = (
     "reason,exit_code,signal,started_at,ended_at,node_names"
 )
 LIMIT = 50
+_AGO = re.compile(r"(\d{1,6})([mhdw])")
+_UNIT_S = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def run(arguments: Arguments) -> int:
-    limit = arguments.number("limit", LIMIT)
-    if limit is None or limit < 1:
+    since = since_when(arguments)
+    limit = arguments.number("limit", None if since else LIMIT)
+    if limit is not None and limit < 1:
         arguments.command.wrong("--limit is at least 1")
     states = jobs.parse_states(arguments.joined("state"))[0] or ",".join(jobs.ENDED)
     if set(states.split(",")) - set(jobs.ENDED):
@@ -40,6 +45,7 @@ def run(arguments: Arguments) -> int:
         "qos": arguments.joined("qos"),
         "state": states,
         "ended": "true",
+        "ended_since": since,
         "fields": None if arguments.form == "json" else FIELDS,
     }
     listing = fetch_jobs(Client.of(arguments), params, limit)
@@ -55,6 +61,23 @@ def run(arguments: Arguments) -> int:
     rows = [_row(job, now_s) for job in oldest_first]
     render.put(render.table(head, rows, render.terminal_width()))
     return DONE
+
+
+def since_when(arguments: Arguments) -> str | None:
+    """--since as a time of the API."""
+    text = arguments.value("since")
+    if text is None:
+        return None
+    now = datetime.now().astimezone()
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    if text in ("today", "yesterday"):
+        return (midnight - timedelta(days=text == "yesterday")).isoformat()
+    if ago := _AGO.fullmatch(text):
+        return (now - timedelta(seconds=int(ago[1]) * _UNIT_S[ago[2]])).isoformat()
+    try:
+        return datetime.fromisoformat(text).astimezone().isoformat()
+    except ValueError:
+        arguments.command.wrong(f'--since is as 2h, 7d, today or 2026-07-01T12:00, not "{text}"')
 
 
 def _row(job: Mapping[str, Any], now_s: float) -> tuple[str, ...]:
@@ -75,7 +98,10 @@ COMMAND = Command(
         "Newest last. EXIT is the exit code and, after the colon, the signal that ended the job."
     ),
     options=(
-        Option("limit", None, "N", f"the last N jobs ({LIMIT} when left out)"),
+        Option(
+            "since", "S", "TIME", "all that ended since: 2h, 7d, today, yesterday, 2026-07-01T12:00"
+        ),
+        Option("limit", None, "N", f"the last N jobs; {LIMIT} when left out without --since"),
         Option("user", "u", "NAMES", "only jobs of these users"),
         Option("me", None, None, "only my jobs"),
         Option("state", "t", "STATES", "only these states, as FAILED,TIMEOUT or F,TO"),

@@ -36,10 +36,10 @@ def run(arguments: Arguments) -> int:
     if arguments.flag("json"):
         put_json(answer)
         sys.stdout.flush()
-    watched = RunningJob(client, job, quiet=bool(answer.get("quiet")))
+    watched = RunningJob(client, job, quiet=answer["quiet"], pty=answer["pty"])
     watched.heed_signals()
     watched.wait_for_start()
-    if answer.get("pty"):
+    if answer["pty"]:
         return _use_terminal(watched)
     return watched.follow()
 
@@ -59,10 +59,11 @@ def _use_terminal(watched: RunningJob) -> int:
 class RunningJob:
     """The job that this command stands for: its output is ours, and our signals are its."""
 
-    def __init__(self, client: Client, job: str, *, quiet: bool) -> None:
+    def __init__(self, client: Client, job: str, *, quiet: bool, pty: bool) -> None:
         self.client = client
         self.job = job
         self._quiet = quiet
+        self._pty = pty
         self._interrupted_at = float("-inf")
         self._cancelled = False
 
@@ -125,6 +126,8 @@ class RunningJob:
                 return None
 
     def _copy_output(self, rank: str) -> None:
+        if self._pty:  # A terminal has one stream.
+            return self._copy("stdout", rank)
         errors = threading.Thread(target=self._copy, args=("stderr", rank), daemon=True)
         errors.start()
         self._copy("stdout", rank)

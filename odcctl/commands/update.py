@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from odcctl.changes import tell
@@ -24,19 +25,25 @@ def run(arguments: Arguments) -> int:
 
 
 def _changes(arguments: Arguments) -> dict[str, Any]:
+    """The texts go as they are: the daemon reads sbatch's forms, and null takes a thing away."""
     partitions = arguments.joined("partition")
     changes: dict[str, Any] = {
         "time_limit": arguments.value("time"),
         "nice": arguments.number("nice"),
         "partitions": partitions.split(",") if partitions else None,
         "name": arguments.value("name"),
-        "comment": arguments.value("comment"),
-        "dependency": arguments.value("dependency"),
-        "array_throttle": arguments.number("throttle"),
-        "begin_at": arguments.value("begin"),
-        "deadline_at": arguments.value("deadline"),
+        "begin": arguments.value("begin"),
+        "deadline": arguments.value("deadline"),
     }
-    return {name: value for name, value in changes.items() if value is not None}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    for name in ("comment", "dependency"):
+        if arguments.flag(name):
+            changes[name] = arguments.value(name) or None
+    if arguments.flag("throttle"):
+        changes["array_throttle"] = arguments.number("throttle") or None
+    if changes.keys() & {"begin", "deadline"} and os.environ.get("TZ"):
+        changes["time_zone"] = os.environ["TZ"]
+    return changes
 
 
 COMMAND = Command(
@@ -47,10 +54,10 @@ COMMAND = Command(
     takes_jobs=True,
     options=(
         Option("time", "t", "TIME", "time limit: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S or UNLIMITED"),
-        Option("nice", None, "N", "priority below others of the same user; lower ones start first"),
+        Option("nice", None, "N", "start after jobs with a lower value; below 0 is for operators"),
         Option("partition", "p", "NAMES", "partitions that may run it"),
         Option("name", "n", "NAME", "name"),
-        Option("comment", None, "TEXT", "comment"),
+        Option("comment", None, "TEXT", "comment; '' for none"),
         Option("dependency", "d", "LIST", "jobs to wait for, as sbatch writes them; '' for none"),
         Option("throttle", None, "N", "how many tasks of an array run at once; 0 for all"),
         Option("begin", "b", "MOMENT", "start no earlier: now+1hour, 16:00, 2026-01-20T12:34:00"),
