@@ -150,12 +150,18 @@ class Runner:
             self._busy_at = time.monotonic()
         if time.monotonic() - self._busy_at > IDLE_S:
             self._ending = True
-        if not self._is_ours():
-            if self._dir.exists():
-                self._listen()
-            elif not any(m.live for m in members):
-                self._ending = True
+        if not self._has_lock():
+            # The folder was removed; another runner may live in a new one. No one can reach this.
+            self._ending = self._ending or not any(m.live for m in members)
+        elif not self._is_ours():
+            self._listen()
         self._sweep({str(m.key) for m in members})
+
+    def _has_lock(self) -> bool:
+        with contextlib.suppress(OSError):
+            path = self._dir / protocol.LOCK_NAME
+            return path.stat().st_ino == os.fstat(self._lock.fileno()).st_ino
+        return False
 
     def _is_ours(self) -> bool:
         with contextlib.suppress(OSError):

@@ -62,8 +62,9 @@ def become(
         detail = f"cannot start: {error.strerror}"
     except BaseException as error:
         detail = f"cannot start: {type(error).__name__}: {error}"
+    printable = "".join(c if c.isprintable() else "?" for c in detail)
     with contextlib.suppress(OSError):
-        os.write(status_fd, FAILED + detail.encode(errors="replace")[: record.DETAIL_BYTES])
+        os.write(status_fd, FAILED + printable.encode(errors="replace")[: record.DETAIL_BYTES])
     os._exit(127)
 
 

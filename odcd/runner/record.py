@@ -30,8 +30,8 @@ CONTROL = (1536, 512)
 EXIT = (2048, 2048)
 SIZE = 4096
 
-DETAIL_BYTES = 1500
-"""Longest text of a failure that fits an exit record."""
+DETAIL_BYTES = 900
+"""Longest text of a failure, printable characters only: it fits an exit record however it is quoted."""
 
 
 class Key(NamedTuple):
@@ -55,7 +55,7 @@ def create(path: Path, intent: dict[str, Any]) -> int:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        whole = _region(INTENT, intent).ljust(SIZE, b" ")
+        whole = encode(INTENT, intent).ljust(SIZE, b" ")
         if os.pwrite(fd, whole, 0) != SIZE:
             raise OSError(28, os.strerror(28))
     except BaseException:
@@ -67,7 +67,7 @@ def create(path: Path, intent: dict[str, Any]) -> int:
 
 
 def write(fd: int, region: tuple[int, int], facts: dict[str, Any]) -> None:
-    os.pwrite(fd, _region(region, facts), region[0])
+    os.pwrite(fd, encode(region, facts), region[0])
 
 
 def read(fd: int) -> dict[str, dict[str, Any] | None]:
@@ -101,8 +101,8 @@ def is_held(path: Path) -> bool:
     return False
 
 
-def _region(region: tuple[int, int], facts: dict[str, Any]) -> bytes:
-    body = json.dumps(facts, separators=(",", ":")).encode()
+def encode(region: tuple[int, int], facts: dict[str, Any]) -> bytes:
+    body = json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode()
     data = b"%08x " % zlib.crc32(body) + body + b"\n"
     if len(data) > region[1]:
         raise ValueError(f"a record of {len(data)} bytes does not fit its {region[1]}")

@@ -245,7 +245,7 @@ class Roster:
         if isinstance(error, OSError):
             detail = f"cannot start: {error.strerror}"
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                detail = f"cannot start: no space left for its record in {self.run_dir}"
+                detail = f"cannot start: no space left in {self.run_dir}"
         else:
             detail = f"cannot start: bad order: {error!r}"
         self._log.error("member.refused", member=member.key, error=error)

@@ -111,7 +111,7 @@ def _see_through(
 def _failure(outcome: bytes, status: int) -> str:
     _, failed, detail = outcome.partition(job.FAILED)
     if failed:
-        return detail.decode(errors="replace")
+        return detail.decode(errors="ignore")
     if os.WIFSIGNALED(status):
         return f"ended by signal {os.WTERMSIG(status)} before the script began"
     return "ended before the script began"

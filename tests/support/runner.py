@@ -187,6 +187,9 @@ class RunnerHome:
             until(lambda: not is_running(pid))
         for client in self._clients:
             client.close()
+        with contextlib.suppress(FileNotFoundError):
+            log = (self.run_dir / "runner.log").read_text()
+            assert "runner.error" not in log, log
 
 
 def is_running(pid: int) -> bool:
