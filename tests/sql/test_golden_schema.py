@@ -18,7 +18,10 @@ from tests.support.database import MAJOR
 GOLDEN = Path(__file__).with_name("golden") / "schema.sql"
 HEAD = re.compile(r"^--\n-- Name: (.*); Type: (.*); Schema: .*\n--\n", re.MULTILINE)
 # Functions are read where they are written; partitions are made as ids grow.
-LEFT_OUT_KINDS = {"FUNCTION", "SCHEMA"}
+KINDS = (
+    "TYPE", "SEQUENCE", "TABLE", "VIEW", "DEFAULT", "CONSTRAINT", "INDEX", "TRIGGER", "FK CONSTRAINT",
+)  # fmt: skip
+LEFT_OUT_KINDS = {"FUNCTION", "SCHEMA", "TABLE ATTACH", "INDEX ATTACH"}
 LEFT_OUT_NAMES = re.compile(r"\b(job|attempt|event)_\d+")
 NOISE = re.compile(r"^(SET |SELECT pg_catalog\.|\\|--).*\n?", re.MULTILINE)
 
@@ -34,12 +37,13 @@ def dump(dsn: str) -> str:
         check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
     _, *parts = HEAD.split(text)
-    statements = [
-        NOISE.sub("", body).strip()
+    # pg_dump moves a table ahead of a function that needs it, so its order follows the functions.
+    statements = sorted(
+        (KINDS.index(kind), name, NOISE.sub("", body).strip())
         for name, kind, body in zip(parts[0::3], parts[1::3], parts[2::3], strict=True)
         if kind not in LEFT_OUT_KINDS and not LEFT_OUT_NAMES.search(name)
-    ]
-    return "\n\n".join(statements) + "\n"
+    )
+    return "\n\n".join(text for _, _, text in statements) + "\n"
 
 
 @pytest.mark.skipif(MAJOR != 18, reason="the golden dump is PostgreSQL 18's way of writing it")

@@ -28,7 +28,7 @@ class Odc:
             name: value
             for name, value in os.environ.items()
             if not name.startswith(("ODC_", "SBATCH_", "SLURM_", "PYTEST_"))
-        } | {"ODC_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2])}
+        } | {"ODC_HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
     def odcd(self, *argv: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
         return self._run("odcd", *argv, check=check)

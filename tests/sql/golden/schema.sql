@@ -69,83 +69,6 @@ CREATE TYPE odc.partition_state AS ENUM (
     'INACTIVE'
 );
 
-CREATE TABLE odc.shape (
-    id integer NOT NULL,
-    partition_ids integer[] NOT NULL,
-    node_count integer NOT NULL,
-    gpus_per_node integer NOT NULL,
-    gpu_type text,
-    cpus_per_node integer NOT NULL,
-    mem_per_node_mib integer NOT NULL,
-    exclusive boolean NOT NULL,
-    constraint_expr text,
-    node_list text[],
-    exclude_nodes text[],
-    CONSTRAINT shape_cpus_per_node_check CHECK ((cpus_per_node > 0)),
-    CONSTRAINT shape_gpus_per_node_check CHECK ((gpus_per_node >= 0)),
-    CONSTRAINT shape_mem_per_node_mib_check CHECK ((mem_per_node_mib >= 0)),
-    CONSTRAINT shape_node_count_check CHECK ((node_count > 0))
-);
-
-CREATE TABLE odc.job (
-    id bigint NOT NULL,
-    kind odc.job_kind DEFAULT 'batch'::odc.job_kind NOT NULL,
-    array_job_id bigint,
-    array_task_id integer,
-    array_tasks text,
-    name text NOT NULL,
-    user_name text NOT NULL,
-    uid integer NOT NULL,
-    gid integer NOT NULL,
-    account_id integer NOT NULL,
-    qos_id integer NOT NULL,
-    partition_ids integer[] NOT NULL,
-    shape_id integer NOT NULL,
-    nice integer DEFAULT 0 NOT NULL,
-    submitted_at timestamp with time zone NOT NULL,
-    begin_at timestamp with time zone,
-    deadline_at timestamp with time zone,
-    time_limit_s integer NOT NULL,
-    dependency text,
-    array_throttle integer,
-    requeue boolean NOT NULL,
-    work_dir text NOT NULL,
-    stdin text,
-    stdout text,
-    stderr text,
-    open_mode text DEFAULT 'truncate'::text NOT NULL,
-    umask integer NOT NULL,
-    signal_number integer,
-    signal_before_s integer,
-    signal_batch boolean DEFAULT false NOT NULL,
-    script_digest text NOT NULL,
-    environment_digest text NOT NULL,
-    args text[] DEFAULT '{}'::text[] NOT NULL,
-    comment text,
-    submit_host text,
-    options jsonb DEFAULT '{}'::jsonb NOT NULL,
-    state odc.job_state,
-    reason text,
-    end_detail text,
-    partition_id integer,
-    attempt integer,
-    eligible_at timestamp with time zone,
-    started_at timestamp with time zone,
-    ended_at timestamp with time zone,
-    node_names text[],
-    exit_code integer,
-    signal integer,
-    ended_by text,
-    CONSTRAINT job_state_check CHECK ((state >= 'COMPLETED'::odc.job_state))
-)
-PARTITION BY RANGE (id);
-
-CREATE TABLE odc.account (
-    id integer NOT NULL,
-    name text NOT NULL,
-    parent integer
-);
-
 ALTER TABLE odc.account ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.account_id_seq
     START WITH 1
@@ -153,6 +76,82 @@ ALTER TABLE odc.account ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
+);
+
+ALTER TABLE odc.event ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.event_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE SEQUENCE odc.job_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER TABLE odc.node_group ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.node_group_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.node ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.node_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.partition ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.partition_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.pass ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.pass_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.qos ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.qos_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.shape ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.shape_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE odc.account (
+    id integer NOT NULL,
+    name text NOT NULL,
+    parent integer
 );
 
 CREATE TABLE odc.allocation (
@@ -220,6 +219,121 @@ CREATE TABLE odc.dependency (
     state odc.dependency_state DEFAULT 'waiting'::odc.dependency_state NOT NULL
 );
 
+CREATE TABLE odc.event (
+    id bigint NOT NULL,
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    at timestamp with time zone NOT NULL,
+    kind text NOT NULL,
+    actor text NOT NULL,
+    job_id bigint,
+    node_id integer,
+    detail jsonb DEFAULT '{}'::jsonb NOT NULL
+)
+PARTITION BY RANGE (id);
+
+CREATE TABLE odc.gpu_type (
+    name text NOT NULL,
+    label text NOT NULL,
+    gpus_per_node integer NOT NULL,
+    gpu_mem_mib integer,
+    cpus_per_node integer NOT NULL,
+    mem_per_node_mib integer NOT NULL,
+    efa_per_node integer DEFAULT 0 NOT NULL,
+    instance_type text,
+    CONSTRAINT gpu_type_cpus_per_node_check CHECK ((cpus_per_node > 0)),
+    CONSTRAINT gpu_type_gpus_per_node_check CHECK (((gpus_per_node >= 0) AND (gpus_per_node <= 62))),
+    CONSTRAINT gpu_type_mem_per_node_mib_check CHECK ((mem_per_node_mib > 0))
+);
+
+CREATE TABLE odc.idempotency (
+    uid integer NOT NULL,
+    key text NOT NULL,
+    digest text NOT NULL,
+    job_ids bigint[] NOT NULL,
+    made_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE odc.install (
+    one boolean DEFAULT true NOT NULL,
+    digest text NOT NULL,
+    object_count integer NOT NULL,
+    installed_at timestamp with time zone NOT NULL,
+    CONSTRAINT install_one_check CHECK (one)
+);
+
+CREATE TABLE odc.job (
+    id bigint NOT NULL,
+    kind odc.job_kind DEFAULT 'batch'::odc.job_kind NOT NULL,
+    array_job_id bigint,
+    array_task_id integer,
+    array_tasks text,
+    name text NOT NULL,
+    user_name text NOT NULL,
+    uid integer NOT NULL,
+    gid integer NOT NULL,
+    account_id integer NOT NULL,
+    qos_id integer NOT NULL,
+    partition_ids integer[] NOT NULL,
+    shape_id integer NOT NULL,
+    nice integer DEFAULT 0 NOT NULL,
+    submitted_at timestamp with time zone NOT NULL,
+    begin_at timestamp with time zone,
+    deadline_at timestamp with time zone,
+    time_limit_s integer NOT NULL,
+    dependency text,
+    array_throttle integer,
+    requeue boolean NOT NULL,
+    work_dir text NOT NULL,
+    stdin text,
+    stdout text,
+    stderr text,
+    open_mode text DEFAULT 'truncate'::text NOT NULL,
+    umask integer NOT NULL,
+    signal_number integer,
+    signal_before_s integer,
+    signal_batch boolean DEFAULT false NOT NULL,
+    script_digest text NOT NULL,
+    environment_digest text NOT NULL,
+    args text[] DEFAULT '{}'::text[] NOT NULL,
+    comment text,
+    submit_host text,
+    options jsonb DEFAULT '{}'::jsonb NOT NULL,
+    state odc.job_state,
+    reason text,
+    end_detail text,
+    partition_id integer,
+    attempt integer,
+    eligible_at timestamp with time zone,
+    started_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    node_names text[],
+    exit_code integer,
+    signal integer,
+    ended_by text,
+    CONSTRAINT job_state_check CHECK ((state >= 'COMPLETED'::odc.job_state))
+)
+PARTITION BY RANGE (id);
+
+CREATE TABLE odc.job_text (
+    digest text NOT NULL,
+    content text NOT NULL
+);
+ALTER TABLE ONLY odc.job_text ALTER COLUMN content SET STORAGE EXTERNAL;
+
+CREATE TABLE odc.local_host (
+    one boolean DEFAULT true NOT NULL,
+    machine_id text NOT NULL,
+    host_name text NOT NULL,
+    CONSTRAINT local_host_one_check CHECK (one)
+);
+
+CREATE TABLE odc.migration (
+    version integer NOT NULL,
+    name text NOT NULL,
+    digest text NOT NULL,
+    applied_at timestamp with time zone NOT NULL
+);
+
 CREATE TABLE odc.node (
     id integer NOT NULL,
     name text NOT NULL,
@@ -240,6 +354,33 @@ CREATE TABLE odc.node (
     CONSTRAINT node_mem_mib_check CHECK ((mem_mib > 0))
 );
 
+CREATE TABLE odc.node_free (
+    node_id integer NOT NULL,
+    group_id integer NOT NULL,
+    up boolean NOT NULL,
+    gpu_mask bigint NOT NULL,
+    gpus integer NOT NULL,
+    cpus integer NOT NULL,
+    mem_mib integer NOT NULL,
+    jobs integer DEFAULT 0 NOT NULL,
+    CONSTRAINT node_free_cpus_check CHECK ((cpus >= 0)),
+    CONSTRAINT node_free_gpus_check CHECK ((gpus >= 0)),
+    CONSTRAINT node_free_jobs_check CHECK ((jobs >= 0)),
+    CONSTRAINT node_free_mem_mib_check CHECK ((mem_mib >= 0))
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+
+CREATE TABLE odc.node_group (
+    id integer NOT NULL,
+    gpu_type text NOT NULL,
+    gpus integer NOT NULL,
+    cpus integer NOT NULL,
+    mem_mib integer NOT NULL,
+    efa_domain text,
+    features text[] NOT NULL,
+    partition_ids integer[] NOT NULL
+);
+
 CREATE TABLE odc.partition (
     id integer NOT NULL,
     name text NOT NULL,
@@ -256,11 +397,131 @@ CREATE TABLE odc.partition (
     CONSTRAINT partition_max_time_limit_s_check CHECK ((max_time_limit_s > 0))
 );
 
+CREATE TABLE odc.partition_node (
+    partition_id integer NOT NULL,
+    node_id integer NOT NULL
+);
+
+CREATE TABLE odc.pass (
+    id bigint NOT NULL,
+    term bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    last_event_id bigint,
+    looked integer NOT NULL,
+    started integer NOT NULL,
+    took_ms real NOT NULL
+);
+
+CREATE TABLE odc.pending (
+    job_id bigint NOT NULL,
+    shape_id integer NOT NULL,
+    uid integer NOT NULL,
+    account_id integer NOT NULL,
+    qos_id integer NOT NULL,
+    nice integer NOT NULL,
+    queued_at timestamp with time zone NOT NULL,
+    time_limit_s integer NOT NULL,
+    attempt integer DEFAULT 1 NOT NULL,
+    held odc.job_hold,
+    begin_at timestamp with time zone,
+    begun boolean DEFAULT true NOT NULL,
+    deadline_at timestamp with time zone,
+    dependency odc.dependency_state DEFAULT 'met'::odc.dependency_state NOT NULL,
+    dependency_any boolean DEFAULT false NOT NULL,
+    eligible_at timestamp with time zone,
+    reason text,
+    array_job_id bigint,
+    tasks int4multirange,
+    closed_tasks int4multirange,
+    open_count integer DEFAULT 1 NOT NULL,
+    ready boolean GENERATED ALWAYS AS (((held IS NULL) AND begun AND (dependency = 'met'::odc.dependency_state) AND (open_count > 0))) STORED NOT NULL
+)
+WITH (fillfactor='85', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='0.1', autovacuum_analyze_threshold='500');
+
+CREATE TABLE odc.planned (
+    job_id bigint NOT NULL,
+    pass_id bigint NOT NULL,
+    planned_start_at timestamp with time zone,
+    node_names text[] NOT NULL,
+    fitting integer NOT NULL,
+    detail text NOT NULL
+);
+
 CREATE TABLE odc.qos (
     id integer NOT NULL,
     name text NOT NULL,
     priority integer DEFAULT 0 NOT NULL
 );
+
+CREATE TABLE odc.refusal (
+    shape_id integer NOT NULL,
+    reason text NOT NULL,
+    detail text NOT NULL,
+    head_job_id bigint
+);
+
+CREATE TABLE odc.running (
+    job_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    state odc.job_state NOT NULL,
+    shape_id integer NOT NULL,
+    partition_id integer NOT NULL,
+    uid integer NOT NULL,
+    account_id integer NOT NULL,
+    qos_id integer NOT NULL,
+    nice integer NOT NULL,
+    queued_at timestamp with time zone NOT NULL,
+    eligible_at timestamp with time zone,
+    deadline_at timestamp with time zone,
+    array_job_id bigint,
+    started_at timestamp with time zone NOT NULL,
+    running_at timestamp with time zone,
+    time_limit_s integer NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    node_count integer NOT NULL,
+    live_members integer NOT NULL,
+    exit_code integer,
+    exit_signal integer,
+    exit_cause text,
+    exit_detail text,
+    intent odc.end_intent,
+    intent_by text,
+    intent_at timestamp with time zone,
+    stop_sent_at timestamp with time zone,
+    sent_ends_at timestamp with time zone,
+    CONSTRAINT running_state_check CHECK ((state = ANY (ARRAY['CONFIGURING'::odc.job_state, 'RUNNING'::odc.job_state, 'COMPLETING'::odc.job_state])))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+
+CREATE TABLE odc.shape (
+    id integer NOT NULL,
+    partition_ids integer[] NOT NULL,
+    node_count integer NOT NULL,
+    gpus_per_node integer NOT NULL,
+    gpu_type text,
+    cpus_per_node integer NOT NULL,
+    mem_per_node_mib integer NOT NULL,
+    exclusive boolean NOT NULL,
+    constraint_expr text,
+    node_list text[],
+    exclude_nodes text[],
+    CONSTRAINT shape_cpus_per_node_check CHECK ((cpus_per_node > 0)),
+    CONSTRAINT shape_gpus_per_node_check CHECK ((gpus_per_node >= 0)),
+    CONSTRAINT shape_mem_per_node_mib_check CHECK ((mem_per_node_mib >= 0)),
+    CONSTRAINT shape_node_count_check CHECK ((node_count > 0))
+);
+
+CREATE TABLE odc.term (
+    one boolean DEFAULT true NOT NULL,
+    term bigint NOT NULL,
+    beat bigint NOT NULL,
+    backend_pid integer,
+    holder text,
+    host text,
+    taken_at timestamp with time zone,
+    CONSTRAINT term_one_check CHECK (one)
+)
+WITH (fillfactor='50');
 
 CREATE VIEW odc.ended_job AS
  SELECT j.id,
@@ -321,203 +582,6 @@ CREATE VIEW odc.ended_job AS
      LEFT JOIN odc.qos q ON ((q.id = j.qos_id)))
      LEFT JOIN odc.partition pt ON ((pt.id = j.partition_id)))
   WHERE (j.state IS NOT NULL);
-
-CREATE TABLE odc.event (
-    id bigint NOT NULL,
-    xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
-    at timestamp with time zone NOT NULL,
-    kind text NOT NULL,
-    actor text NOT NULL,
-    job_id bigint,
-    node_id integer,
-    detail jsonb DEFAULT '{}'::jsonb NOT NULL
-)
-PARTITION BY RANGE (id);
-
-ALTER TABLE odc.event ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME odc.event_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
-
-CREATE TABLE odc.gpu_type (
-    name text NOT NULL,
-    label text NOT NULL,
-    gpus_per_node integer NOT NULL,
-    gpu_mem_mib integer,
-    cpus_per_node integer NOT NULL,
-    mem_per_node_mib integer NOT NULL,
-    efa_per_node integer DEFAULT 0 NOT NULL,
-    instance_type text,
-    CONSTRAINT gpu_type_cpus_per_node_check CHECK ((cpus_per_node > 0)),
-    CONSTRAINT gpu_type_gpus_per_node_check CHECK (((gpus_per_node >= 0) AND (gpus_per_node <= 62))),
-    CONSTRAINT gpu_type_mem_per_node_mib_check CHECK ((mem_per_node_mib > 0))
-);
-
-CREATE TABLE odc.idempotency (
-    uid integer NOT NULL,
-    key text NOT NULL,
-    digest text NOT NULL,
-    job_ids bigint[] NOT NULL,
-    made_at timestamp with time zone NOT NULL
-);
-
-CREATE TABLE odc.install (
-    one boolean DEFAULT true NOT NULL,
-    digest text NOT NULL,
-    object_count integer NOT NULL,
-    installed_at timestamp with time zone NOT NULL,
-    CONSTRAINT install_one_check CHECK (one)
-);
-
-CREATE SEQUENCE odc.job_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1;
-
-CREATE TABLE odc.job_text (
-    digest text NOT NULL,
-    content text NOT NULL
-);
-ALTER TABLE ONLY odc.job_text ALTER COLUMN content SET STORAGE EXTERNAL;
-
-CREATE TABLE odc.local_host (
-    one boolean DEFAULT true NOT NULL,
-    machine_id text NOT NULL,
-    host_name text NOT NULL,
-    CONSTRAINT local_host_one_check CHECK (one)
-);
-
-CREATE TABLE odc.migration (
-    version integer NOT NULL,
-    name text NOT NULL,
-    digest text NOT NULL,
-    applied_at timestamp with time zone NOT NULL
-);
-
-CREATE TABLE odc.node_free (
-    node_id integer NOT NULL,
-    group_id integer NOT NULL,
-    up boolean NOT NULL,
-    gpu_mask bigint NOT NULL,
-    gpus integer NOT NULL,
-    cpus integer NOT NULL,
-    mem_mib integer NOT NULL,
-    jobs integer DEFAULT 0 NOT NULL,
-    CONSTRAINT node_free_cpus_check CHECK ((cpus >= 0)),
-    CONSTRAINT node_free_gpus_check CHECK ((gpus >= 0)),
-    CONSTRAINT node_free_jobs_check CHECK ((jobs >= 0)),
-    CONSTRAINT node_free_mem_mib_check CHECK ((mem_mib >= 0))
-)
-WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
-
-CREATE TABLE odc.node_group (
-    id integer NOT NULL,
-    gpu_type text NOT NULL,
-    gpus integer NOT NULL,
-    cpus integer NOT NULL,
-    mem_mib integer NOT NULL,
-    efa_domain text,
-    features text[] NOT NULL,
-    partition_ids integer[] NOT NULL
-);
-
-ALTER TABLE odc.node_group ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME odc.node_group_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
-
-ALTER TABLE odc.node ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME odc.node_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
-
-ALTER TABLE odc.partition ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME odc.partition_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
-
-CREATE TABLE odc.partition_node (
-    partition_id integer NOT NULL,
-    node_id integer NOT NULL
-);
-
-CREATE TABLE odc.pass (
-    id bigint NOT NULL,
-    term bigint NOT NULL,
-    at timestamp with time zone NOT NULL,
-    last_event_id bigint,
-    looked integer NOT NULL,
-    started integer NOT NULL,
-    took_ms real NOT NULL
-);
-
-ALTER TABLE odc.pass ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME odc.pass_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
-
-CREATE TABLE odc.pending (
-    job_id bigint NOT NULL,
-    shape_id integer NOT NULL,
-    uid integer NOT NULL,
-    account_id integer NOT NULL,
-    qos_id integer NOT NULL,
-    nice integer NOT NULL,
-    queued_at timestamp with time zone NOT NULL,
-    time_limit_s integer NOT NULL,
-    attempt integer DEFAULT 1 NOT NULL,
-    held odc.job_hold,
-    begin_at timestamp with time zone,
-    begun boolean DEFAULT true NOT NULL,
-    deadline_at timestamp with time zone,
-    dependency odc.dependency_state DEFAULT 'met'::odc.dependency_state NOT NULL,
-    dependency_any boolean DEFAULT false NOT NULL,
-    eligible_at timestamp with time zone,
-    reason text,
-    tasks int4multirange,
-    closed_tasks int4multirange,
-    open_count integer DEFAULT 1 NOT NULL,
-    ready boolean GENERATED ALWAYS AS (((held IS NULL) AND begun AND (dependency = 'met'::odc.dependency_state) AND (open_count > 0))) STORED NOT NULL
-)
-WITH (fillfactor='85', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='0.1', autovacuum_analyze_threshold='500');
-
-CREATE TABLE odc.planned (
-    job_id bigint NOT NULL,
-    pass_id bigint NOT NULL,
-    planned_start_at timestamp with time zone,
-    node_names text[] NOT NULL,
-    fitting integer NOT NULL,
-    detail text NOT NULL
-);
-
-CREATE TABLE odc.refusal (
-    shape_id integer NOT NULL,
-    reason text NOT NULL,
-    detail text NOT NULL,
-    head_job_id bigint
-);
 
 CREATE VIEW odc.pending_job AS
  SELECT p.job_id AS id,
@@ -609,47 +673,42 @@ CREATE VIEW odc.pending_job AS
            FROM (odc.refusal r
              LEFT JOIN odc.planned h ON ((h.job_id = r.head_job_id)))) rf ON ((rf.shape_id = p.shape_id)));
 
-ALTER TABLE odc.qos ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME odc.qos_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
-
-CREATE TABLE odc.running (
-    job_id bigint NOT NULL,
-    attempt integer NOT NULL,
-    state odc.job_state NOT NULL,
-    shape_id integer NOT NULL,
-    partition_id integer NOT NULL,
-    uid integer NOT NULL,
-    account_id integer NOT NULL,
-    qos_id integer NOT NULL,
-    nice integer NOT NULL,
-    queued_at timestamp with time zone NOT NULL,
-    eligible_at timestamp with time zone,
-    deadline_at timestamp with time zone,
-    array_job_id bigint,
-    started_at timestamp with time zone NOT NULL,
-    running_at timestamp with time zone,
-    time_limit_s integer NOT NULL,
-    ends_at timestamp with time zone NOT NULL,
-    node_count integer NOT NULL,
-    live_members integer NOT NULL,
-    exit_code integer,
-    exit_signal integer,
-    exit_cause text,
-    exit_detail text,
-    intent odc.end_intent,
-    intent_by text,
-    intent_at timestamp with time zone,
-    stop_sent_at timestamp with time zone,
-    sent_ends_at timestamp with time zone,
-    CONSTRAINT running_state_check CHECK ((state = ANY (ARRAY['CONFIGURING'::odc.job_state, 'RUNNING'::odc.job_state, 'COMPLETING'::odc.job_state])))
-)
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+CREATE VIEW odc.queue AS
+ SELECT running_job.id,
+    running_job."user",
+    running_job.name,
+    running_job.partition,
+    running_job.qos,
+    running_job.gpus,
+    running_job.gpu_type,
+    running_job.node_count,
+    running_job.state,
+    running_job.reason,
+    running_job.submitted_at,
+    running_job.started_at,
+    running_job.planned_start_at,
+    running_job.time_limit_s,
+    running_job.node_names,
+    running_job.array_tasks
+   FROM odc.running_job
+UNION ALL
+ SELECT pending_job.id,
+    pending_job."user",
+    pending_job.name,
+    pending_job.partition,
+    pending_job.qos,
+    pending_job.gpus,
+    pending_job.gpu_type,
+    pending_job.node_count,
+    pending_job.state,
+    pending_job.reason,
+    pending_job.submitted_at,
+    pending_job.started_at,
+    pending_job.planned_start_at,
+    pending_job.time_limit_s,
+    pending_job.node_names,
+    pending_job.array_tasks
+   FROM odc.pending_job;
 
 CREATE VIEW odc.running_job AS
  SELECT r.job_id AS id,
@@ -711,64 +770,6 @@ CREATE VIEW odc.running_job AS
      LEFT JOIN odc.qos q ON ((q.id = r.qos_id)))
      LEFT JOIN odc.partition pt ON ((pt.id = r.partition_id)));
 
-CREATE VIEW odc.queue AS
- SELECT running_job.id,
-    running_job."user",
-    running_job.name,
-    running_job.partition,
-    running_job.qos,
-    running_job.gpus,
-    running_job.gpu_type,
-    running_job.node_count,
-    running_job.state,
-    running_job.reason,
-    running_job.submitted_at,
-    running_job.started_at,
-    running_job.planned_start_at,
-    running_job.time_limit_s,
-    running_job.node_names,
-    running_job.array_tasks
-   FROM odc.running_job
-UNION ALL
- SELECT pending_job.id,
-    pending_job."user",
-    pending_job.name,
-    pending_job.partition,
-    pending_job.qos,
-    pending_job.gpus,
-    pending_job.gpu_type,
-    pending_job.node_count,
-    pending_job.state,
-    pending_job.reason,
-    pending_job.submitted_at,
-    pending_job.started_at,
-    pending_job.planned_start_at,
-    pending_job.time_limit_s,
-    pending_job.node_names,
-    pending_job.array_tasks
-   FROM odc.pending_job;
-
-ALTER TABLE odc.shape ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME odc.shape_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
-
-CREATE TABLE odc.term (
-    one boolean DEFAULT true NOT NULL,
-    term bigint NOT NULL,
-    beat bigint NOT NULL,
-    backend_pid integer,
-    holder text,
-    host text,
-    taken_at timestamp with time zone,
-    CONSTRAINT term_one_check CHECK (one)
-)
-WITH (fillfactor='50');
-
 ALTER TABLE ONLY odc.account
     ADD CONSTRAINT account_name_key UNIQUE (name);
 
@@ -814,26 +815,26 @@ ALTER TABLE ONLY odc.local_host
 ALTER TABLE ONLY odc.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (version);
 
-ALTER TABLE ONLY odc.node_free
-    ADD CONSTRAINT node_free_pkey PRIMARY KEY (node_id);
-
-ALTER TABLE ONLY odc.node_group
-    ADD CONSTRAINT node_group_pkey PRIMARY KEY (id);
-
 ALTER TABLE ONLY odc.node
     ADD CONSTRAINT node_name_key UNIQUE (name);
 
 ALTER TABLE ONLY odc.node
     ADD CONSTRAINT node_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY odc.node_free
+    ADD CONSTRAINT node_free_pkey PRIMARY KEY (node_id);
+
+ALTER TABLE ONLY odc.node_group
+    ADD CONSTRAINT node_group_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY odc.partition
     ADD CONSTRAINT partition_name_key UNIQUE (name);
 
-ALTER TABLE ONLY odc.partition_node
-    ADD CONSTRAINT partition_node_pkey PRIMARY KEY (partition_id, node_id);
-
 ALTER TABLE ONLY odc.partition
     ADD CONSTRAINT partition_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.partition_node
+    ADD CONSTRAINT partition_node_pkey PRIMARY KEY (partition_id, node_id);
 
 ALTER TABLE ONLY odc.pass
     ADD CONSTRAINT pass_pkey PRIMARY KEY (id);
@@ -870,9 +871,9 @@ CREATE INDEX dependency_singleton ON odc.dependency USING btree (name_key) WHERE
 
 CREATE INDEX dependency_target ON odc.dependency USING btree (target_id) WHERE (state = 'waiting'::odc.dependency_state);
 
-CREATE INDEX event_job ON ONLY odc.event USING btree (job_id, id) WHERE (job_id IS NOT NULL);
-
 CREATE INDEX event_final ON ONLY odc.event USING btree (xid, id);
+
+CREATE INDEX event_job ON ONLY odc.event USING btree (job_id, id) WHERE (job_id IS NOT NULL);
 
 CREATE INDEX idempotency_made ON odc.idempotency USING btree (made_at);
 
@@ -881,6 +882,8 @@ CREATE INDEX job_array ON ONLY odc.job USING btree (array_job_id, array_task_id)
 CREATE UNIQUE INDEX node_group_value ON odc.node_group USING btree (gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids) NULLS NOT DISTINCT;
 
 CREATE UNIQUE INDEX partition_one_default ON odc.partition USING btree (is_default) WHERE is_default;
+
+CREATE INDEX pending_array ON odc.pending USING btree (array_job_id) WHERE (array_job_id IS NOT NULL);
 
 CREATE INDEX pending_begin ON odc.pending USING btree (begin_at) WHERE (NOT begun);
 
@@ -898,14 +901,14 @@ ALTER TABLE ONLY odc.account
 ALTER TABLE ONLY odc.allocation
     ADD CONSTRAINT allocation_node_id_fkey FOREIGN KEY (node_id) REFERENCES odc.node(id);
 
+ALTER TABLE ONLY odc.node
+    ADD CONSTRAINT node_gpu_type_fkey FOREIGN KEY (gpu_type) REFERENCES odc.gpu_type(name);
+
 ALTER TABLE ONLY odc.node_free
     ADD CONSTRAINT node_free_group_id_fkey FOREIGN KEY (group_id) REFERENCES odc.node_group(id);
 
 ALTER TABLE ONLY odc.node_free
     ADD CONSTRAINT node_free_node_id_fkey FOREIGN KEY (node_id) REFERENCES odc.node(id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY odc.node
-    ADD CONSTRAINT node_gpu_type_fkey FOREIGN KEY (gpu_type) REFERENCES odc.gpu_type(name);
 
 ALTER TABLE ONLY odc.node_group
     ADD CONSTRAINT node_group_gpu_type_fkey FOREIGN KEY (gpu_type) REFERENCES odc.gpu_type(name);
