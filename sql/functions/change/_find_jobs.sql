@@ -1,8 +1,8 @@
 -- odc._find_jobs: the jobs that a command is about, and where each is.
 -- Arguments  p_actor    {user, uid, operator}
---            p_filters  {ids: [{job_id, tasks}], job_ids: [id]} names jobs, arrays and tasks; else user, name[],
---                       partition[], account[], qos[], state[] choose among the live jobs of the actor
---                       (of an operator: of all), and all: true takes every one of them
+--            p_filters  {ids: [{job_id, tasks}], job_ids: [id]} names jobs, arrays and tasks, and filters narrow
+--                       them down; without, user, name[], partition[], account[], qos[], state[] choose among the
+--                       live jobs of the actor (of an operator: of all), and all: true takes every one of them
 -- Returns    a row per job; tasks: the part of an array's waiting range that is meant, null for all of it;
 --            place: pending, running, ended; or a refusal (OD006 unknown, OD013 not the owner), place null
 create or replace function odc._find_jobs(p_actor jsonb, p_filters jsonb)
@@ -61,6 +61,8 @@ begin
                     when not v_operator and w.uid <> v_uid then 'Only its owner and operators may do that.' end
           from asked as a
           left join wanted as w on w.ord = a.ord and (w.live and w.place <> 'ended' or not w.live and w.n = 1)
+         where w.id is null or not p_filters ?| '{user,name,partition,account,qos,state}'
+            or _passes_filters(w.id, p_filters)
          order by a.ord, w.id;
         return;
     end if;

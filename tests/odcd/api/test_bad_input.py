@@ -341,9 +341,13 @@ def test_wrong_paths_and_methods_are_problems_too(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
             for method, path, status in (
-                ("GET", "/nope", 404), ("GET", "/v1/jobs/7/nope", 404), ("DELETE", "/v1/jobs/7", 405),
-                ("PUT", "/v1/jobs", 405), ("POST", "/health", 405), ("GET", "/v1/jobs/7/attach/x", 404),
-            ):  # fmt: skip
+                ("GET", "/nope", 404),
+                ("GET", "/v1/jobs/7/nope", 404),
+                ("DELETE", "/v1/jobs/7", 405),
+                ("PUT", "/v1/jobs", 405),
+                ("POST", "/health", 405),
+                ("GET", "/v1/jobs/7/attach/x", 404),
+            ):
                 answer = await client.request(method, path)
                 assert answer.status_code == status, (method, path)
                 _check_problem(answer)
