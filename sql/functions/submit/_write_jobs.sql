@@ -10,13 +10,6 @@ create or replace function odc._write_jobs(
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
-    insert into job_text (digest, content)
-    select t.digest, t.content
-      from unnest(p_digests, p_texts) as t (digest, content)
-     where not exists (select from job_text as k where k.digest = t.digest)
-     order by t.digest
-        on conflict do nothing;
-
     with asked as materialized (
         select u.id, u.shape_id, u.account_id, u.qos_id, u.time_limit_s,
                h.head ->> 'user' as user_name, (h.head ->> 'uid')::integer as uid, (h.head ->> 'gid')::integer as gid,
@@ -33,6 +26,14 @@ begin
                signal_number integer, signal_before_s integer, signal_batch boolean, submit_host text,
                "array" jsonb, dependency jsonb, options jsonb)
          where u.id is not null
+    ), kept as (
+        insert into job_text (digest, content)
+        select t.digest, t.content
+          from unnest(p_digests, p_texts) as t (digest, content)
+         where t.digest in (select script_digest from asked union select environment_digest from asked)
+           and not exists (select from job_text as k where k.digest = t.digest)
+         order by t.digest
+            on conflict do nothing
     ), written as (
         insert into job (
             id, kind, array_job_id, name, user_name, uid, gid, account_id, qos_id, partition_ids, shape_id,

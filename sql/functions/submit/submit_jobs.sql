@@ -116,12 +116,11 @@ begin
     end if;
 
     if array_remove(v_ids, null) <> '{}' then
-        select _write_jobs(
+        perform _write_jobs(
                    v_heads, v_jobs, v_requests, v_ids,
                    array_agg(v.shape_id order by j.n), array_agg(v.account_id order by j.n),
                    array_agg(v.qos_id order by j.n), array_agg(v.time_limit_s order by j.n),
                    p_digests, p_texts, p_now)
-          into v_terms
           from unnest(v_verdict) with ordinality as j (verdict, n)
           left join unnest(v_shapes, v_accounts, v_qos, v_limits) with ordinality
                     as v (shape_id, account_id, qos_id, time_limit_s, n) on v.n = j.verdict;
