@@ -111,6 +111,15 @@ def test_killed_parts_are_found_or_started_again(odc: Odc) -> None:
     assert odc.wait_for(job, "COMPLETED")["exit_code"] == 0
 
 
+def test_serve_runs_jobs_out_of_an_external_database(odc: Odc, database_url: str) -> None:
+    with odc.serving("serve", "--dsn", database_url, "--node", "n1=l4:4") as daemon:
+        job = odc.submit("--gres=gpu:l4:2", "--wrap", "echo $SLURM_JOB_NODELIST")
+        assert odc.wait_for(job, "COMPLETED")["node_names"] == ["n1"]
+    assert daemon.returncode == 0
+    assert not (odc.home / "data").exists()
+    assert odc.processes() == []
+
+
 def test_down_by_force_ends_jobs_and_says_why(odc: Odc) -> None:
     """Those that may run again do so after the next up; the others are cancelled."""
     odc.up()

@@ -19,7 +19,8 @@ GOLDEN = Path(__file__).with_name("golden") / "schema.sql"
 HEAD = re.compile(r"^--\n-- Name: (.*); Type: (.*); Schema: .*\n--\n", re.MULTILINE)
 # Functions are read where they are written; partitions are made as ids grow.
 KINDS = (
-    "TYPE", "SEQUENCE", "TABLE", "VIEW", "DEFAULT", "CONSTRAINT", "INDEX", "TRIGGER", "FK CONSTRAINT",
+    "TYPE", "SEQUENCE", "TABLE", "VIEW", "DEFAULT", "CONSTRAINT", "INDEX", "TRIGGER",
+    "FK CONSTRAINT",
 )  # fmt: skip
 LEFT_OUT_KINDS = {"FUNCTION", "SCHEMA", "TABLE ATTACH", "INDEX ATTACH"}
 LEFT_OUT_NAMES = re.compile(r"\b(job|attempt|event)_\d+")

@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,6 +48,23 @@ class Odc:
         if check:
             assert done.returncode == 0, f"{program} {argv}: {done.stdout}{done.stderr}{self.log()}"
         return done
+
+    @contextmanager
+    def serving(self, *argv: str) -> Iterator[subprocess.Popen[str]]:
+        """odcd in the foreground, ready; ended with TERM at the end."""
+        with subprocess.Popen(
+            [sys.executable, "-m", "odcd", *argv],
+            env=self.environment, cwd=self.work, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as process:  # fmt: skip
+            try:
+                assert process.stdout is not None
+                assert process.stderr is not None
+                line = process.stdout.readline()
+                assert "odcd is ready" in line, line + process.stderr.read()
+                yield process
+            finally:
+                process.terminate()
 
     def up(self, *argv: str) -> str:
         return self.odcd("up", "--detach", *argv).stdout
