@@ -80,6 +80,7 @@ class Daemon:
                     wake=self._wake_planner,
                     executor_of=lambda: self._executor,
                     listening=lambda: database.listening(CHANNEL),
+                    led=lambda: self._executor is not None or self._leader.follows,
                     metrics=self._metrics,
                     own_uid=os.getuid(),
                     operators=settings.operators,

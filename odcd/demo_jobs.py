@@ -57,7 +57,7 @@ awk '{ n++; x += $1; y += $2; xx += $1 * $1; xy += $1 * $2 }
 """,
     "report.sh": """#!/bin/bash
 read -r slope offset < model.txt
-echo "y = $slope x + $offset, learnt by job $SLURM_JOB_NAME's forerunners"
+echo "the data follows y = $slope x + $offset"
 """,
     "typo.sh": """#!/bin/bash
 cat the-file-that-is-not-there.txt

@@ -104,6 +104,8 @@ class Leader:
         self._holder = f"{socket.gethostname()}:{os.getpid()}"
         self.leading: int | None = None
         """The term this daemon leads under, or None."""
+        self.follows = False
+        """Another daemon leads, as far as this one has seen."""
 
     async def run(self) -> None:
         while True:
@@ -125,7 +127,9 @@ class Leader:
             if (row["term"], row["beat"]) != seen:
                 seen, since = (row["term"], row["beat"]), now
             if row["vacant"] or now - since >= self._lease.total_seconds():
+                self.follows = False
                 return seen
+            self.follows = True
             await self._clock.sleep(min(1.0, self._lease.total_seconds() / 5))
 
     async def _take_and_lead(self, term: int, beat: int) -> None:

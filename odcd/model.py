@@ -125,6 +125,9 @@ class Member:
     node_cpus: int
     virtual: bool
     """The node was declared for accounting only: no cgroup limits, its GPUs do not exist."""
+    state: Literal["starting", "running", "ended"] = "starting"
+    """As the database knows it. Only those starting may be started: of one that has ended the
+    executor remembers nothing, so it would run again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,8 +186,9 @@ Cause = Literal["timeout", "oom", "launch", "unknown"]
 class Fact:
     """What an executor saw of one member. Recorded by odc.record_facts, idempotently.
 
-    started: its process runs. exited: it ended with exit_code or signal, and holds nothing any more.
-    lost: it is positively gone and nobody knows how it ended. start_failed: it never ran; detail says why.
+    started: its process runs. exited: it ended with exit_code or signal, and holds nothing any
+    more. lost: it is positively gone and nobody knows how it ended. start_failed: it never ran;
+    detail says why.
     """
 
     job_id: int

@@ -73,7 +73,11 @@ class ClusterRoutes:
             database = True
         except OdcError:
             database = False
-        checks = {"database": database, "listener": self._api.listening()}
+        checks = {
+            "database": database,
+            "listener": self._api.listening(),
+            "leader": self._api.led(),
+        }
         ready = all(checks.values())
         answer = msgspec.json.encode(Ready(ready=ready, checks=checks))
         return Response(answer, 200 if ready else 503, media_type=JSON)

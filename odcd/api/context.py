@@ -34,6 +34,8 @@ class Api:
     """The executor this daemon commands; None while it does not lead."""
     listening: Callable[[], bool]
     """Is the database's listener connected?"""
+    led: Callable[[], bool]
+    """Has this daemon taken over what runs, or does another lead?"""
     metrics: Metrics
     own_uid: int
     """The uid the daemon runs under: an operator."""

@@ -24,9 +24,10 @@ class Executor(Protocol):
     async def start(self, dispatches: Sequence[Dispatch], texts: Mapping[str, str]) -> None:
         """Make these attempts run, all members of each; return when the executor has them for good.
 
-        texts: content by digest, for every script and environment the dispatches name. An attempt
-        already there (same job, attempt, rank) is left alone. What cannot start comes back from
-        observe() as start_failed; only RunnerDown and LeadershipLost are raised.
+        texts: content by digest, for every script and environment the dispatches name. A member
+        already there (same job, attempt, rank) is left alone, and so is one that is not `starting`.
+        What cannot start comes back from observe() as start_failed; only RunnerDown and
+        LeadershipLost are raised.
         """
         ...
 

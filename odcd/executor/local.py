@@ -133,9 +133,9 @@ class LocalExecutor:
             })
             for d in dispatches
         ]  # fmt: skip
-        for one in sent:
+        for dispatch, one in zip(dispatches, sent, strict=True):
             self._unconfirmed[one.key] = one
-            self._ranks[one.key] = len(one.waiting)
+            self._ranks[one.key] = len(dispatch.members)
         for at in range(0, len(sent), START_AT_ONCE):
             part = sent[at : at + START_AT_ONCE]
             try:

@@ -66,6 +66,7 @@ class SimulatedExecutor:
         self._term = 0
         self._members: dict[Key, _Member] = {}
         self._ended: dict[Key, Fact] = {}
+        self._ranks: dict[tuple[int, int], int] = {}
         self._heap: list[tuple[datetime, int, Key, int]] = []
         self._order = itertools.count()
         self._unsaid: list[Fact] = []
@@ -78,13 +79,14 @@ class SimulatedExecutor:
 
     async def start(self, dispatches: Sequence[Dispatch], texts: Mapping[str, str]) -> None:
         for dispatch in dispatches:
+            self._ranks[dispatch.key] = len(dispatch.members)
             self._reach(dispatch.term)
             run = self._run_of(dispatch)
             now = self._clock.now()
             begins = now + timedelta(seconds=run.start_s)
             for member in dispatch.members:
                 key = (dispatch.job_id, dispatch.attempt, member.rank)
-                if key in self._members or key in self._ended:
+                if key in self._members or key in self._ended or member.state != "starting":
                     continue
                 self.started[key] = self.started.get(key, 0) + 1
                 self._add(key, dispatch, member.node, begins, run)
@@ -121,10 +123,10 @@ class SimulatedExecutor:
     async def stop(self, job_id: int, attempt: int, *, signal: int, grace_s: float) -> None:
         self._reach(self._term)
         known = [key for key in self._members if key[:2] == (job_id, attempt)]
-        if not known and not any(key[:2] == (job_id, attempt) for key in self._ended):
-            self._say(
-                Fact(job_id=job_id, attempt=attempt, rank=0, kind="lost", at=self._clock.now())
-            )
+        for rank in range(self._ranks.get((job_id, attempt), 1)):
+            if (job_id, attempt, rank) not in known and (job_id, attempt, rank) not in self._ended:
+                now = self._clock.now()
+                self._say(Fact(job_id=job_id, attempt=attempt, rank=rank, kind="lost", at=now))
         for key in known:
             member = self._members[key]
             at = self._clock.now() + timedelta(seconds=min(self._grace_s, grace_s))
@@ -151,6 +153,7 @@ class SimulatedExecutor:
         self._reach(self._term)
         now = self._clock.now()
         for key in expected:
+            self._ranks[key[:2]] = max(key[2] + 1, self._ranks.get(key[:2], 0))
             if key in self._ended:
                 self._say(self._ended[key])
             elif key not in self._members:

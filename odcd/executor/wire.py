@@ -36,7 +36,7 @@ class Encoder:
             "ends_at": d.ends_at.timestamp() if d.ends_at else None, "grace_s": grace_s,
             "signal": [d.signal_number, d.signal_before_s or 0, d.signal_batch] if warned else None,
             "spool": bool(d.options.get("spool_output")), "pty": bool(d.options.get("pty")),
-            "members": [self._member(d, member) for member in d.members],
+            "members": [self._member(d, m) for m in d.members if m.state == "starting"],
         }  # fmt: skip
 
     def _member(self, d: Dispatch, member: Member) -> dict[str, Any]:

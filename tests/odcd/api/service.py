@@ -117,8 +117,8 @@ async def serving(
         api = Api(**{
             "store": store, "batcher": SubmitBatcher(store, clock), "events": hub, "clock": clock,
             "wake": lambda: woken.append(1), "executor_of": lambda: None,
-            "listening": lambda: database.listening("odc"), "metrics": Metrics(),
-            "own_uid": os.getuid(), **fields,
+            "listening": lambda: database.listening("odc"), "led": lambda: True,
+            "metrics": Metrics(), "own_uid": os.getuid(), **fields,
         })  # fmt: skip
         tasks = [
             asyncio.create_task(hub.run()),
