@@ -10,7 +10,6 @@ import pytest
 from odcd.api import answers
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 
-
 LATER = "2040-01-01T00:00:00Z"
 
 

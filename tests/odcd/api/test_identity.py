@@ -9,7 +9,6 @@ import os
 import platform
 import socket
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,16 +18,8 @@ import pytest
 from odcd.api.identity import Peer
 from odcd.model import Identity
 from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, on_socket, over, serve
-from tests.support.database import make_home, remove_home
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    home = make_home()
-    yield home
-    remove_home(home)
 
 
 def test_the_kernel_says_who_is_at_the_socket(database_url: str, folder: Path) -> None:

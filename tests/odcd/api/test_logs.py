@@ -1,0 +1,220 @@
+"""Output of jobs as the executor gives it: whole, followed, of all ranks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from odcd.errors import RunnerDown, WrongState
+from odcd.model import Dispatch
+from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, on_socket, over, serve, until
+
+
+class Output:
+    """An executor that has only output: pieces by rank; None is where a follower waits."""
+
+    def __init__(self, *ranks: list[bytes | Exception | None]) -> None:
+        self._ranks = ranks
+        self.go_on = asyncio.Event()
+        self.open = 0
+        self.asked: list[tuple[int, bool, bool]] = []
+
+    async def logs(
+        self, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool
+    ) -> AsyncGenerator[bytes]:
+        self.asked.append((rank, stderr, follow))
+        self.open += 1
+        try:
+            for piece in self._ranks[rank]:
+                if isinstance(piece, Exception):
+                    raise piece
+                if piece is None:
+                    if not follow:
+                        return
+                    await self.go_on.wait()
+                else:
+                    yield piece
+        finally:
+            self.open -= 1
+
+
+def test_output_is_given_as_it_is_to_owner_and_operators(database_url: str) -> None:
+    executor = Output([b"one\n", b"\xff\x00two"])
+
+    async def work(service: Service) -> None:
+        job_id = await service.submit(ALICE)
+        await service.plan()
+        for peer, status in ((ALICE, 200), (OPERATOR, 200), (BOB, 403)):
+            async with service.client(peer) as client:
+                answer = await client.get(f"/v1/jobs/{job_id}/logs", params={"stream": "stderr"})
+                assert answer.status_code == status
+                if status == 200:
+                    assert answer.content == b"one\n\xff\x00two"
+        assert executor.asked == [(0, True, False)] * 2
+
+    serve(database_url, work, executor_of=lambda: executor)
+
+
+def test_a_job_that_has_not_started_has_no_output(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        job_id = await service.submit()
+        async with service.client() as client:
+            answer = await client.get(f"/v1/jobs/{job_id}/logs")
+            assert (answer.status_code, answer.json()["code"]) == (409, "OD012")
+
+    serve(database_url, work, executor_of=Output)
+
+
+def test_following_waits_for_the_start_and_ends_with_the_job(
+    database_url: str, folder: Path
+) -> None:
+    executor = Output([b"first\n", None, b"last\n"])
+
+    async def work(service: Service) -> None:
+        job_id = await service.submit()
+        async with (
+            on_socket(service, folder / "s"),
+            over(folder / "s") as client,
+            client.stream("GET", f"/v1/jobs/{job_id}/logs", params={"follow": "true"}) as answer,
+        ):
+            assert answer.status_code == 200
+            pieces = answer.aiter_bytes()
+            assert await service.plan() == [job_id]
+            async with asyncio.timeout(10):
+                assert await anext(pieces) == b"first\n"
+                executor.go_on.set()
+                assert b"".join([piece async for piece in pieces]) == b"last\n"
+        assert executor.open == 0
+
+    serve(database_url, work, executor_of=lambda: executor)
+
+
+def test_following_a_job_that_is_cancelled_unstarted_ends_empty(
+    database_url: str, folder: Path
+) -> None:
+    async def work(service: Service) -> None:
+        job_id = await service.submit()
+        async with (
+            on_socket(service, folder / "s"),
+            over(folder / "s") as client,
+            client.stream("GET", f"/v1/jobs/{job_id}/logs", params={"follow": "true"}) as answer,
+        ):
+            async with over(folder / "s") as other:
+                await other.post(f"/v1/jobs/{job_id}/cancel")
+            async with asyncio.timeout(10):
+                assert await answer.aread() == b""
+
+    serve(database_url, work, executor_of=Output, own_uid=0)
+
+
+def test_a_follower_that_goes_leaves_nothing_open(database_url: str, folder: Path) -> None:
+    executor = Output([b"first\n", None])
+
+    async def work(service: Service) -> None:
+        job_id = await service.submit()
+        await service.plan()
+        async with on_socket(service, folder / "s"), over(folder / "s") as client:
+            path = f"/v1/jobs/{job_id}/logs"
+            async with client.stream("GET", path, params={"follow": "true"}) as answer:
+                assert await anext(answer.aiter_bytes()) == b"first\n"
+                assert executor.open == 1
+            await until(lambda: executor.open == 0)
+
+    serve(database_url, work, executor_of=lambda: executor)
+
+
+def test_all_ranks_come_line_by_line_with_their_rank(database_url: str, folder: Path) -> None:
+    executor = Output([b"a1\na", b"2\n", None, b"end"], [b"b1\n", b"x" * 100_000, None])
+
+    async def work(service: Service) -> None:
+        job_id = await service.submit(node_count=2, gpus=None, gpus_per_node=8)
+        await service.plan()
+        async with on_socket(service, folder / "s"), over(folder / "s") as client:
+            path = f"/v1/jobs/{job_id}/logs"
+            executor.go_on.set()
+            answer = await client.get(path, params={"rank": "all", "follow": "true"})
+            lines = answer.content.splitlines()
+            first = [line for line in lines if line.startswith(b"0: ")]
+            assert first == [b"0: a1", b"0: a2", b"0: end"]
+            rest = [line for line in lines if line.startswith(b"1: ")]
+            assert rest[0] == b"1: b1"
+            assert b"".join(line[3:] for line in rest[1:]) == b"x" * 100_000
+            answer = await client.get(path, params={"rank": "1"})
+            assert answer.content.startswith(b"b1\n")
+            answer = await client.get(path, params={"rank": "2"})
+            assert answer.status_code == 400
+            assert "0 to 1" in answer.json()["hint"]
+            executor.go_on.clear()
+            params = {"rank": "all", "follow": "true"}
+            async with client.stream("GET", path, params=params) as follower:
+                await anext(follower.aiter_bytes())
+                await until(lambda: executor.open == 2)
+            await until(lambda: executor.open == 0)
+
+    serve(database_url, work, nodes=2, executor_of=lambda: executor)
+
+
+def test_what_cannot_be_read_is_a_problem_not_an_empty_answer(database_url: str) -> None:
+    executor = Output([WrongState("the output cannot be read: Permission denied")])
+
+    async def work(service: Service) -> None:
+        job_id = await service.submit()
+        await service.plan()
+        async with service.client() as client:
+            for rank in ("0", "all"):
+                answer = await client.get(f"/v1/jobs/{job_id}/logs", params={"rank": rank})
+                assert (answer.status_code, answer.json()["code"]) == (409, "OD012")
+
+    serve(database_url, work, executor_of=lambda: executor)
+
+
+def test_output_that_breaks_off_is_not_taken_for_whole(database_url: str, folder: Path) -> None:
+    executor = Output([b"first\n", None, RunnerDown("the runner is gone")])
+
+    async def work(service: Service) -> None:
+        job_id = await service.submit()
+        await service.plan()
+        async with on_socket(service, folder / "s"), over(folder / "s") as client:
+            path = f"/v1/jobs/{job_id}/logs"
+            async with client.stream("GET", path, params={"follow": "true"}) as answer:
+                pieces = answer.aiter_bytes()
+                assert await anext(pieces) == b"first\n"
+                executor.go_on.set()
+                with pytest.raises(httpx.RemoteProtocolError):
+                    await anext(pieces)
+
+    serve(database_url, work, executor_of=lambda: executor)
+
+
+def test_a_daemon_that_stops_cuts_followers_off(database_url: str, folder: Path) -> None:
+    executor = Output([b"first\n", None])
+
+    async def work(service: Service) -> None:
+        job_id = await service.submit()
+        await service.plan()
+        async with over(folder / "s") as client:
+            async with on_socket(service, folder / "s"):
+                request = client.build_request("GET", f"/v1/jobs/{job_id}/logs?follow=true")
+                answer = await client.send(request, stream=True)
+                pieces = answer.aiter_bytes()
+                assert await anext(pieces) == b"first\n"
+            with pytest.raises(httpx.RemoteProtocolError):
+                await anext(pieces)
+            await answer.aclose()
+
+    serve(database_url, work, executor_of=lambda: executor)
+
+
+def test_without_an_executor_the_answer_says_so(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        job_id = await service.submit()
+        await service.plan()
+        async with service.client() as client:
+            answer = await client.get(f"/v1/jobs/{job_id}/logs")
+            assert (answer.status_code, answer.json()["code"]) == (503, "OD024")
+
+    serve(database_url, work)

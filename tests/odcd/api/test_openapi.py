@@ -1,0 +1,106 @@
+"""The document and the page are made of what is served."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import msgspec
+
+from odcd.api import answers
+from odcd.api.app import operations
+from odcd.model import JobSpec
+from tests.odcd.api.service import Service, serve
+
+
+async def fetch(service: Service) -> dict[str, Any]:
+    async with service.client(None) as client:
+        answer = await client.get("/openapi.json")
+        assert answer.headers["content-type"] == "application/json"
+        return answer.json()
+
+
+def test_every_operation_is_in_the_document_and_nothing_else(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        document = await fetch(service)
+        assert document["openapi"].startswith("3.1")
+        told = {
+            (method.upper(), path)
+            for path, methods in document["paths"].items()
+            for method in methods
+        }
+        served = {(o.method, o.path) for o in operations(service.api)}
+        assert told == served | {("GET", "/v1/jobs/{id}/attach")}
+        ids = [
+            of["operationId"]
+            for path, methods in document["paths"].items()
+            for of in methods.values()
+            if path != "/v1/jobs/{id}/attach"
+        ]
+        assert len(ids) == len(set(ids))
+
+    serve(database_url, work)
+
+
+def test_every_reference_leads_somewhere(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        document = await fetch(service)
+        text = msgspec.json.encode(document).decode()
+        for kind, name in set(re.findall(r'"#/components/(\w+)/(\w+)"', text)):
+            assert name in document["components"][kind], name
+        schemas = document["components"]["schemas"]
+        assert set(schemas["Job"]["properties"]) == set(answers.Job.__struct_fields__)
+        assert set(schemas["JobSpec"]["properties"]) == set(JobSpec.__struct_fields__)
+        assert schemas["JobSpec"]["additionalProperties"] is False
+        assert schemas["JobSpec"]["required"] == ["script", "work_dir"]
+
+    serve(database_url, work)
+
+
+def test_what_makes_something_takes_an_idempotency_key(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        paths = (await fetch(service))["paths"]
+        keyed = {
+            path
+            for path, methods in paths.items()
+            for of in methods.values()
+            if any(p["name"] == "Idempotency-Key" for p in of["parameters"])
+        }
+        assert keyed == {"/v1/jobs", "/v1/jobs/batch", "/v1/submit-argv"}
+        limit = next(p for p in paths["/v1/jobs"]["get"]["parameters"] if p["name"] == "limit")
+        assert (limit["schema"]["maximum"], limit["schema"]["default"]) == (10_000, 1000)
+
+    serve(database_url, work)
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        given = dict(attrs)
+        assert "src" not in given
+        self.links += [str(given["href"])] if "href" in given else []
+        self.anchors |= {str(given["id"])} if "id" in given else set()
+
+
+def test_the_page_shows_all_of_it_and_loads_nothing(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client(None) as client:
+            answer = await client.get("/docs")
+            assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        page = _Page()
+        page.feed(answer.text)
+        assert not page.tags & {"script", "link", "img", "iframe"}
+        assert "url(" not in answer.text
+        assert {link for link in page.links if not link.startswith("#")} == {"/openapi.json"}
+        assert {link[1:] for link in page.links if link.startswith("#")} <= page.anchors
+        for operation in operations(service.api):
+            assert operation.path in answer.text
+
+    serve(database_url, work)

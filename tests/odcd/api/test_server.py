@@ -1,0 +1,206 @@
+"""HTTP as the daemon runs it: its socket, its end, and what watches it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import stat
+from pathlib import Path
+
+import httpx
+import pytest
+
+from odcd.api.server import HttpServer
+from odcd.errors import OdcError
+from tests.odcd.api.service import BODY, Service, on_socket, over, serve
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o666])
+def test_the_socket_has_its_permissions_whatever_the_umask(
+    database_url: str, folder: Path, mode: int
+) -> None:
+    async def work(service: Service) -> None:
+        before = os.umask(0o077)
+        try:
+            async with on_socket(service, folder / "s", mode):
+                assert stat.S_IMODE((folder / "s").stat().st_mode) == mode
+        finally:
+            os.umask(before)
+        assert not (folder / "s").exists()
+
+    serve(database_url, work)
+
+
+def test_a_socket_left_over_is_replaced_and_a_file_is_not(database_url: str, folder: Path) -> None:
+    async def work(service: Service) -> None:
+        left = HttpServer(service.app, path=folder / "s", mode=0o600)
+        left.bind()
+        async with on_socket(service, folder / "s"), over(folder / "s") as client:
+            assert (await client.get("/health")).status_code == 200
+        left._close()
+        (folder / "f").write_text("precious")
+        with pytest.raises(OdcError, match="cannot listen"):
+            HttpServer(service.app, path=folder / "f", mode=0o600).bind()
+        assert (folder / "f").read_text() == "precious"
+
+    serve(database_url, work)
+
+
+def test_an_old_server_leaves_its_successors_socket_alone(database_url: str, folder: Path) -> None:
+    async def work(service: Service) -> None:
+        old = HttpServer(service.app, path=folder / "s", mode=0o600)
+        old.bind()
+        async with on_socket(service, folder / "s"), over(folder / "s") as client:
+            old._close()
+            assert (await client.get("/health")).status_code == 200
+
+    serve(database_url, work)
+
+
+def test_a_port_that_is_taken_is_told(database_url: str, folder: Path) -> None:
+    async def work(service: Service) -> None:
+        async with on_socket(service, folder / "s", listen=("127.0.0.1", 0)) as server:
+            taken = server.addresses[0]
+            other = HttpServer(service.app, path=folder / "t", mode=0o600, listen=taken)
+            with pytest.raises(OdcError, match="cannot listen on"):
+                other.bind()
+            assert not (folder / "t").exists()
+
+    serve(database_url, work)
+
+
+def test_an_answer_under_way_is_finished_before_the_end(database_url: str, folder: Path) -> None:
+    async def work(service: Service) -> None:
+        began, go_on = asyncio.Event(), asyncio.Event()
+        real = service.store.nodes
+
+        async def slow(now: object) -> str:
+            began.set()
+            await go_on.wait()
+            return await real(now)  # type: ignore[arg-type]
+
+        service.store.nodes = slow  # type: ignore[method-assign]
+        async with over(folder / "s") as client:
+            async with on_socket(service, folder / "s"):
+                answer = asyncio.create_task(client.get("/v1/nodes"))
+                await began.wait()
+                asyncio.get_running_loop().call_later(0.3, go_on.set)
+            assert (await answer).status_code == 200
+
+    serve(database_url, work)
+
+
+def test_signals_stay_the_daemons(database_url: str, folder: Path) -> None:
+    async def work(service: Service) -> None:
+        before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+        async with on_socket(service, folder / "s"), over(folder / "s") as client:
+            await client.get("/health")
+            now = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+            assert now == before
+
+    serve(database_url, work)
+
+
+def test_one_connection_carries_many_requests(database_url: str, folder: Path) -> None:
+    async def work(service: Service) -> None:
+        async with on_socket(service, folder / "s"):
+            reader, writer = await asyncio.open_unix_connection(str(folder / "s"))
+            for _ in range(3):
+                writer.write(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n" * 2)
+                for _ in range(2):
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    assert head.startswith(b"HTTP/1.1 200")
+                    length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+                    await reader.readexactly(length)
+            writer.close()
+
+    serve(database_url, work)
+
+
+def test_a_broken_request_does_no_harm(database_url: str, folder: Path) -> None:
+    async def work(service: Service) -> None:
+        async with on_socket(service, folder / "s"), over(folder / "s") as client:
+            short = b"POST /v1/jobs HTTP/1.1\r\ncontent-length: 9\r\n\r\nx"
+            for broken in (b"\x00\xff\r\n\r\n", b"GET\r\n\r\n", short):
+                reader, writer = await asyncio.open_unix_connection(str(folder / "s"))
+                writer.write(broken)
+                writer.write_eof()
+                writer.close()
+                del reader
+            assert (await client.post("/v1/jobs", json=BODY)).status_code == 201
+
+    serve(database_url, work)
+
+
+def test_ready_says_what_is_missing(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client(None) as client:
+            answer = await client.get("/ready")
+            while not answer.json()["checks"]["listener"]:
+                answer = await client.get("/ready")
+            assert (answer.status_code, answer.json()["ready"]) == (200, True)
+            await service.database.close()
+            answer = await client.get("/ready")
+            assert (answer.status_code, answer.json()["ready"]) == (503, False)
+            assert answer.json()["checks"]["database"] is False
+            assert (await client.get("/health")).status_code == 200
+            assert (await client.get("/metrics")).status_code == 503
+            await service.database.open()
+
+    serve(database_url, work)
+
+
+def test_metrics_count_the_queue_and_what_was_asked(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        await service.submit(gpus=8)
+        await service.submit(array="0-9", gpus=8)
+        await service.plan()
+        service.api.metrics.passed(0.01, 1)
+        service.api.metrics.leading(True)
+        async with service.client(None) as client:
+            await client.get("/v1/jobs")
+            lines = (await client.get("/metrics")).text.splitlines()
+        for line in (
+            'odc_jobs{state="PENDING"} 1.0',
+            'odc_jobs{state="CONFIGURING"} 1.0',
+            "odc_pending_tasks 10.0",
+            "odc_gpus 8.0",
+            "odc_gpus_used 8.0",
+            "odc_jobs_submitted_total 2.0",
+            "odc_jobs_started_total 1.0",
+            "odc_pass_seconds_count 1.0",
+            "odc_leader 1.0",
+            'odc_http_requests_total{method="POST",path="/v1/jobs",status="201"} 2.0',
+            'odc_http_requests_total{method="GET",path="/v1/jobs",status="401"} 1.0',
+        ):
+            assert line in lines, line
+
+    serve(database_url, work)
+
+
+def test_the_cluster_is_told_in_numbers(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        await service.submit()
+        async with service.client() as client:
+            told = (await client.get("/v1/cluster")).json()
+            assert told["jobs"]["PENDING"] == 1
+            partitions = (await client.get("/v1/partitions")).json()["partitions"]
+            assert [partition["name"] for partition in partitions] == ["main"]
+
+    serve(database_url, work)
+
+
+def test_a_large_answer_waits_for_its_reader(database_url: str, folder: Path) -> None:
+    async def work(service: Service) -> None:
+        async with service.client() as client:
+            jobs = [{**BODY, "comment": "x" * 4000}] * 500
+            await client.post("/v1/jobs/batch", json={"jobs": jobs})
+        async with on_socket(service, folder / "s"), over(folder / "s") as client:
+            async with client.stream("GET", "/v1/jobs", params={"limit": "500"}) as answer:
+                size = sum([len(piece) async for piece in answer.aiter_bytes()])
+            assert size > 2_000_000
+            with pytest.raises(httpx.ReadTimeout):
+                await client.get("/v1/events", timeout=0.2)
+
+    serve(database_url, work)
