@@ -89,10 +89,15 @@ class LocalExecutor:
         async with self._connecting:
             if self._link is not None and not self._link.broken:
                 return self._link
+            await self.close()
             link = await self._reach()
             log.info("runner.reached", extra={"pid": link.about["pid"]})
-            for sent in list(self._unconfirmed.values()):
-                await _send(link, [sent])
+            try:
+                for sent in list(self._unconfirmed.values()):
+                    await _send(link, [sent])
+            except BaseException:
+                link.close()
+                raise
             self._link = link
             return link
 

@@ -53,6 +53,8 @@ class Ending:
 
     def signal(self, member: Member, number: int, *, batch_only: bool) -> None:
         """Send a signal: to the batch shell alone, or to what it started (or is, after an exec)."""
+        if member.state == "starting":
+            member.early_signals.append((number, batch_only))
         if member.state != "running" or member.shim_pid is None:
             return
         below = processes.descendants(member.shim_pid)
@@ -72,9 +74,12 @@ class Ending:
             self.arm(member)
 
     def began(self, member: Member) -> None:
-        """The script runs now. A stop that came before may have found no process to signal."""
+        """The script runs now. What came before may have found no process to signal."""
         self._deliver_stop(member)
         self.arm(member)
+        early, member.early_signals = member.early_signals, []
+        for number, batch_only in early:
+            self.signal(member, number, batch_only=batch_only)
 
     def arm(self, member: Member) -> None:
         """Set its timers anew, by what is true now."""

@@ -81,7 +81,10 @@ def launch_runner(
 
 
 def _accepts(run_dir: Path) -> bool:
-    with contextlib.suppress(OSError):
-        connect(run_dir).close()
-        return True
+    """Does a runner answer? A connection proves nothing: a fork of a dead one may hold its socket."""
+    hello = protocol.encode({"id": 1, "op": "hello", "versions": list(protocol.VERSIONS)})
+    with contextlib.suppress(OSError), connect(run_dir) as sock:
+        sock.settimeout(WAIT_S)
+        sock.sendall(hello)
+        return bool(sock.recv(4096))
     return False

@@ -40,6 +40,8 @@ class Member:
     ends_at: float | None = None
     grace_s: float = 30.0
     end_signal: EndSignal | None = None
+    early_signals: list[tuple[int, bool]] = field(default_factory=list)
+    """Asked for while it was starting: number, batch shell only."""
     stop_signal: int | None = None
     kill_at: float | None = None
     cause: str | None = None

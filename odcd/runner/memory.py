@@ -25,7 +25,8 @@ class Memory:
         boot = kernel.boot_identity()
         self.term: int = known.get("term", 0)
         self.fresh: bool = known.get("boot") != boot
-        """Nothing is known of the time before: the folder is new, or the machine was restarted."""
+        """Nothing is known of the time before: the folder is new, or the machine was restarted.
+        Over when a daemon has told what it expects."""
         self.since: float = time.time() if self.fresh else known["since"]
         self._boot = boot
         self._ended: dict[int, int] = {}

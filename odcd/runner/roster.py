@@ -144,6 +144,8 @@ class Roster:
                     self._add_ghost(key, "lost", "the runner has no trace of it")
                 else:
                     self._add_ghost(key, "start_failed", "it was never given to the runner")
+        # From here on it knows of everything that was ordered.
+        self._memory.fresh = False
         strangers = [m for m in self.members() if m.live and m.key not in wanted]
         for member in strangers:
             self._log.info("member.unexpected", member=member.key)

@@ -15,7 +15,7 @@ from typing import Any
 
 from odcd.runner import launch, protocol
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def digest_of(text: str) -> str:

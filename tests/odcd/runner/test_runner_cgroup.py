@@ -40,9 +40,7 @@ def test_as_root_groups_are_made_on_the_machines_hierarchy(tmp_path: Path) -> No
     assert (group / "memory.oom.group").read_text() == "1"
     assert (group / "cpu.max").read_text() == "300000 100000"
     assert int((group / "pids.max").read_text()) == cgroup.MAX_PROCESSES
-    assert cgroups.statement == (
-        f"memory and CPU limits are enforced by cgroup v2 below {root}"
-    )
+    assert cgroups.statement == (f"memory and CPU limits are enforced by cgroup v2 below {root}")
 
 
 def test_a_member_of_a_declared_node_has_a_group_without_limits(tmp_path: Path) -> None:
@@ -88,7 +86,9 @@ def test_a_group_that_is_not_delegated_is_left_alone(tmp_path: Path) -> None:
     root = a_hierarchy(tmp_path / "cgroup")
     (root / "cgroup.events").write_text("")
     statement = describe_cgroups(root, "0::/user.slice/session-3.scope\n")
-    assert statement.endswith("the cgroup /user.slice/session-3.scope is not delegated to this user")
+    assert statement.endswith(
+        "the cgroup /user.slice/session-3.scope is not delegated to this user"
+    )
 
 
 def test_a_setup_the_kernel_refuses_is_said(tmp_path: Path) -> None:

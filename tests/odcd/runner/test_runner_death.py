@@ -9,12 +9,20 @@ import shutil
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from odcd.runner import record
 from tests.support.runner import (
-    Client, RequestRefused, RunnerHome, a_dispatch, a_file, a_part, is_running, until,
+    Client,
+    RequestRefused,
+    RunnerHome,
+    a_dispatch,
+    a_file,
+    a_part,
+    is_running,
+    until,
 )  # fmt: skip
 
 WAITS = """#!/bin/sh
@@ -213,6 +221,20 @@ def test_after_a_reboot_what_ran_is_lost_and_what_ended_is_told(
     assert client.wait_end(2)["exit_code"] == 4
 
 
+Ends = dict[int, dict[str, object]]
+
+
+def _collect(client: Client, ends: Ends, count: int) -> None:
+    """Wait until so many members have ended that ends does not hold yet; hold all that did."""
+
+    def told(facts: list[dict[str, Any]]) -> Ends:
+        now = {f["job"]: f for f in facts if f["kind"] != "started"}
+        return now if len(now.keys() - ends.keys()) >= count else {}
+
+    for job, end in client.wait(told).items() if count else ():
+        assert ends.setdefault(job, end) == end, "told of two different ends"
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_runner_killed_again_and_again_under_load_loses_nothing(
     home: RunnerHome, work_dir: Path, seed: int
@@ -227,27 +249,17 @@ def test_a_runner_killed_again_and_again_under_load_loses_nothing(
         )
         for job in jobs
     ]  # fmt: skip
-    ends: dict[int, dict[str, object]] = {}
+    ends: Ends = {}
     for _ in range(6):
         client = home.client()
         client.start(*dispatches)
-        until_count = len(ends) + chance.randrange(1, 25)
-        client.wait(
-            lambda facts, want=until_count: len(
-                {f["job"] for f in facts if f["kind"] != "started"} | ends.keys()
-            )
-            >= min(want, len(jobs))
-        )
-        ends |= {f["job"]: f for f in client.facts if f["kind"] != "started"}
+        _collect(client, ends, min(chance.randrange(1, 25), len(jobs) - len(ends)))
         client.acknowledge(*(f for f in client.facts if chance.random() < 0.7))
         home.kill()
         home.launch()
     client = home.client()
     client.start(*dispatches)
-    client.wait(
-        lambda facts: {f["job"] for f in facts if f["kind"] != "started"} | ends.keys() == set(jobs)
-    )
-    ends |= {f["job"]: f for f in client.facts if f["kind"] != "started"}
+    _collect(client, ends, len(jobs) - len(ends))
     ran = sorted(int(line) for line in (work_dir / "ran").read_text().split())
     assert len(ran) == len(set(ran)), "a member ran twice"
     for job, end in ends.items():

@@ -182,9 +182,7 @@ def test_the_signal_before_the_end_reaches_what_the_shell_started(
 
 def test_with_b_the_signal_is_the_shells_alone(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
-    client.start(
-        a_dispatch(1, HEARS, work_dir, ends_at=time.time() + 1000, signal=[10, 500, True])
-    )
+    client.start(a_dispatch(1, HEARS, work_dir, ends_at=time.time() + 1000, signal=[10, 500, True]))
     _lines(work_dir, 1)
     client.ask("set_end", job=1, attempt=1, ends_at=time.time() + 500.1)
     assert _lines(work_dir, 2) == ["up", "shell"]

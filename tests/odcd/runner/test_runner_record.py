@@ -43,7 +43,7 @@ def test_a_member_is_made_once(tmp_path: Path) -> None:
         record.create(tmp_path / "1-2-3", {})
 
 
-@pytest.mark.parametrize("character", ["x", "\"", "\\", "\N{SNOWMAN}"])
+@pytest.mark.parametrize("character", ["x", '"', "\\", "\N{SNOWMAN}"])
 def test_the_longest_failure_fits_its_region(character: str) -> None:
     cut = (character * 2000).encode()[: record.DETAIL_BYTES].decode(errors="ignore")
     answer = {"e": "failed", "detail": cut, "at": 1795226042.8546402}

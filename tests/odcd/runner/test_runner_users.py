@@ -1,4 +1,4 @@
-"""As root, each job is its submitter's from before anything of it is opened; as a user, only one's own."""
+"""As root, a job is its submitter's before anything of it is opened; a user runs only their own."""
 
 from __future__ import annotations
 
