@@ -306,7 +306,7 @@ create table running (
 create table allocation (
     job_id      bigint not null,
     rank        integer not null,
-    node_id     integer not null references node,
+    node_id     integer not null,                 -- no foreign key: nodes stay, and its check would cost a third of a pass
     gpu_mask    bigint not null,
     gpus        integer not null,
     cpus        integer not null,
@@ -317,7 +317,6 @@ create table allocation (
     exit_signal integer,
     primary key (job_id, rank)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
-create index allocation_node on allocation (node_id);
 
 create table dependency (
     job_id        bigint not null,                -- who waits

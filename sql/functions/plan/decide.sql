@@ -32,7 +32,7 @@ create or replace function odc.decide(
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_unlimited constant integer := 2147483647;
-    v_slice_limit constant integer := 500;
+    v_chunk constant integer := 100;  -- of one shape read at once
     v_n record;                 -- _plan_nodes
     v_s record;                 -- _plan_shapes
     v_q record;                 -- _plan_slice
@@ -41,7 +41,7 @@ declare
     v_node_ids integer[];  v_group integer[];  v_mask bigint[];  v_gpus integer[];  v_cpus integer[];
     v_mem integer[];       v_jobs integer[];   v_next integer[];
     v_first integer[];          -- first node of a list: (group - 1) * 64 + level + 1
-    v_whole integer[];          -- nodes of a group on its top level
+    v_whole integer[];          -- nodes of a group with all its GPUs free
     v_group_gpus integer[];  v_group_cpus integer[];  v_group_mems integer[];  v_domain integer[];
     v_claim integer[];          -- per group: the number of the protected job that claims it
     -- nodes under a protected job
@@ -67,10 +67,10 @@ declare
     v_tail integer := -1;       -- hypothetical jobs done; -1 while the queue is walked
     -- the job at hand
     s integer;  v_tl integer;  v_left integer;  k integer;  g integer;  c integer;  m integer;
-    v_tg integer;  v_tc integer;  v_tm integer;  v_excl boolean;  v_claimed boolean;  v_guarded boolean;
-    v_pick integer[];  v_got integer;  v_part integer;  v_dom integer;  v_tried integer[];  v_best integer;  v_sum integer;
+    v_tg integer;  v_tc integer;  v_tm integer;  v_excl boolean;  v_claimed boolean;  v_guarded boolean;  v_take boolean;
+    v_pick integer[] := '{}';  v_got integer;  v_part integer;  v_dom integer;  v_tried integer[];  v_best integer;  v_sum integer;
     -- small change
-    a integer;  e integer;  x integer;  y integer;  h integer;  gr integer;  lv integer;  top integer;  lo integer;
+    a integer;  e integer;  x integer;  y integer;  h integer;  gr integer;  lv integer;  lo integer;
     i integer;  j integer;  v_seg integer;  v_seg_from integer;  v_seg_to integer;  v_max_level integer;
     b bigint;  f bigint;  v_bit bigint;  v_starts integer := 0;  v_allocs integer := 0;
     v_pos integer[];            -- node position of each allocation
@@ -107,15 +107,15 @@ begin
     for x in reverse cardinality(v_node_ids)..1 loop
         gr := v_group[x];
         if v_group_gpus[gr] > 0 then
-            lv := v_gpus[x];  top := v_group_gpus[gr];
+            lv := v_gpus[x];
+            if lv = v_group_gpus[gr] then
+                v_whole[gr] := v_whole[gr] + 1;
+            end if;
         else
-            lv := (8 * v_cpus[x] + v_group_cpus[gr] - 1) / v_group_cpus[gr];  top := 8;
+            lv := (8 * v_cpus[x] + v_group_cpus[gr] - 1) / v_group_cpus[gr];
         end if;
         y := (gr - 1) * 64 + lv + 1;
         v_next[x] := v_first[y];  v_first[y] := x;
-        if lv = top then
-            v_whole[gr] := v_whole[gr] + 1;
-        end if;
     end loop;
     select coalesce(max(greatest(t, 8)), 0) into v_max_level from unnest(v_group_gpus) as t;
     select array_agg(coalesce(z.gpus, 0) order by u.number), array_agg(coalesce(z.cpus, 0) order by u.number),
@@ -153,14 +153,14 @@ begin
             for v_hi in select t from unnest(v_tried || v_dead[s]) as t order by t loop
                 v_slice_shape := v_slice_shape || s;  v_slice_id := v_slice_id || v_shape_ids[s];
                 v_low := v_low || lo;  v_high := v_high || v_hi;
-                v_cap := v_cap || least(f / v_count[s] + 1, v_slice_limit)::integer;
+                v_cap := v_cap || least(f / v_count[s] + 1, 1000000)::integer;
                 lo := v_hi;
             end loop;
         end loop;
         if v_tail < 0 then
             select * into v_q from _plan_slice(
-                v_slice_shape, v_slice_id, v_low, v_high, v_cap, v_nice, v_queued_at, v_job_id, v_slice_limit);
-            v_done := coalesce(cardinality(v_q.job_ids), 0) < v_slice_limit;
+                v_slice_shape, v_slice_id, v_low, v_high, v_cap, v_nice, v_queued_at, v_job_id, v_chunk);
+            v_done := not v_q.cut;
         else
             -- The hypothetical jobs come behind the queue.
             select array_agg(-w.ord order by w.ord) as job_ids,
@@ -200,11 +200,13 @@ begin
                 <<alternatives>>
                 for a in v_alt_from[s]..v_alt_to[s] loop
                     v_part := v_alt_part[a];
-                    v_tried := '{}';
+                    v_dom := 0;
+                    if k > 1 then
+                        v_tried := '{}';
+                    end if;
                     <<domains>>
                     loop
                         -- A gang of whole nodes of EFA types: the domain with the fewest whole nodes that are enough.
-                        v_dom := 0;
                         if k > 1 then
                             v_best := -1;  v_sum := 2147483647;
                             for e in v_from[a]..v_to[a] loop
@@ -230,7 +232,7 @@ begin
                             v_dom := v_best;  v_tried := v_tried || v_dom;
                         end if;
 
-                        v_pick := '{}';  v_got := 0;
+                        v_got := 0;
                         if v_heads > 0 then
                             v_taken := array_fill(0, array[v_heads]);
                         end if;
@@ -257,22 +259,22 @@ begin
                                         if v_gpus[x] >= g and v_cpus[x] >= c and v_mem[x] >= m
                                            and (not v_excl or v_jobs[x] = 0)
                                            and (not v_listed[s] or v_allow[x]) then
+                                            v_take := true;
                                             if h = 0 or v_tl <= v_head_wait_s[h] or not v_fits[x] then
-                                                v_got := v_got + 1;
+                                                null;
                                             elsif not v_excl and v_head_gpus[h] >= 0
                                                   and v_then_gpus[x] - g >= v_head_gpus[h]
                                                   and v_then_cpus[x] - c >= v_head_cpus[h]
                                                   and v_then_mem[x] - m >= v_head_mem[h] then
-                                                v_got := v_got + 1;
+                                                null;
                                             elsif v_head_slack[h] > v_taken[h] then
                                                 v_taken[h] := v_taken[h] + 1;
-                                                v_got := v_got + 1;
                                             else
-                                                v_guarded := true;
+                                                v_guarded := true;  v_take := false;
                                             end if;
-                                            if v_got > cardinality(v_pick) then
+                                            if v_take then
                                                 -- Off the list; a gang that stays incomplete puts its nodes back.
-                                                v_pick[v_got] := x;
+                                                v_got := v_got + 1;  v_pick[v_got] := x;
                                                 if y = 0 then
                                                     v_first[(gr - 1) * 64 + lv + 1] := v_next[x];
                                                 else
@@ -317,10 +319,7 @@ begin
                             v_bit := f & (-f);  b := b | v_bit;  f := f - v_bit;
                         end loop;
                     end if;
-                    top := case when v_group_gpus[gr] > 0 then v_group_gpus[gr] else 8 end;
-                    lv := case when v_group_gpus[gr] > 0 then v_gpus[x]
-                               else (8 * v_cpus[x] + v_group_cpus[gr] - 1) / v_group_cpus[gr] end;
-                    if lv = top then
+                    if v_tg > 0 and v_gpus[x] = v_group_gpus[gr] then
                         v_whole[gr] := v_whole[gr] - 1;
                     end if;
                     if v_jobs[x] = 0 then
@@ -331,9 +330,6 @@ begin
                     v_cpus[x] := v_cpus[x] - v_tc;  v_mem[x] := v_mem[x] - v_tm;  v_jobs[x] := v_jobs[x] + 1;
                     lv := case when v_group_gpus[gr] > 0 then v_gpus[x]
                                else (8 * v_cpus[x] + v_group_cpus[gr] - 1) / v_group_cpus[gr] end;
-                    if lv = top then
-                        v_whole[gr] := v_whole[gr] + 1;
-                    end if;
                     y := (gr - 1) * 64 + lv + 1;
                     v_next[x] := v_first[y];  v_first[y] := x;
                     h := v_claim[gr];
