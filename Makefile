@@ -37,7 +37,7 @@ lint: $(VENV)/.lint
 	$(BIN)/lint-imports
 
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --write
 
 # The lock files: exact versions with hashes. Needs uv (pip install uv).
 lock:

@@ -1,0 +1,123 @@
+"""Measure what the project promises: python -m benchmarks [--only NAME]... [--write]."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks import looking, planning, running, submitting
+from benchmarks.figures import HEAD, Figure, explained, percentile
+from odcd.postgres_files import INSTALLS
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+FIGURES: dict[str, Callable[[int], list[Figure]]] = {
+    "submit": submitting.submits,
+    "many": submitting.requests_of_many,
+    "latency": running.first_lines,
+    "command": running.first_lines_by_command,
+    "true": running.trues,
+    "cancel": submitting.cancels,
+    "plan": planning.passes,
+    "look": looking.commands,
+    "memory": looking.memory,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", action="append", choices=FIGURES, metavar="NAME",
+                        help=f"one of: {', '.join(FIGURES)}; may be repeated")  # fmt: skip
+    parser.add_argument(
+        "--runs", type=int, default=5, help="how often each is repeated; the median counts"
+    )
+    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
+    parser.add_argument("--date", help="the date to write; the last commit's when not given")
+    options = parser.parse_args()
+    if options.write and options.only:
+        parser.error("--write writes all figures; leave --only out")
+    figures: list[Figure] = []
+    print(HEAD, flush=True)
+    for name in options.only or FIGURES:
+        for figure in FIGURES[name](options.runs):
+            figures.append(figure)
+            print(figure.row(), flush=True)
+    print("", *explained(figures), sep="\n")
+    if options.write:
+        RESULTS.write_text(report(figures, options.runs, options.date))
+    return 0
+
+
+def report(figures: list[Figure], runs: int, date: str | None) -> str:
+    commit, day = git("log", "-1", "--format=%h"), git("log", "-1", "--format=%cs")
+    lines = [
+        "# Measured",
+        "",
+        'Written by `make bench`; do not edit. The median of the runs counts; "times better" is',
+        "how far it is on the good side of the target. One more run warms up and is not counted.",
+        "Clients, daemon, PostgreSQL, runner and jobs share the machine.",
+        "",
+        f"- Command: `make bench`, which is `python -m benchmarks --write`; {runs} runs.",
+        f"- Version: odc {version('odc')}, commit {commit or 'unknown'}, {date or day}.",
+        f"- Machine: {machine()}.",
+        f"- Software: {platform.system()} {platform.release()}, "
+        f"Python {platform.python_version()}, asyncpg {version('asyncpg')}, uvloop {version('uvloop')}, "
+        f"PostgreSQL {max(INSTALLS)} embedded, fsync and synchronous_commit on.",
+        "",
+        HEAD,
+        *(figure.row() for figure in figures),
+        "",
+        "## What dominates",
+        "",
+        *explained(figures),
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def git(*words: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(RESULTS.parent), *words],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    except OSError:
+        return ""
+    return done.stdout.strip()
+
+
+def machine() -> str:
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{os.cpu_count()} cores ({model}), {memory_gib:.0f} GiB; "
+        f"a write of 8 KiB reaches the disk in {flush_ms():.2f} ms (median)"
+    )
+
+
+def flush_ms() -> float:
+    took: list[float] = []
+    with tempfile.NamedTemporaryFile(dir="/tmp") as file:
+        for _ in range(200):
+            begin = time.perf_counter()
+            os.pwrite(file.fileno(), bytes(8192), 0)
+            os.fdatasync(file.fileno())
+            took.append((time.perf_counter() - begin) * 1000)
+    return percentile(took, 0.5)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""Getting jobs into the queue and out of it: one job a request, an array, a batch, cancels."""
+
+from __future__ import annotations
+
+from benchmarks.client import Client, request, send_all
+from benchmarks.daemon import Daemon, full, job
+from benchmarks.figures import Figure, timed_ms
+
+CLIENTS = 8
+JOBS = 4_000
+MANY = 10_000
+
+
+def submits(runs: int) -> list[Figure]:
+    with full() as daemon, daemon.client() as client:
+        message = request("POST", "/v1/jobs", job(daemon, gpus=1))
+        rates: list[float] = []
+        for _ in range(runs + 1):
+            begin, end = send_all(daemon.socket, [message] * JOBS, CLIENTS)
+            rates.append(JOBS / (end - begin))
+            cancel_waiting(daemon, client)
+    return [
+        Figure(
+            f"submit through the API, {CLIENTS} clients, one job a request", rates[1:], "/s",
+            1500, at_least=True, slurm="168-217 /s",
+            note=f"{JOBS:,} jobs onto a full cluster, {len(message):,} bytes each. The daemon's "
+            "one thread (HTTP, checks) dominates: submits that arrive together are one transaction",
+        )
+    ]  # fmt: skip
+
+
+def requests_of_many(runs: int) -> list[Figure]:
+    """One array and one batch of 10,000, each in one request."""
+    arrays: list[float] = []
+    batches: list[float] = []
+    with full() as daemon, daemon.client() as client:
+        array = request("POST", "/v1/jobs", job(daemon, gpus=1, array=f"0-{MANY - 1}"))
+        batch = request("POST", "/v1/jobs/batch", {"jobs": [thin(daemon, n) for n in range(MANY)]})
+        for _ in range(runs + 1):
+            arrays.append(timed_ms(lambda: client.exchange(array)))
+            cancel_waiting(daemon, client)
+        for _ in range(runs + 1):
+            batches.append(timed_ms(lambda: client.exchange(batch)))
+            cancel_waiting(daemon, client)
+    return [
+        Figure(
+            f"an array of {MANY:,} in one request", arrays[1:], "ms", 100, slurm="8 ms",
+            note="one row until tasks start; the commit's flush dominates",
+        ),
+        Figure(
+            f"a batch of {MANY:,} jobs in one request", batches[1:], "ms", 1000,
+            note="PostgreSQL dominates: reading the JSON, then a row each in job, pending, event",
+        ),
+    ]  # fmt: skip
+
+
+def cancels(runs: int) -> list[Figure]:
+    figures: list[Figure] = []
+    with full() as daemon, daemon.client() as client:
+        for count, target, slurm in ((1_000, 60, "811 ms"), (MANY, 400, "5-6 s")):
+            took: list[float] = []
+            batch = request(
+                "POST", "/v1/jobs/batch", {"jobs": [thin(daemon, n) for n in range(count)]}
+            )
+            for _ in range(runs + 1):
+                client.exchange(batch)
+                daemon.wait_for(client, PENDING=count)
+                took.append(timed_ms(lambda: cancel_waiting(daemon, client)))
+                daemon.wait_for(client, PENDING=0)
+            figures.append(
+                Figure(
+                    f"cancel {count:,} pending", took[1:], "ms", target, slurm=slurm,
+                    note="one request by state; PostgreSQL's writing of each job's row and event "
+                    "dominates",
+                )
+            )  # fmt: skip
+    return figures
+
+
+def thin(daemon: Daemon, number: int) -> dict[str, object]:
+    """Jobs of a batch share script and environment, as a sweep's do, and differ in an argument."""
+    return job(daemon, gpus=1, args=["--seed", str(number)])
+
+
+def cancel_waiting(daemon: Daemon, client: Client) -> None:
+    client.call("POST", "/v1/jobs/cancel", {"state": "PENDING"})
