@@ -136,6 +136,12 @@ class Store:
             "select odc.explain_job(p_job_id => $1, p_now => $2)", job_id, now
         )
 
+    async def preview(self, job: str, now: datetime) -> str:
+        """Where and when a job (of a request of submit(), as JSON) would start if submitted now."""
+        return await self._db.fetchval(
+            "select odc.preview_job(p_ask => $1::jsonb, p_now => $2)", job, now
+        )
+
     async def nodes(self, now: datetime) -> str:
         return await self._db.fetchval("select odc.list_nodes(p_now => $1)", now)
 

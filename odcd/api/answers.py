@@ -163,14 +163,24 @@ class SubmittedArgv(_Answer):
     warnings: list[str]
 
 
-class TestOnlyText(_Answer):
+class Preview(_Answer):
+    """Where and when a job would start, as far as others let it: start_at null when it would wait
+    behind them, or when it is held back by itself."""
+
     text: str
+    node_count: int
+    gpus_per_node: int
+    cpus_per_node: int
+    mem_per_node_mib: int
+    time_limit_s: int | None
+    start_at: str | None
+    node_names: list[str]
 
 
 class TestOnly(_Answer):
     """The answer to --test-only: nothing was submitted."""
 
-    test_only: TestOnlyText
+    test_only: Preview
     json: bool
     warnings: list[str]
 

@@ -74,7 +74,8 @@ def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:
 def _schema(name: str, schema: Mapping[str, Any]) -> str:
     rows = [
         f"<tr><td><code>{_text(field)}</code></td><td>{_type(of)}</td>"
-        f"<td>{'required' if field in schema.get('required', ()) else ''}</td></tr>"
+        f"<td>{'required' if field in schema.get('required', ()) else ''}</td>"
+        f"<td>{_text(of.get('description', ''))}</td></tr>"
         for field, of in schema.get("properties", {}).items()
     ]
     about = f"<p>{_text(schema['description'])}</p>" if "description" in schema else ""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import functools
+import inspect
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, cast
 
 import msgspec
 from starlette.responses import Response
@@ -111,6 +115,9 @@ def document(operations: Sequence[Operation]) -> Json:
     named = [Problem, *(form for o in operations for form in _forms(o))]
     schemas, components = msgspec.json.schema_components(named, ref_template=REF)
     schema_of = dict(zip(named, schemas, strict=True))
+    for form in _structs(msgspec.Struct):
+        for name, note in _field_notes(form, components).items():
+            components[form.__name__]["properties"][name]["description"] = note
     queries = {o.query.__name__ for o in operations}
     paths: dict[str, Json] = {"/v1/jobs/{id}/attach": _ATTACH}
     for operation in operations:
@@ -143,7 +150,8 @@ def _operation(operation: Operation, schema_of: Mapping[Form, Json], components:
     query = components[operation.query.__name__]
     for name, schema in query.get("properties", {}).items():
         required = name in query.get("required", ())
-        parameters.append(_parameter(name, "query", schema, required=required, about=""))
+        about = schema.pop("description", "")
+        parameters.append(_parameter(name, "query", schema, required=required, about=about))
     if operation.makes:
         parameters.append(_KEY)
     responses: Json = {"default": {"$ref": "#/components/responses/Problem"}}
@@ -169,6 +177,28 @@ def _operation(operation: Operation, schema_of: Mapping[Form, Json], components:
         schema = schema_of[operation.body]
         told["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
     return told
+
+
+def _structs(root: Form) -> Iterator[Form]:
+    for form in root.__subclasses__():
+        if form.__module__.startswith("odcd."):
+            yield form
+        yield from _structs(form)
+
+
+def _field_notes(form: Form, components: Json) -> dict[str, str]:
+    """What the source says below the fields of a struct that the document has."""
+    if form.__name__ not in components:
+        return {}
+    body = cast("ast.ClassDef", ast.parse(textwrap.dedent(inspect.getsource(form))).body[0]).body
+    notes: dict[str, str] = {}
+    for field, note in pairwise(body):
+        match field, note:
+            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                notes[name] = " ".join(text.split())
+            case _:
+                pass
+    return notes
 
 
 def _operation_id(operation: Operation) -> str:

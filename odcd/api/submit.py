@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from datetime import datetime
+from typing import Annotated, Any
 
 import msgspec
 from starlette.responses import Response
 
 from odcd.api.answers import (
+    Preview,
     SubmitOption,
     SubmitOptions,
     SubmittedArgv,
     SubmittedBatch,
     SubmittedJob,
     TestOnly,
-    TestOnlyText,
 )
 from odcd.api.context import Api
 from odcd.api.problems import problem_of
@@ -23,7 +25,7 @@ from odcd.errors import KeyReused, refusal
 from odcd.model import MAX_BATCH_JOBS, JobSpec, Submitted
 from odcd.slurm.parse import ScriptNeeded, SubmitArgv, parse_submit
 from odcd.slurm.table import OPTIONS
-from odcd.submission import prepare
+from odcd.submission import Prepared, prepare
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -97,15 +99,14 @@ class SubmitRoutes:
             parsed = parse_submit(request, self._api.clock.now())
         except ScriptNeeded as needed:
             return problem_of(needed, script_path=needed.script_path)
-        ids = await self._submit(call, [parsed.spec], dry_run=parsed.test_only)
         if parsed.test_only:
-            text = f'job "{parsed.spec.name}" would be accepted'
             told = TestOnly(
-                test_only=TestOnlyText(text=text),
+                test_only=await self._preview(call, parsed.spec),
                 json=parsed.json,
                 warnings=list(parsed.warnings),
             )
             return Response(msgspec.json.encode(told), 200, media_type=JSON)
+        ids = await self._submit(call, [parsed.spec])
         answer = SubmittedArgv(
             id=ids[0],
             wait=parsed.wait,
@@ -125,20 +126,51 @@ class SubmitRoutes:
         ]
         return Response(msgspec.json.encode(SubmitOptions(options=options)), media_type=JSON)
 
-    async def _submit(
-        self, call: Call, specs: list[JobSpec], *, dry_run: bool = False
-    ) -> list[int]:
-        """The ids, in order; none of a dry run. Raises the refusal of the first job refused."""
-        prepared = prepare(call.who, specs, key=call.key, dry_run=dry_run)
-        answers = await self._api.batcher.submit(prepared)
-        for index, answer in enumerate(answers):
-            if answer.code is not None:
-                raise _refusal(answer, index if len(specs) > 1 else None)
-        if dry_run:
-            return []
+    async def _submit(self, call: Call, specs: list[JobSpec]) -> list[int]:
+        """The ids, in order. Raises the refusal of the first job refused."""
+        prepared = prepare(call.who, specs, key=call.key, dry_run=False)
+        answers = await self._ask(prepared)
         self._api.metrics.submitted(len(specs))
         self._api.wake()
         return [answer.job_id for answer in answers if answer.job_id is not None]
+
+    async def _preview(self, call: Call, spec: JobSpec) -> Preview:
+        """What would become of the job. Raises its refusal."""
+        prepared = prepare(call.who, [spec], key=None, dry_run=True)
+        await self._ask(prepared)
+        now = self._api.clock.now()
+        job = msgspec.json.encode(prepared.request["jobs"][0]).decode()
+        told = json.loads(await self._api.store.preview(job, now))
+        kept_back = _kept_back(spec, now)
+        if kept_back is not None:
+            told |= {"start_at": None, "node_names": []}
+        return Preview(text=kept_back or _foretold(told, now), **told)
+
+    async def _ask(self, prepared: Prepared) -> list[Submitted]:
+        answers = await self._api.batcher.submit(prepared)
+        for index, answer in enumerate(answers):
+            if answer.code is not None:
+                raise _refusal(answer, index if len(answers) > 1 else None)
+        return answers
+
+
+def _kept_back(spec: JobSpec, now: datetime) -> str | None:
+    """What would keep the job itself from starting."""
+    if spec.hold:
+        return "the job would be accepted, and held"
+    if spec.dependency:
+        return f"the job would be accepted, and wait for {spec.dependency}"
+    if spec.begin_at is not None and spec.begin_at > now:
+        return f"the job would be accepted, and start after {spec.begin_at.isoformat()}"
+    return None
+
+
+def _foretold(told: dict[str, Any], now: datetime) -> str:
+    if told["start_at"] is None:
+        return "the job would be accepted, and wait behind others"
+    starts = datetime.fromisoformat(told["start_at"])
+    when = "now" if starts <= now else f"at {told['start_at']} at the latest"
+    return f"the job would start {when} on {', '.join(told['node_names'])}"
 
 
 def _refusal(answer: Submitted, index: int | None) -> Exception:

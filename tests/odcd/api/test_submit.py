@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
+from odcd.api import answers
 from odcd.errors import DatabaseDown
 from odcd.submission import Prepared
 from tests.odcd.api.service import ALICE, BOB, BODY, Service, serve
@@ -146,18 +148,40 @@ def test_what_the_client_is_to_do_comes_back(database_url: str) -> None:
     serve(database_url, work)
 
 
-def test_test_only_submits_nothing(database_url: str) -> None:
+def test_test_only_tells_where_and_when_and_submits_nothing(database_url: str) -> None:
     async def work(service: Service) -> None:
         async with service.client() as client:
-            answer = await client.post(
-                "/v1/submit-argv", json=_argv("--test-only", "--wrap", "true")
-            )
-            assert answer.status_code == 200
-            assert answer.json()["test_only"]["text"]
+
+            async def told(*argv: str) -> answers.Preview:
+                asked = _argv("--test-only", *argv, "--wrap", "true")
+                answer = await client.post("/v1/submit-argv", json=asked)
+                assert answer.status_code == 200, answer.text
+                return msgspec.json.decode(answer.content, type=answers.TestOnly).test_only
+
+            now = await told("--gpus", "2")
+            assert now.text == "the job would start now on n1"
+            assert (now.node_names, now.gpus_per_node, now.time_limit_s) == (["n1"], 2, 86_400)
+            await service.submit(gpus=8, time_limit_s=600)
+            await service.plan()
+            later = await told("--gpus", "2")
+            assert later.start_at is not None
+            assert later.text == f"the job would start at {later.start_at} at the latest on n1"
+            await service.submit(gpus=8)
+            behind = await told("--gpus", "2")
+            assert (behind.start_at, behind.node_names) == (None, [])
+            assert "behind others" in behind.text
+            for option, text in (
+                ("--hold", "held"),
+                ("--begin=now+1hour", "start after"),
+                ("--dependency=singleton", "wait for"),
+            ):
+                kept_back = await told(option)
+                assert text in kept_back.text
+                assert kept_back.start_at is None
             refused = _argv("--test-only", "--gpus", "h1000:1", "--wrap", "true")
             assert (await client.post("/v1/submit-argv", json=refused)).json()["code"] == "OD005"
-            assert (await client.get("/v1/jobs", params={"ended": "true"})).json()["jobs"] == []
-            assert service.woken == []
+            assert len((await client.get("/v1/jobs", params={"ended": "true"})).json()["jobs"]) == 2
+            assert service.woken == [1, 1]
 
     serve(database_url, work)
 
