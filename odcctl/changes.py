@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from odcctl.exits import DONE, REFUSED, complaint
 from odcctl.render import note, put, put_json
 
 MAX_COMPLAINTS = 20
+_WORDS = {"ended": "had ended already"}
 
 
 def tell(answer: Mapping[str, Any], form: str, what: str) -> int:
@@ -20,29 +20,36 @@ def tell(answer: Mapping[str, Any], form: str, what: str) -> int:
     if form == "json":
         put_json(answer)
     elif form == "quiet":
-        put("".join(f"{_name(outcome)}\n" for outcome in done))
-    else:
+        put("".join(f"{outcome['job_id']}\n" for outcome in done))
+    elif outcomes:
         put(_summary(done))
+    else:
+        note("odcctl: no job matches")
     for outcome in refused[:MAX_COMPLAINTS]:
-        text = outcome.get("message") or "refused"
-        about = f"job {_name(outcome)} {what}"
-        note(complaint(text, outcome.get("code"), outcome.get("hint"), about))
+        note(_complain(outcome, what))
     if len(refused) > MAX_COMPLAINTS:
         note(f"odcctl: {len(refused) - MAX_COMPLAINTS} more jobs {what}")
     return REFUSED if refused else DONE
 
 
+def _complain(outcome: Mapping[str, Any], what: str) -> str:
+    name = _name(outcome)
+    message = str(outcome.get("message") or "refused").removeprefix(f"job {outcome['job_id']} ")
+    return complaint(message, outcome.get("code"), outcome.get("hint"), f"job {name} {what}")
+
+
 def _summary(done: Sequence[Mapping[str, Any]]) -> str:
-    if len(done) == 1:
-        return f"job {_name(done[0])} {_word(done[0])}\n"
-    counts = Counter(map(_word, done))
-    return "".join(f"{count} jobs {word}\n" for word, count in counts.items())
-
-
-def _word(outcome: Mapping[str, Any]) -> str:
-    return str(outcome["outcome"]).replace("_", " ")
+    """A line for each kind of outcome: the job's name when it is one job, else how many."""
+    alike: dict[str, list[Mapping[str, Any]]] = {}
+    for outcome in done:
+        alike.setdefault(str(outcome["outcome"]), []).append(outcome)
+    lines: list[str] = []
+    for word, outcomes in alike.items():
+        whom = f"job {_name(outcomes[0])}" if len(outcomes) == 1 else f"{len(outcomes)} jobs"
+        lines.append(f"{whom} {_WORDS.get(word, word)}\n")
+    return "".join(lines)
 
 
 def _name(outcome: Mapping[str, Any]) -> str:
     task = outcome.get("array_task_id")
-    return str(outcome["job_id"]) if task is None else f"{outcome['job_id']}_{task}"
+    return str(outcome["job_id"]) if task is None else f"{outcome['job_id']} (task {task})"

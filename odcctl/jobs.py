@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from odcctl.exits import WrongUsage
@@ -22,6 +23,7 @@ _SHORT = {
     "F": "FAILED", "TO": "TIMEOUT", "CA": "CANCELLED", "NF": "NODE_FAIL", "OOM": "OUT_OF_MEMORY",
     "PR": "PREEMPTED", "DL": "DEADLINE", "BF": "BOOT_FAIL",
 }  # fmt: skip
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _SELECTOR = re.compile(r"\d+(_(\d+|\[[\d,\-:%]+\]))?$")
 
 
@@ -51,13 +53,27 @@ def place(job: Job, now_s: float) -> str:
     text = job.get("reason") or ""
     if text == "None":  # Slurm's word for: no pass has looked at it yet
         text = ""
-    why = job.get("why")
-    if why and why[0].get("text"):
-        text = f"{text}: {clean(why[0]['text'])}" if text else clean(why[0]["text"])
-    planned = job.get("planned_start_at")
+    why, planned = job.get("why"), job.get("planned_start_at")
+    if why:
+        cause = local_times(why[0]["text"], now_s)
+        text = f"{text}: {cause}" if text else cause
     if planned:
         text += f"; planned {clock(planned, now_s)}" if text else f"planned {clock(planned, now_s)}"
     return text
+
+
+def cause_text(cause: Mapping[str, Any], now_s: float) -> str:
+    """One entry of a job's why, as a line."""
+    text, until = cause["text"], cause.get("until")
+    if until and not _MOMENT.search(text):
+        text += f"; until {clock(until, now_s)}"
+    return local_times(text, now_s)
+
+
+@cache  # thousands of jobs wait for the same reason
+def local_times(text: str, now_s: float) -> str:
+    """The daemon's sentences have times in UTC; people read their own zone's."""
+    return _MOMENT.sub(lambda found: clock(found[0], now_s), clean(text))
 
 
 def exit_code(job: Job) -> str:

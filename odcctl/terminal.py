@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
-from websockets.sync.client import connect as connect_websocket
+from websockets.sync.client import connect as connect_tcp
+from websockets.sync.client import unix_connect as connect_unix
 from websockets.sync.connection import Connection
 
 from odcctl.address import connect
@@ -148,9 +149,10 @@ def _connected(client: Client, path: str) -> Generator[Connection]:
     if client.token and address.path is None:
         headers["Authorization"] = f"Bearer {client.token}"
     try:
+        connection.settimeout(None)
         # The socket is connected, and encrypted where it should be: plain ws: from here.
-        websocket = connect_websocket(
-            f"ws://{address.host}{path}",
+        websocket = (connect_tcp if address.path is None else connect_unix)(
+            uri=f"ws://{address.host}{path}",
             sock=connection,
             additional_headers=headers,
             compression=None,

@@ -50,7 +50,9 @@ class Screen:
             new = lines[row] if row < len(lines) else ""
             old = self._shown[row] if row < len(self._shown) else ""
             if new != old:
-                parts.append(f"\x1b[{row + 1};1H{new}\x1b[K")
+                # At the right edge there is nothing to clear, and it would take the last letter.
+                clear = "\x1b[K" if len(new) < size.columns else ""
+                parts.append(f"\x1b[{row + 1};1H{new}{clear}")
         self._shown = lines
         sys.stdout.write("".join(parts))
         sys.stdout.flush()

@@ -55,7 +55,7 @@ def _words(key: str) -> str:
 def _text(key: str, value: object) -> str:
     if value is None:
         return "-"
-    if key.endswith("_at"):
+    if key == "at" or key.endswith("_at"):
         return render.when(str(value))
     if key.endswith("_ms"):
         return f"{value} ms"

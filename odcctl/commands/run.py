@@ -47,10 +47,12 @@ def run(arguments: Arguments) -> int:
 def _use_terminal(watched: RunningJob) -> int:
     from odcctl.terminal import DETACH_KEYS, Detached, attach
 
+    if sys.stdin.isatty():
+        note(f"odcctl: job {watched.job} has this terminal; {DETACH_KEYS} detaches")
     try:
         return attach(watched.client, watched.job)
     except Detached:
-        note(f"\nodcctl: detached ({DETACH_KEYS}); go on with: odcctl attach {watched.job}")
+        note(f"\nodcctl: detached; go on with: odcctl attach {watched.job}")
         return DONE
     except Refused:
         return watched.follow()  # It has ended by now: what it wrote is in its output.

@@ -7,7 +7,6 @@ from typing import Any
 
 from odcctl import jobs, render
 from odcctl.client import Client, quote
-from odcctl.commands.why import cause_lines
 from odcctl.exits import DONE
 from odcctl.hostlist import fold
 from odcctl.options import Arguments, Command, Option
@@ -78,10 +77,7 @@ def _state(job: Mapping[str, Any]) -> str:
 
 
 def _why(job: Mapping[str, Any], now_s: float) -> str:
-    lines: list[str] = []
-    for cause in job.get("why") or ():
-        lines += cause_lines(cause, "", now_s)[:1]
-    return "\n".join(lines)
+    return "\n".join(jobs.cause_text(cause, now_s) for cause in job.get("why") or ())
 
 
 def _asks(job: Mapping[str, Any]) -> str:

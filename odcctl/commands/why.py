@@ -8,7 +8,7 @@ from typing import Any
 from odcctl import render
 from odcctl.client import Client, quote
 from odcctl.exits import DONE
-from odcctl.jobs import check_selector
+from odcctl.jobs import cause_text, check_selector
 from odcctl.options import Arguments, Command
 
 
@@ -28,7 +28,7 @@ def explain(answer: Mapping[str, Any], now_s: float) -> list[str]:
     reason = f" ({answer['reason']})" if answer.get("reason") else ""
     lines = [f"job {answer['job_id']} is {answer['state']}{reason}"]
     for at, cause in enumerate(answer.get("why") or (), start=1):
-        lines += cause_lines(cause, f"  {at}. ", now_s)
+        lines.append(f"  {at}. {cause_text(cause, now_s)}")
     planned = answer.get("planned_start_at")
     if planned:
         lines.append(f"  planned to start {render.clock(planned, now_s)}")
@@ -39,26 +39,6 @@ def explain(answer: Mapping[str, Any], now_s: float) -> list[str]:
             f"  likely to start {render.clock(eta['p50'], now_s)} (between "
             f"{render.clock(eta['p10'], now_s)} and {render.clock(eta['p90'], now_s)}{word})"
         )
-    return lines
-
-
-def cause_lines(cause: Mapping[str, Any], bullet: str, now_s: float) -> list[str]:
-    facts: list[str] = []
-    if cause.get("job_id") is not None:
-        facts.append(f"job {cause['job_id']}")
-    if cause.get("node"):
-        facts.append(f"node {cause['node']}")
-    if cause.get("booking_id") is not None:
-        facts.append(f"booking {cause['booking_id']}")
-    if cause.get("limit"):
-        facts.append(f"limit {cause['limit']}")
-    if cause.get("gpus"):
-        facts.append(f"{cause['gpus']} GPUs")
-    if cause.get("until"):
-        facts.append(f"until {render.clock(cause['until'], now_s)}")
-    lines = [bullet + render.clean(str(cause["text"]))]
-    if facts:
-        lines.append(" " * len(bullet) + ", ".join(facts))
     return lines
 
 
