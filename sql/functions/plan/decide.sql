@@ -15,12 +15,14 @@
 --                           gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, constraint_expr,
 --                           node_list, exclude_nodes, time_limit_s}; their job ids are -1, -2, …
 --            p_start_limit  at most this many starts; `more` says that it cut the plan short
+--            p_chunk        how many jobs of a shape are read at once; the plan does not depend on it
 -- Returns    one row. Starts: job (an array's row once per task), partition, number of nodes, shape, time limit.
 --            Their allocations, one after the other: node id, GPU mask, GPUs, CPUs, MiB.
 --            Protected jobs: id, planned start (null: not in sight), node ids, nodes that fit now, shape.
 --            Refusals: shape, Slurm's reason, the protected job they wait behind. looked: jobs looked at.
 create or replace function odc.decide(
     p_now timestamptz, p_what_if jsonb default null, p_start_limit integer default 2000,
+    p_chunk integer default 100,
     out looked integer, out more boolean,
     out start_jobs bigint[], out start_partitions integer[], out start_nodes integer[],
     out start_limits_s integer[],
@@ -32,7 +34,6 @@ create or replace function odc.decide(
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_unlimited constant integer := 2147483647;
-    v_chunk constant integer := 100;  -- of one shape read at once
     v_n record;                 -- _plan_nodes
     v_s record;                 -- _plan_shapes
     v_q record;                 -- _plan_slice
@@ -159,7 +160,7 @@ begin
         end loop;
         if v_tail < 0 then
             select * into v_q from _plan_slice(
-                v_slice_shape, v_slice_id, v_low, v_high, v_cap, v_nice, v_queued_at, v_job_id, v_chunk);
+                v_slice_shape, v_slice_id, v_low, v_high, v_cap, v_nice, v_queued_at, v_job_id, p_chunk);
             v_done := not v_q.cut;
         else
             -- The hypothetical jobs come behind the queue.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.sql.plan.world import (
     NOW,
@@ -32,12 +33,12 @@ QUICK = settings(
 class Plan:
     """A pass over a world, read back by the names of jobs (their index in the queue) and nodes."""
 
-    def __init__(self, sql: Sql, world: World) -> None:
+    def __init__(self, sql: Sql, world: World, chunk: int = 100) -> None:
         add_functions(sql)
         self.world = world
         self.ids = build(sql, world)
         self.index = {job_id: at for at, job_id in enumerate(self.ids)}
-        row = sql.row("select * from odc.decide($1)", NOW)
+        row = sql.row("select * from odc.decide($1, p_chunk => $2)", NOW, chunk)
         names = {r["id"]: r["name"] for r in sql.rows("select id, name from odc.node")}
         masks = {r["node_id"]: r["gpu_mask"] for r in sql.rows("select * from odc.node_free")}
         self.starts: dict[int, tuple[str, ...]] = {}
@@ -74,23 +75,30 @@ class Plan:
         return self.world.queue[at].limit_s
 
 
-def planned(sql: Sql, world: World) -> Plan:
+def planned(sql: Sql, world: World, chunk: int = 100) -> Plan:
     try:
-        return Plan(sql, world)
+        return Plan(sql, world, chunk)
     finally:
         # Hypothesis calls a test many times with one fixture.
         sql.rollback()
         sql.begin()
 
 
-@given(world=worlds())
+@given(world=worlds(), chunk=st.sampled_from([1, 2, 100]))
 @QUICK
-def test_a_pass_keeps_its_promises(sql: Sql, world: World) -> None:
-    plan = planned(sql, world)
+def test_a_pass_keeps_its_promises(sql: Sql, world: World, chunk: int) -> None:
+    plan = planned(sql, world, chunk)
     no_node_is_promised_twice(plan)
     every_start_is_what_was_asked_for(plan)
     the_protected_start_is_the_earliest_and_nobody_delays_it(plan)
     nobody_who_could_start_waits(plan)
+
+
+@given(world=worlds())
+@settings(QUICK, max_examples=50)
+def test_a_plan_does_not_depend_on_how_it_reads_the_queue(sql: Sql, world: World) -> None:
+    one, all_at_once = planned(sql, world, 1), planned(sql, world, 100)
+    assert (one.starts, one.heads) == (all_at_once.starts, all_at_once.heads)
 
 
 def no_node_is_promised_twice(plan: Plan) -> None:
