@@ -168,8 +168,12 @@ async def _until_lost(
         async with asyncio.TaskGroup() as group:
             group.create_task(lead.beat(every), name="beat")
             group.create_task(_awaited(work(lead)), name="lead")
-    except* (LeadershipLost, DatabaseDown) as errors:
-        raise _first(errors) from errors
+    except BaseExceptionGroup as errors:
+        # Not `except*`: what is raised in one comes out as a group again.
+        expected, others = errors.split((LeadershipLost, DatabaseDown))
+        if expected is None or others is not None:
+            raise
+        raise _first(expected) from errors
 
 
 async def _awaited(work: Awaitable[None]) -> None:
