@@ -12,7 +12,7 @@ from odcd.commands import Subparsers, add_serving, describe
 from odcd.errors import OdcError
 from odcd.lock import holder
 from odcd.postgres import EmbeddedPostgres
-from odcd.settings import Settings, default_home, read_settings
+from odcd.settings import ROOT_SOCKET, Settings, default_home, read_settings
 
 
 def add(subparsers: Subparsers) -> None:
@@ -93,7 +93,9 @@ def _welcome(settings: Settings, postgres: EmbeddedPostgres | None) -> str:
     nodes = [f"{node.name} ({node.gpus} x {node.gpu_type}, declared)" for node in settings.nodes]
     if settings.self_node:
         nodes.append("this machine")
-    where = "" if settings.home == default_home() else f"ODC_HOME={settings.home} "
+    # Not default_home(): root's daemon is another account by now.
+    usual = settings.socket == ROOT_SOCKET or settings.home == default_home()
+    where = "" if usual else f"ODC_HOME={settings.home} "
     database = f"PostgreSQL {postgres.version}" if postgres else "an external PostgreSQL"
     lines = [
         f"odcd is ready: process {os.getpid()}, {database}, home {settings.home}",
