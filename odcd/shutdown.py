@@ -41,7 +41,7 @@ def end_daemon(lock: Path, timeout_s: float = DAEMON_TIMEOUT_S) -> None:
                 f"odcd (process {pid}) belongs to another user",
                 "Run this as that user, or as root.",
             ) from None
-        if _wait(lambda: holder(lock) is None, wait_s):
+        if _wait(lambda: holder(lock) is None and not _alive(pid), wait_s):
             return
     raise OdcError(f"odcd (process {pid}) does not end", "See what it waits for: odcd.log in home.")
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.database import Sql, TestServer, make_home, remove_home, shared_server
+from tests.support.daemon import Odc, an_odc
+from tests.support.database import (
+    Sql,
+    TestServer,
+    make_home,
+    make_seed,
+    remove_home,
+    shared_server,
+    sow,
+)
 
 
 @pytest.fixture(scope="session")
@@ -58,4 +66,18 @@ def odc_home() -> Iterator[Path]:
     home = make_home()
     yield home
     remove_home(home)
-    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def _seed() -> Iterator[Path]:
+    seed = make_seed()
+    yield seed
+    remove_home(seed)
+
+
+@pytest.fixture
+def odc(odc_home: Path, _seed: Path) -> Iterator[Odc]:
+    """A whole odc, not yet up, with a folder for its jobs; nothing of it may be left at the end."""
+    sow(_seed, odc_home / "home")
+    with an_odc(odc_home / "home", odc_home / "work") as found:
+        yield found

@@ -16,19 +16,9 @@ import pytest
 from odcd.__main__ import parser
 from odcd.account import service_account
 from odcd.lock import holder
-from tests.support.daemon import Odc, wait
-from tests.support.database import Sql, make_home, remove_home
+from tests.support.daemon import Odc, an_odc, wait
+from tests.support.database import Sql
 from tests.support.users import AS_ROOT
-
-
-@pytest.fixture
-def odc(odc_home: Path) -> Iterator[Odc]:
-    work = odc_home / "work"
-    work.mkdir(mode=0o755)
-    found = Odc(odc_home / "home", work)
-    yield found
-    found.odcd("down", "--force", check=False)
-    assert found.processes() == []
 
 
 def user_of(pid: int) -> str:
@@ -42,7 +32,15 @@ def gone(pid: int) -> bool:
         return True
 
 
-def test_up_tells_what_it_started_and_down_leaves_nothing(odc: Odc) -> None:
+@pytest.fixture
+def fresh(odc_home: Path) -> Iterator[Odc]:
+    """An odc without a home yet."""
+    with an_odc(odc_home / "home", odc_home / "work") as found:
+        yield found
+
+
+def test_up_tells_what_it_started_and_down_leaves_nothing(fresh: Odc) -> None:
+    odc = fresh
     told = odc.up("--node", "n[1-2]=h100:8", "--node", "self")
     assert f"process {odc.pid}, PostgreSQL 18, home {odc.home}" in told
     assert "n1 (8 x h100, declared), n2 (8 x h100, declared), this machine" in told
@@ -111,7 +109,8 @@ def test_killed_parts_are_found_or_started_again(odc: Odc) -> None:
     assert odc.wait_for(job, "COMPLETED")["exit_code"] == 0
 
 
-def test_serve_runs_jobs_out_of_an_external_database(odc: Odc, database_url: str) -> None:
+def test_serve_runs_jobs_out_of_an_external_database(fresh: Odc, database_url: str) -> None:
+    odc = fresh
     with odc.serving("serve", "--dsn", database_url, "--node", "n1=l4:4") as daemon:
         job = odc.submit("--gres=gpu:l4:2", "--wrap", "echo $SLURM_JOB_NODELIST")
         assert odc.wait_for(job, "COMPLETED")["node_names"] == ["n1"]
@@ -147,10 +146,8 @@ def test_a_running_job_of_a_restored_queue_is_requeued_or_ends_node_fail(odc: Od
     assert busy.returncode == 1
     assert f"odcd runs in {odc.home} already" in busy.stderr
     odc.odcd("down", "--force")
-    home = make_home()
-    other = Odc(home, odc.work)
-    try:
-        assert "2 running" in other.odcd("restore", odc.work / "queue.odc", "--pg", "16").stdout
+    with an_odc(odc.home.parent / "other", odc.work) as other:
+        assert "2 running" in other.odcd("restore", odc.work / "queue.odc").stdout
         refused = other.odcd("restore", odc.work / "queue.odc", check=False)
         assert "not empty: 2 jobs" in refused.stderr
         other.up()
@@ -158,9 +155,6 @@ def test_a_running_job_of_a_restored_queue_is_requeued_or_ends_node_fail(odc: Od
         assert other.wait_for(again, "RUNNING")["attempt"] == 2
         assert (odc.work / "runs").read_text() == "run\n"
         assert other.submit("--wrap", "true") > max(again, once)
-    finally:
-        other.odcd("down", "--force", check=False)
-        remove_home(home)
 
 
 @pytest.mark.parametrize(

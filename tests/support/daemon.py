@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from odcd.db import Database
 from odcd.lock import holder
+from odcd.postgres import EmbeddedPostgres
+from odcd.reach import with_database
+from tests.support.database import make_home, remove_home
 
 T = TypeVar("T")
 
@@ -66,6 +74,44 @@ class Odc:
             finally:
                 process.terminate()
 
+    def request(
+        self, method: str, path: str, body: object = None, *, key: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> tuple[int, Any]:  # fmt: skip
+        """Status and JSON of the answer. Raises OSError or HTTPException when none comes."""
+        with self.asking(method, path, body, key=key, timeout_s=timeout_s) as connection:
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+
+    @contextmanager
+    def asking(
+        self, method: str, path: str, body: object = None, *, key: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> Iterator[http.client.HTTPConnection]:  # fmt: skip
+        """A request that was sent, for whoever does not care for its answer."""
+        connection = http.client.HTTPConnection("localhost", timeout=timeout_s)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        try:
+            connection.sock.settimeout(timeout_s)
+            connection.sock.connect(str(self.home / "odcd.sock"))
+            headers = {"Content-Type": "application/json"} | (
+                {"Idempotency-Key": key} if key else {}
+            )
+            data = None if body is None else json.dumps(body).encode()
+            connection.request(method, path, data, headers)
+            yield connection
+        finally:
+            connection.close()
+
+    def rows(self, query: str) -> list[Mapping[str, Any]]:
+        """What the embedded database answers, asked as odcd's account."""
+
+        async def fetch(dsn: str) -> list[Mapping[str, Any]]:
+            async with Database(dsn, size=1) as database:
+                return [dict(row) for row in await database.fetch(query)]
+
+        return with_database(self.home, None, fetch)
+
     def up(self, *argv: str) -> str:
         return self.odcd("up", "--detach", *argv).stdout
 
@@ -88,6 +134,25 @@ class Odc:
         assert pid is not None, f"no daemon in {self.home}{self.log()}"
         return pid
 
+    @property
+    def runner_pid(self) -> int | None:
+        return _number_in(self.home / "runner" / "runner.lock")
+
+    @property
+    def postmaster_pid(self) -> int | None:
+        running = EmbeddedPostgres(self.home).postmaster()
+        return running.pid if running else None
+
+    def shim_pids(self) -> list[int]:
+        """The processes between the runner and its jobs."""
+        found: list[int] = []
+        for line in self.processes():
+            pid = int(line.partition(" ")[0])
+            with suppress(OSError):
+                if Path(f"/proc/{pid}/comm").read_text() == "odc-shim\n":
+                    found.append(pid)
+        return sorted(found)
+
     def log(self) -> str:
         path = self.home / "odcd.log"
         return f"\n{path.read_text()[-3000:]}" if path.exists() else ""
@@ -107,6 +172,64 @@ class Odc:
             if mark in command or working.startswith(mark):
                 found.append(f"{entry.name} {command.decode(errors='replace')}")
         return found
+
+
+@contextmanager
+def new_odc() -> Iterator[Odc]:
+    """One with nothing in it yet; whatever was started in it is gone at the end."""
+    folder = make_home()
+    work = folder / "work"
+    work.mkdir(mode=0o755)
+    odc = Odc(folder / "home", work)
+    try:
+        yield odc
+    finally:
+        told = odc.odcd("down", "--force", check=False)
+        left = odc.processes()
+        for line in left:
+            kill(int(line.partition(" ")[0]))
+        remove_home(odc.home)
+        shutil.rmtree(folder, ignore_errors=True)
+        assert left == [], f"{told.stdout}{told.stderr}"
+
+
+def kill(pid: int | None, number: signal.Signals = signal.SIGKILL) -> bool:
+    """Send it, if there is such a process."""
+    if pid is None:
+        return False
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def gone(pid: int) -> bool:
+    """No such process, but for a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def _number_in(path: Path) -> int | None:
+    try:
+        text = path.read_text().strip()
+    except FileNotFoundError:
+        return None
+    return int(text) if text.isdigit() else None
+
+
+@contextmanager
+def an_odc(home: Path, work: Path) -> Iterator[Odc]:
+    work.mkdir(mode=0o755, exist_ok=True)
+    odc = Odc(home, work)
+    try:
+        yield odc
+    finally:
+        odc.odcd("down", "--force", check=False)
+    left = odc.processes()
+    assert left == [], f"still running: {left}"
 
 
 def wait(look: Callable[[], T | None], otherwise: Callable[[], str]) -> T:
