@@ -80,6 +80,13 @@ def translate(error: BaseException) -> BaseException:
     return error
 
 
+def translate_on(connection: Any, error: Exception) -> BaseException:
+    """translate() of what a call on this connection raised, which may have ended under it."""
+    if isinstance(error, BROKEN) and connection.is_closed():
+        return _closed(error)
+    return translate(error)
+
+
 def _closed(error: Exception) -> DatabaseDown:
     return DatabaseDown(f"the connection to PostgreSQL is gone: {error}", "Try again.")
 
@@ -139,12 +146,8 @@ class Session:
     async def _call(self, method: Callable[..., Awaitable[Any]], *args: Any) -> Any:
         try:
             return await method(*args)
-        except BROKEN as error:
-            if self.closed:
-                raise _closed(error) from error
-            raise
         except Exception as error:
-            raise translate(error) from error
+            raise translate_on(self._connection, error) from error
 
 
 class Database:
@@ -266,7 +269,7 @@ class Database:
             try:
                 await connection.add_listener(channel, _calling(callback))
             except Exception as error:
-                raise translate(error) from error
+                raise translate_on(connection, error) from error
             self._listening.add(channel)
             callback()
             while not gone.is_set():

@@ -15,7 +15,7 @@ from pathlib import Path
 import asyncpg
 
 from odcd.clock import Clock
-from odcd.db import connect, translate
+from odcd.db import close, connect, translate, translate_on
 from odcd.errors import OdcError, SchemaTooNew
 
 # Held by whoever installs, for the length of the install: "odc" in ASCII.
@@ -128,9 +128,9 @@ async def install(dsn: str, clock: Clock, source: Source | None = None) -> Insta
     try:
         return await _Installer(connection, source, clock).install()
     except Exception as error:
-        raise translate(error) from error
+        raise translate_on(connection, error) from error
     finally:
-        await connection.close()
+        await close(connection)
 
 
 async def take_schema_lock(connection: asyncpg.Connection) -> None:

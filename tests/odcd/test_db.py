@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from urllib.parse import parse_qs
 
 import asyncpg
 import pytest
 
+from odcd import schema
 from odcd.clock import SystemClock
 from odcd.db import Database
 from odcd.errors import (
@@ -66,6 +69,44 @@ def test_no_server_is_database_down(tmp_path: object) -> None:
     async def run() -> None:
         with pytest.raises(DatabaseDown):
             await Database(f"postgresql://odc@/odc?host={tmp_path}").open()
+
+    asyncio.run(run())
+
+
+def test_a_server_that_goes_between_two_steps_of_a_call_is_database_down(
+    database_url: str, tmp_path: Path
+) -> None:
+    last_word = b"SFATAL\0C57P01\0Mterminating connection due to unexpected postmaster exit\0\0"
+    packet = b"E" + (len(last_word) + 4).to_bytes(4, "big") + last_word
+    server = parse_qs(database_url.partition("?")[2])["host"][0] + "/.s.PGSQL.5432"
+    dying = False
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal dying
+        from_server, to_server = await asyncio.open_unix_connection(server)
+
+        async def answer() -> None:
+            while data := await from_server.read(65536):
+                writer.write(data + (packet if dying else b""))
+            writer.close()
+
+        answering = asyncio.create_task(answer())
+        while data := await reader.read(65536):
+            dying = dying or b"select" in data
+            to_server.write(data)
+        to_server.close()
+        await answering
+
+    async def run() -> None:
+        nonlocal dying
+        async with await asyncio.start_unix_server(relay, tmp_path / ".s.PGSQL.5432"):
+            dsn = database_url.partition("?")[0] + f"?host={tmp_path}"
+            with pytest.raises(DatabaseDown):
+                await schema.install(dsn, SystemClock())
+            dying = False
+            async with Database(dsn, size=1) as database:
+                with pytest.raises(DatabaseDown):
+                    await database.fetch("select $1::integer + 1", 1)
 
     asyncio.run(run())
 
