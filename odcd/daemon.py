@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import logging
 import os
-import socket
 from collections.abc import Callable
-from pathlib import Path
 
 import uvloop
 
@@ -18,6 +15,7 @@ from odcd.clock import Clock, SystemClock
 from odcd.errors import OdcError
 from odcd.lock import HomeLock
 from odcd.postgres import EmbeddedPostgres
+from odcd.probe import answers
 from odcd.settings import Settings
 from odcd.shutdown import count_running, end_runner
 
@@ -101,28 +99,6 @@ async def _tell(
     while not await asyncio.to_thread(answers, settings.socket):
         await clock.sleep(READY_POLL_S)
     announce(settings, postgres)
-
-
-def answers(path: Path) -> bool:
-    """The daemon of this socket is ready for requests."""
-    try:
-        return get(path, "/ready")[0] == 200
-    except (OSError, http.client.HTTPException):
-        return False
-
-
-def get(path: Path, target: str, timeout_s: float = 5.0) -> tuple[int, bytes]:
-    """One HTTP request over a unix socket: status and body."""
-    connection = http.client.HTTPConnection("localhost", timeout=timeout_s)
-    connection.sock = socket.socket(socket.AF_UNIX)
-    try:
-        connection.sock.settimeout(timeout_s)
-        connection.sock.connect(str(path))
-        connection.request("GET", target)
-        response = connection.getresponse()
-        return response.status, response.read()
-    finally:
-        connection.close()
 
 
 def _prepare_socket_folder(settings: Settings, account: accounts.Account) -> None:

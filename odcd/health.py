@@ -18,6 +18,7 @@ from odcd import postgres_files as files
 from odcd.clock import SystemClock
 from odcd.errors import OdcError
 from odcd.lock import holder
+from odcd.probe import answers
 from odcd.runner.cgroup import find_place
 from odcd.settings import socket_of
 
@@ -130,11 +131,18 @@ def _disk(home: Path) -> Iterator[Finding]:
 
 
 def _daemon(home: Path) -> Iterator[Finding]:
-    pid = holder(home / "odcd.lock")
+    pid, path = holder(home / "odcd.lock"), socket_of(home)
     if pid is None:
         yield Finding(about="daemon", verdict="note", text="not running", hint="Start it: odcd up")
+    elif answers(path):
+        yield Finding(about="daemon", verdict="ok", text=f"process {pid} answers at {path}")
     else:
-        yield Finding(about="daemon", verdict="ok", text=f"process {pid}, socket {socket_of(home)}")
+        yield Finding(
+            about="daemon",
+            verdict="bad",
+            text=f"process {pid} is not ready at {path}",
+            hint="Its log tells why: odcd.log in the home, or where odcd up runs.",
+        )
 
 
 def _cgroup(_: Path) -> Iterator[Finding]:

@@ -52,6 +52,7 @@ def test_up_tells_what_it_started_and_down_leaves_nothing(fresh: Odc) -> None:
     assert again.returncode == 1
     assert f"process {odc.pid}" in again.stderr
     daemon = odc.pid
+    assert f"process {daemon} answers at {odc.home}/odcd.sock" in odc.odcd("doctor").stdout
     assert odc.odcd("down").stdout == f"stopped {odc.home}\n"
     assert gone(daemon)
     assert odc.processes() == []
