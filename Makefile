@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= auto
 
-.PHONY: setup demo test test-long lint bench lock clean
+.PHONY: setup demo test test-long lint bench docs lock clean
 
 setup: $(STAMP)
 
@@ -38,6 +38,12 @@ lint: $(VENV)/.lint
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks --write
+
+# The pages of docs/reference that are read off the code.
+docs: $(STAMP)
+	$(BIN)/python -m odcd.reference docs/reference
+	$(BIN)/python -m odcd.slurm.reference docs/reference/submit-options.md
+	$(BIN)/python -m odcctl.reference docs/reference/odcctl.md
 
 # The lock files: exact versions with hashes. Needs uv (pip install uv).
 lock:

@@ -3,20 +3,20 @@
 OdcError
 ├── Refused                 the caller asked for what cannot be (4xx)
 │   ├── BadRequest          OD010  a value is missing, malformed or out of range
-│   ├── UnknownPartition    OD001
-│   ├── UnknownAccount      OD002
+│   ├── UnknownPartition    OD001  no partition has that name
+│   ├── UnknownAccount      OD002  no account has that name
 │   ├── PlanStale           OD003  the database moved on since the plan was made
-│   ├── UnknownQos          OD004
-│   ├── UnknownGpuType      OD005
-│   ├── UnknownJob          OD006
-│   ├── UnknownNode         OD007
+│   ├── UnknownQos          OD004  no QOS has that name
+│   ├── UnknownGpuType      OD005  no node has GPUs of that type
+│   ├── UnknownJob          OD006  no job has that id, or no task of the array that number
+│   ├── UnknownNode         OD007  no node has that name
 │   ├── NeverFits           OD008  no node, or not enough nodes, could ever run it
 │   ├── LimitExceeded       OD009  above a partition's or a server's limit
-│   ├── BadDependency       OD011
+│   ├── BadDependency       OD011  malformed, on a job that is not there, or never to be met
 │   ├── WrongState          OD012  the job's state does not allow it (ended, not started, not held)
-│   ├── NotOwner            OD013
+│   ├── NotOwner            OD013  only the job's owner, or an operator, may do that
 │   ├── KeyReused           OD014  an idempotency key came back with another request
-│   ├── NotAuthenticated    OD015
+│   ├── NotAuthenticated    OD015  over TCP: no API key, or one that is unknown or has expired
 │   ├── NotImplementedYet   OD016  an option odc knows and does not carry out yet
 │   └── TooLarge            OD017  script, array, batch or body above its limit
 └── Unavailable             not the caller's fault; try again (503)
@@ -24,7 +24,7 @@ OdcError
     ├── OtherHost           OD021  the local executor of this database is on another machine
     ├── SchemaTooNew        OD022  the database was written by a newer odc
     ├── DatabaseDown        OD023  PostgreSQL cannot be reached, or cannot write
-    └── RunnerDown          OD024
+    └── RunnerDown          OD024  the executor's runner cannot be reached or started
 """
 
 from __future__ import annotations

@@ -41,31 +41,37 @@ class DeclaredNode:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     home: Path
-    """Everything the daemon keeps. Default ~/.odc, as root /var/lib/odc."""
+    """--home, ODC_HOME. Everything the daemon keeps. Default ~/.odc, as root /var/lib/odc."""
     socket: Path
     """HTTP for this machine: <home>/odcd.sock, of root's default home /run/odc/odcd.sock."""
     socket_mode: int
     """0o666 for root, who serves all users and asks the kernel who they are; 0o600 for a user."""
     listen: tuple[str, int] | None = None
-    """HTTP over TCP, with tokens: host and port. Default none."""
+    """--listen, ODC_LISTEN. HTTP over TCP, with tokens: host and port. Default none."""
     dsn: str | None = None
-    """An external PostgreSQL; None: the embedded one of home."""
+    """--dsn, ODC_DSN of serve. An external PostgreSQL; None: the embedded one of home."""
     executor: Literal["local"] = "local"
+    """--executor of serve. What runs jobs: processes of this machine."""
     nodes: tuple[DeclaredNode, ...] = ()
+    """--node. Nodes declared for accounting only, NAME=TYPE:GPUS[xCPUS]. Default none."""
     self_node: bool = True
-    """The machine itself is a node. Default: yes without --node, else only by --node self."""
+    """--node. The machine itself is a node: by --node self, or when no --node is given."""
     pg_version: int | None = None
-    """Major version of the embedded PostgreSQL: 16 or 18. Default: what home has, else 18."""
+    """--pg of up. Major version of the embedded PostgreSQL. Default what home has, else 18."""
     lease: timedelta = LEASE
-    """How long a leader may be silent before another daemon takes over. Default 10 s."""
+    """ODC_LEASE_S. How long a leader may be silent before another takes over. Default 10 s."""
     grace: timedelta = GRACE
-    """From TERM to KILL when a job is to end. Default 30 s."""
+    """ODC_GRACE_S. From TERM to KILL when a job is to end. Default 30 s."""
     sweep: timedelta = SWEEP
-    """The longest between two looks at what notifications should have told. Default 30 s."""
+    """ODC_SWEEP_S. The longest between two looks at what notifications should have told.
+    Default 30 s."""
     operators: frozenset[str] = frozenset()
-    """Users who may act for others, beside root and the daemon's own. Default none."""
+    """--operator, ODC_OPERATORS. Users who may act for others, beside root and the daemon's own.
+    Default none."""
     log_format: Literal["text", "json"] = "text"
+    """--log-format. A log line is key=value text, or a JSON object. Default text."""
     detached: bool = False
+    """--detach of up. Return when the daemon is ready; it logs to <home>/odcd.log. Default no."""
 
     @property
     def runner_folder(self) -> Path:
