@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from odcd.errors import LeadershipLost, OdcError, RunnerDown
-from odcd.runner import launch, protocol
+from odcd.runner import descriptors, launch, protocol
 
 ANSWER_S = 60.0
 """A runner that says nothing for so long is taken for dead; even a start of thousands takes less."""
@@ -119,7 +119,7 @@ def ask_for_descriptor(run_dir: Path, op: str, fields: Mapping[str, Any]) -> int
 def _receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]]:
     received, fds = b"", list[int]()
     while not received.endswith(b"\n"):
-        data, got, _, _ = socket.recv_fds(sock, 65536, 1, socket.MSG_CMSG_CLOEXEC)
+        data, got = descriptors.receive(sock, 65536, 1)
         fds += got
         if not data:
             raise ConnectionResetError("connection closed")

@@ -18,24 +18,22 @@ import contextlib
 import fcntl
 import gc
 import os
-import resource
 import signal
 import socket
 import time
 
 from odcd import __version__
 from odcd.runner import cgroup, protocol
+from odcd.runner.limits import Limits
 from odcd.runner.log import Log
 from odcd.runner.loop import Loop
 from odcd.runner.memory import Memory
-from odcd.runner.orders import Limits
 from odcd.runner.recovery import Recovery
 from odcd.runner.roster import Roster
 from odcd.runner.server import Server
 from odcd.runner.texts import Texts
 
 EXIT_OTHER_LIVES = 3
-NICER = 5
 IDLE_S = 600.0
 """A runner with no daemon and nothing to tell ends after this."""
 KEPT_OUTPUT_S = 7 * 86400.0
@@ -89,9 +87,7 @@ class Runner:
         cgroups = cgroup.Cgroups(run_dir)
         self._log.info("runner.started", pid=os.getpid(), version=__version__, uid=os.geteuid(),
                        cgroups=cgroups.statement)  # fmt: skip
-        limits = Limits(
-            nofile=_raise_nofile(), niceness=os.getpriority(os.PRIO_PROCESS, 0)
-        )
+        limits = Limits()
         self._roster = Roster(
             run_dir, self._loop, self._log, self._memory, self._texts, cgroups, limits
         )
@@ -105,8 +101,7 @@ class Runner:
         self._busy_at = time.monotonic()
         self._ending = False
         self._ignore_signals()
-        _prefer()
-        _shield_from_oom()
+        limits.raise_own()
 
     def _listen(self) -> None:
         self._server.listen(self._socket, *self._owner)
@@ -182,25 +177,6 @@ class Runner:
             for entry in os.scandir(self._dir / "output"):
                 if entry.name.rpartition(".")[0] not in known and entry.stat().st_mtime < old:
                     os.unlink(entry.path)
-
-
-def _raise_nofile() -> tuple[int, int]:
-    """As many files as allowed for the runner; returns what jobs are to have."""
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
-    return limits
-
-
-def _prefer() -> None:
-    """Before the jobs: one that forks without end must not starve the runner that is to end it."""
-    with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) - NICER)
-
-
-def _shield_from_oom() -> None:
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("-900")
 
 
 def _reap() -> None:

@@ -116,6 +116,9 @@ class Ending:
             cgroup.kill(member.cgroup)
         if member.shim_pid is not None:
             processes.kill_below(member.shim_pid)
+            # One that somebody stopped would never tell the end.
+            with contextlib.suppress(OSError):
+                os.kill(member.shim_pid, signal.SIGCONT)
         member.kill_at = time.time() + KILL_AGAIN_S
         self.arm(member)
 

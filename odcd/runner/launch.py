@@ -36,9 +36,7 @@ def connect(run_dir: Path) -> socket.socket:
     return sock
 
 
-def launch_runner(
-    run_dir: Path, owner_uid: int, owner_gid: int, *, wait_s: float = WAIT_S
-) -> None:
+def launch_runner(run_dir: Path, owner_uid: int, owner_gid: int, *, wait_s: float = WAIT_S) -> None:
     """Return when the runner of run_dir accepts connections; start one if none lives.
 
     owner: whose daemon may command it. wait_s: for one that is just starting. Raises LaunchFailed.

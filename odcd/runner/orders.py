@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,6 @@ from odcd.runner import processes
 from odcd.runner.members import EndSignal, Member
 from odcd.runner.record import Key
 from odcd.runner.texts import Texts
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What the runner was given, and jobs are to have, where the runner itself took more."""
-
-    nofile: tuple[int, int]
-    niceness: int
 
 
 def members_of(dispatch: dict[str, Any]) -> list[Member]:
@@ -52,9 +43,7 @@ def mark_of(key: Key, run_dir: Path) -> str:
     return f"{key}@{zlib.crc32(str(run_dir).encode()):08x}"
 
 
-def order_of(
-    member: Member, run_dir: Path, texts: Texts, limits: Limits, *, gated: bool
-) -> dict[str, Any]:
+def order_of(member: Member, run_dir: Path, texts: Texts, *, gated: bool) -> dict[str, Any]:
     """What the shim needs. Raises OSError or KeyError when the script cannot be put in place."""
     assert member.order is not None
     dispatch, part = member.order["dispatch"], member.order["member"]
@@ -75,5 +64,5 @@ def order_of(
         "wait_gate": gated and key.rank > 0,
         "spool": [f"{run_dir}/output/{key}.{end}" for end in ("out", "err")] if keeps_output else None,
         "terminal": f"{run_dir}/terminals/{key}" if terminal else None,
-        "cgroup": member.cgroup, "nofile": limits.nofile, "niceness": limits.niceness,
+        "cgroup": member.cgroup,
     }  # fmt: skip

@@ -16,6 +16,7 @@ both share it through one open file description, so it is free only when nobody 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -50,18 +51,26 @@ class Key(NamedTuple):
         return cls(*map(int, parts))
 
 
-def create(path: Path, intent: dict[str, Any]) -> int:
-    """Make the member's file, locked; its descriptor. Raises OSError (FileExistsError, ENOSPC)."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+def create(path: Path, intent: dict[str, Any], spare: Path | None = None) -> int:
+    """Make the member's file, locked; its descriptor. Raises OSError (FileExistsError, ENOSPC).
+
+    spare: a file to use up for it. File systems are slow to make and remove files at a high rate.
+    """
+    whole = encode(INTENT, intent).ljust(SIZE, b" ")
+    if spare is not None and path.exists():
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    new = 0 if spare else os.O_CREAT | os.O_EXCL
+    fd = os.open(spare or path, os.O_RDWR | os.O_CLOEXEC | new, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        whole = encode(INTENT, intent).ljust(SIZE, b" ")
         if os.pwrite(fd, whole, 0) != SIZE:
-            raise OSError(28, os.strerror(28))
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if spare is not None:
+            os.rename(spare, path)
     except BaseException:
         os.close(fd)
         with contextlib.suppress(OSError):
-            path.unlink()
+            (spare or path).unlink()
         raise
     return fd
 

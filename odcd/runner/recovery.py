@@ -23,21 +23,17 @@ class Recovery:
         self._loop = loop
         self._log = log
         self._same_boot = same_boot
-        self._folder = roster.run_dir / "members"
 
     def run(self) -> None:
         counts = {"ended": 0, "live": 0, "gone": 0}
-        for name in sorted(os.listdir(self._folder)):
-            key = Key.parse(name)
-            if key is None:
-                continue
-            regions = record.read_file(self._folder / name)
+        files = self._roster.files
+        for key in files.keys():
+            regions = record.read_file(files.path(key))
             member = _member(key, regions)
             if member is None:
                 # Never begun: the intent is whole before anything else happens.
                 self._log.error("member.unreadable", member=key)
-                with contextlib.suppress(OSError):
-                    (self._folder / name).unlink()
+                files.give_up(key)
                 continue
             self._roster.add(member)
             counts[self._take(member, regions)] += 1
@@ -56,7 +52,7 @@ class Recovery:
                 "detail": "the machine was restarted while it ran",
             })  # fmt: skip
             return "gone"
-        if not record.is_held(self._folder / str(member.key)):
+        if not record.is_held(self._roster.files.path(member.key)):
             self._roster.settle_by_record(member)
             return "gone"
         self._follow(member)
@@ -66,7 +62,7 @@ class Recovery:
         """Watch a living shim; until its script runs its record must be looked at again and again."""
         if not member.live:
             return
-        path = self._folder / str(member.key)
+        path = self._roster.files.path(member.key)
         regions = record.read_file(path)
         if regions["started"] and member.state != "running":
             self._roster.begin(member, regions["started"])

@@ -13,11 +13,13 @@ from typing import Any
 
 from odcd.runner import cgroup, record
 from odcd.runner.ending import Ending
+from odcd.runner.files import Files
+from odcd.runner.limits import Limits
 from odcd.runner.log import Log
 from odcd.runner.loop import Loop
 from odcd.runner.members import Attempt, Member, outcome
 from odcd.runner.memory import Memory
-from odcd.runner.orders import Limits, members_of, order_of
+from odcd.runner.orders import members_of, order_of
 from odcd.runner.record import Key
 from odcd.runner.shims import Shims
 from odcd.runner.texts import Texts
@@ -44,6 +46,7 @@ class Roster:
         limits: Limits,
     ) -> None:
         self.run_dir = run_dir
+        self.files = Files(run_dir)
         self.tell: Callable[[list[dict[str, Any]]], bool] = lambda facts: False
         """Sends facts to the daemon, if one listens; set by the server."""
         self._loop = loop
@@ -51,14 +54,13 @@ class Roster:
         self._memory = memory
         self._texts = texts
         self._cgroups = cgroups
-        self._limits = limits
         self._attempts: dict[tuple[int, int], Attempt] = {}
         self._queue: deque[Member] = deque()
         self._starting: dict[Member, float] = {}
         self._will_look = False
         self._news: list[dict[str, Any]] = []
-        self._shims = Shims(loop, self._on_answer, self._on_death)
-        self._ending = Ending(loop, self._path, self._drop_queued)
+        self._shims = Shims(loop, limits, self._on_answer, self._on_death)
+        self._ending = Ending(loop, self.files.path, self._drop_queued)
 
     # -- what the daemon asks ---------------------------------------------------------------------
 
@@ -176,8 +178,7 @@ class Roster:
             return
         for key in keys:
             for member in self._attempts.pop(key).members.values():
-                with contextlib.suppress(FileNotFoundError):
-                    self._path(member.key).unlink()
+                self.files.give_up(member.key)
 
     # -- a member's life ---------------------------------------------------------------------------
 
@@ -216,10 +217,8 @@ class Roster:
         try:
             gate = attempt.gate_of(member.key.rank)
             member.cgroup = self._cgroups.create(str(member.key), member.limits)
-            order = order_of(
-                member, self.run_dir, self._texts, self._limits, gated=gate is not None
-            )
-            record_fd = record.create(self._path(member.key), self._intent(member))
+            order = order_of(member, self.run_dir, self._texts, gated=gate is not None)
+            record_fd = self.files.create(member.key, self._intent(member))
             self._shims.give(member, record_fd, order, gate)
         except FileExistsError:
             self.settle(member, {"kind": "lost", "at": time.time(), "cause": "unknown",
@@ -242,8 +241,7 @@ class Roster:
 
     def _refuse_launch(self, member: Member, error: Exception, *, made: bool) -> None:
         if made:
-            with contextlib.suppress(OSError):
-                self._path(member.key).unlink()
+            self.files.give_up(member.key)
         if isinstance(error, OSError):
             detail = f"cannot start: {error.strerror}"
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -290,7 +288,7 @@ class Roster:
 
     def settle_by_record(self, member: Member) -> None:
         try:
-            regions = record.read_file(self._path(member.key))
+            regions = record.read_file(self.files.path(member.key))
         except OSError as error:
             self._log.error("record.unreadable", member=member.key, error=error)
             regions = dict.fromkeys(("started", "exit"), None) | {
@@ -364,11 +362,8 @@ class Roster:
         for member in unsynced[:SYNCED_AT_ONCE]:
             member.synced = True
             with contextlib.suppress(OSError):
-                fd = os.open(self._path(member.key), os.O_RDONLY | os.O_CLOEXEC)
+                fd = os.open(self.files.path(member.key), os.O_RDONLY | os.O_CLOEXEC)
                 try:
                     os.fdatasync(fd)
                 finally:
                     os.close(fd)
-
-    def _path(self, key: Key) -> Path:
-        return self.run_dir / "members" / str(key)

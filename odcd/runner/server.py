@@ -11,7 +11,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from odcd.runner import opener, protocol
+from odcd.runner import descriptors, opener, protocol
 from odcd.runner.log import Log
 from odcd.runner.loop import READ, WRITE, Loop
 from odcd.runner.memory import Memory
@@ -305,7 +305,7 @@ class Server:
 
         def ready(_: int) -> None:
             self.loop.forget(channel)
-            data, fds, _, _ = socket.recv_fds(channel, 65536, 1, socket.MSG_CMSG_CLOEXEC)
+            data, fds = descriptors.receive(channel, 65536, 1)
             channel.close()
             answer = json.loads(data) if data else {"error": "the process that opened it died"}
             if "ok" in answer:

@@ -15,7 +15,9 @@ import socket
 import time
 from typing import Any, NoReturn
 
-from odcd.runner import cgroup, job, kernel, processes, record
+from odcd.runner import cgroup, descriptors, job, kernel, processes, record, spawn
+from odcd.runner.begin import CannotBegin
+from odcd.runner.limits import Limits
 from odcd.runner.terminal import Terminal
 
 LEFTOVER_GRACE_S = 2.0
@@ -26,7 +28,7 @@ _IGNORED = (
 )  # fmt: skip
 
 
-def run(channel: socket.socket) -> NoReturn:
+def run(channel: socket.socket, limits: Limits) -> NoReturn:
     """Serve members given over the channel until it closes; never returns.
 
     An order comes as the descriptors [record, order text, gate?]; answers are one JSON object each:
@@ -40,11 +42,12 @@ def run(channel: socket.socket) -> NoReturn:
             signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
         _close_all_but(channel.fileno())
+        limits.restore()
         kernel.become_subreaper()
         kernel.name_process("odc-shim")
         channel.setblocking(True)
         while True:
-            data, fds, _, _ = socket.recv_fds(channel, 16, 3, socket.MSG_CMSG_CLOEXEC)
+            data, fds = descriptors.receive(channel, 16, 3)
             if not data:
                 break
             _serve(channel, fds)
@@ -87,18 +90,11 @@ def _see_through(
     terminal: Terminal | None,
 ) -> dict[str, Any]:
     """Run the job's process to the end of everything it left behind; what is to be recorded."""
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        job.become(order, record_fd, write_end, gate_fd, terminal.slave if terminal else None)
-    os.close(write_end)
-    if gate_fd is not None:
-        os.close(gate_fd)
-    outcome = _read_to_end(read_end)
-    if outcome != job.EXECUTING:
-        status = _wait_for(child)
+    try:
+        child = _make(order, record_fd, gate_fd, terminal)
+    except CannotBegin as failure:
         _end_leftovers(order["cgroup"])
-        return {"e": "failed", "detail": _failure(outcome, status), "at": time.time()}
+        return {"e": "failed", "detail": _cut(str(failure)), "at": time.time()}
     answer = {"e": "started", "pid": child, "at": time.time()}
     _keep(record_fd, record.STARTED, answer)
     _tell(channel, answer)
@@ -108,13 +104,39 @@ def _see_through(
     return {"e": "ended", "status": status, "oom": oom_kills, "at": time.time()}
 
 
+def _make(
+    order: dict[str, Any], record_fd: int, gate_fd: int | None, terminal: Terminal | None
+) -> int:
+    """The process that runs the script now. Raises CannotBegin."""
+    if spawn.suits(order, gate_fd):
+        with contextlib.suppress(NotImplementedError):
+            return spawn.spawn(order, record_fd)
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        job.become(order, record_fd, write_end, gate_fd, terminal.slave if terminal else None)
+    os.close(write_end)
+    if gate_fd is not None:
+        os.close(gate_fd)
+    outcome = _read_to_end(read_end)
+    if outcome != job.EXECUTING:
+        raise CannotBegin(_failure(outcome, _wait_for(child)))
+    return child
+
+
 def _failure(outcome: bytes, status: int) -> str:
     _, failed, detail = outcome.partition(job.FAILED)
     if failed:
-        return detail.decode(errors="ignore")
+        return detail.decode(errors="replace")
     if os.WIFSIGNALED(status):
         return f"ended by signal {os.WTERMSIG(status)} before the script began"
     return "ended before the script began"
+
+
+def _cut(detail: str) -> str:
+    """As much of it as fits the record, printable characters only."""
+    printable = "".join(c if c.isprintable() else "?" for c in detail)
+    return printable.encode(errors="replace")[: record.DETAIL_BYTES].decode(errors="ignore")
 
 
 def _wait_for(child: int) -> int:

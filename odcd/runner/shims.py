@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from odcd.runner import shim
+from odcd.runner.limits import Limits
 from odcd.runner.loop import Loop
 from odcd.runner.members import Member
 
@@ -29,11 +30,13 @@ class Shims:
     def __init__(
         self,
         loop: Loop,
+        limits: Limits,
         on_answer: Callable[[Member, dict[str, Any]], None],
         on_death: Callable[[Member], None],
     ) -> None:
         """on_answer: what a shim tells of its member. on_death: the shim died before the end was told."""
         self._loop = loop
+        self._limits = limits
         self._on_answer = on_answer
         self._on_death = on_death
         self._idle: list[Shim] = []
@@ -62,7 +65,7 @@ class Shims:
         gc.freeze()
         pid = os.fork()
         if pid == 0:
-            shim.run(theirs)
+            shim.run(theirs, self._limits)
         theirs.close()
         ours.setblocking(False)
         made = Shim(pid, ours)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -396,20 +395,3 @@ def test_the_inventory_has_declared_nodes_and_the_machine(home: RunnerHome) -> N
     assert declared == [("n1", True)]
     assert both[:1] == declared
     assert [is_declared for _, is_declared in both] == [True, False]
-
-
-def test_a_thousand_jobs_in_one_start(home: RunnerHome, work_dir: Path) -> None:
-    pairs = [
-        a_dispatch_of("#!/bin/sh\ntrue\n", job_id=job, work_dir=str(work_dir), stdout="/dev/null")
-        for job in range(1, 1001)
-    ]
-
-    async def body(watched: Watched) -> None:
-        since = time.monotonic()
-        await watched.executor.start([d for d, _ in pairs], pairs[0][1])
-        ends = [await watched.end_of(job) for job in range(1, 1001)]
-        assert {end.exit_code for end in ends} == {0}
-        print(f"{1000 / (time.monotonic() - since):.0f} jobs/s")
-
-    run(an_executor(home), body)
-    assert cast(int, home.pid)

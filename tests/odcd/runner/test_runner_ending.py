@@ -153,7 +153,7 @@ print("up", flush=True)
 while True: time.sleep(0.1)
 ' &
 child=$!
-trap 'kill -9 $child; exit 0' TERM
+trap 'kill -9 $child 2>/dev/null; exit 0' TERM
 while :; do wait; done
 """
 

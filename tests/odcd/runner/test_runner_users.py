@@ -35,11 +35,18 @@ def other() -> pwd.struct_passwd:
     return _account("daemon")
 
 
+def _open_to_all(folder: Path) -> None:
+    """pytest's folders are its user's alone."""
+    for path in (folder, *folder.parents):
+        if path.stat().st_mode & 0o001:
+            break
+        path.chmod(path.stat().st_mode | 0o011)
+
+
 @pytest.fixture
 def open_home(tmp_path: Path) -> Iterator[RunnerHome]:
     """A runner in a folder that other users can enter."""
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(folder.stat().st_mode | 0o011)
+    _open_to_all(tmp_path)
     home = RunnerHome(tmp_path / "runner")
     home.launch()
     yield home
@@ -163,9 +170,16 @@ def test_a_signal_of_the_user_to_all_its_processes_spares_the_shim(
     open_home: RunnerHome, tmp_path: Path, nobody: pwd.struct_passwd
 ) -> None:
     work_dir = _folder_of(nobody, tmp_path / "work")
+    script = """#!/bin/sh
+while [ ! -e go ]; do sleep 0.02; done
+kill -9 -1
+kill -9 $PPID
+exit 5
+"""
     client = open_home.client()
-    client.start(a_dispatch(1, "#!/bin/sh\nkill -9 -1\nkill -9 $PPID\nexit 5\n", work_dir,
-                            **_as(nobody)))  # fmt: skip
+    client.start(a_dispatch(1, script, work_dir, **_as(nobody)))
+    client.wait_for(1, "started")
+    (work_dir / "go").touch()
     assert client.wait_end(1)["exit_code"] == 5
 
 
@@ -193,8 +207,7 @@ def _runner_of(account: pwd.struct_passwd, run_dir: Path) -> int:
 def test_a_users_runner_runs_only_that_users_jobs(
     tmp_path: Path, nobody: pwd.struct_passwd
 ) -> None:
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(folder.stat().st_mode | 0o011)
+    _open_to_all(tmp_path)
     work_dir = _folder_of(nobody, tmp_path / "theirs")
     home = RunnerHome(work_dir / "runner")
     pid = _runner_of(nobody, home.run_dir)

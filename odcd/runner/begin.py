@@ -1,0 +1,86 @@
+"""What a job's process needs before it is the job, whichever way it is made."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+from typing import Any
+
+_OUTPUT = os.O_WRONLY | os.O_CREAT | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class CannotBegin(Exception):
+    """The text is for the user: what, which path, why."""
+
+
+def open_spool(order: dict[str, Any]) -> list[int]:
+    """Output that odcd keeps lies in the runner's folder: open it before the user is switched to."""
+    fds: list[int] = []
+    for path in order["spool"] or ():
+        try:
+            fd = os.open(path, _OUTPUT | os.O_TRUNC | os.O_APPEND, 0o600)
+            fds.append(fd)
+            if order["switch_user"]:
+                os.fchown(fd, order["uid"], order["gid"])
+        except OSError as error:
+            close(fds)
+            raise CannotBegin(f"cannot keep output in {path}: {error.strerror}") from None
+    return fds
+
+
+def groups_of(uid: int, gid: int) -> list[int]:
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return [gid]
+    return os.getgrouplist(name, gid)
+
+
+def enter(path: str) -> None:
+    try:
+        os.chdir(path)
+    except (OSError, ValueError) as error:
+        raise CannotBegin(f"cannot enter the working directory {path}: {why(error)}") from None
+
+
+def open_input(order: dict[str, Any]) -> int:
+    return _open(
+        "input file", order["stdin"] or "/dev/null", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC
+    )
+
+
+def open_outputs(order: dict[str, Any]) -> list[int]:
+    """Of stdout and stderr; one descriptor twice when they are the same file."""
+    out = _open_output("output file", order["stdout"])
+    if not order["stderr"]:
+        return [out, out]
+    try:
+        return [out, _open_output("error file", order["stderr"])]
+    except CannotBegin:
+        os.close(out)
+        raise
+
+
+def _open_output(what: str, output: dict[str, Any]) -> int:
+    flags = _OUTPUT
+    flags |= os.O_TRUNC if output["truncate"] else 0
+    flags |= os.O_APPEND if output["append"] else 0
+    return _open(what, output["path"], flags)
+
+
+def _open(what: str, path: str, flags: int) -> int:
+    try:
+        return os.open(path, flags, 0o666)
+    except (OSError, ValueError) as error:
+        raise CannotBegin(f"cannot open the {what} {path}: {why(error)}") from None
+
+
+def why(error: OSError | ValueError) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+
+
+def close(fds: list[int]) -> None:
+    for fd in set(fds):
+        with contextlib.suppress(OSError):
+            os.close(fd)
