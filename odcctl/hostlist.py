@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from odcctl.exits import WrongUsage
 
 MAX_NAMES = 100_000
+HINT = "Write a list of nodes as gpu-[01-03,07],ws1."
 
 _NUMBERED = re.compile(r"(.*?)(\d+)$")
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
@@ -68,7 +69,7 @@ def unfold(text: str) -> list[str]:
     for part in _split(text):
         names += _unfold_part(part, text)
         if len(names) > MAX_NAMES:
-            raise WrongUsage(f'"{text}" names more than {MAX_NAMES} nodes')
+            raise WrongUsage(f'"{text}" names more than {MAX_NAMES} nodes', HINT)
     return names
 
 
@@ -81,16 +82,16 @@ def _unfold_part(part: str, whole: str) -> list[str]:
     match = _BRACKETS.search(part)
     if match is None:
         if "[" in part or "]" in part:
-            raise WrongUsage(f'"{whole}" has a bracket without its partner')
+            raise WrongUsage(f'"{whole}" has a bracket without its partner', HINT)
         return [part]
     heads: list[str] = []
     for item in match.group(1).split(","):
         limits = _RANGE.match(item)
         if limits is None:
-            raise WrongUsage(f'"{item}" in "{whole}" is not a number or a range')
+            raise WrongUsage(f'"{item}" in "{whole}" is not a number or a range', HINT)
         first, last = limits.group(1), limits.group(2) or limits.group(1)
         if not 0 <= int(last) - int(first) < MAX_NAMES:
-            raise WrongUsage(f'"{item}" in "{whole}" is not a rising range of sensible size')
+            raise WrongUsage(f'"{item}" in "{whole}" is not a rising range of sensible size', HINT)
         heads += [f"{n:0{len(first)}}" for n in range(int(first), int(last) + 1)]
     rest = _unfold_part(part[match.end() :], whole) if part[match.end() :] else [""]
     return [part[: match.start()] + head + tail for head in heads for tail in rest]

@@ -159,12 +159,12 @@ class RunningJob:
         if time.monotonic() - self._interrupted_at < AGAIN_WITHIN_S:
             self._cancel()
             return
-        self._interrupted_at = time.monotonic()
         try:
             state = self.look()["state"]
         except (Failure, LostAnswer):
             state = "out of reach"
         _say(f"job {self.job} is {state}; Ctrl-C again within a second cancels it")
+        self._interrupted_at = time.monotonic()
 
     def _cancel_on(self, number: int, frame: FrameType | None) -> None:
         self._cancel()

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.odcctl.peer import Peer, Run, serving
+
+GOLDEN = Path(__file__).parent / "golden"
+UPDATE = os.environ.get("ODC_UPDATE_GOLDEN") == "1"
+
+Odcctl = Callable[..., Run]
+Golden = Callable[[str, str], None]
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A short path: a socket's may have 107 bytes."""
+    path = Path(tempfile.mkdtemp(prefix="odcctl-", dir="/tmp"))
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def peer(home: Path) -> Iterator[Peer]:
+    with serving(Peer(home / "odcd.sock")) as server:
+        yield server
+
+
+@pytest.fixture
+def environment(home: Path) -> dict[str, str]:
+    """Nothing of the caller's but what Python needs."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "ODC_HOME": str(home),
+        "TZ": "UTC",
+        "COLUMNS": "100",
+        "LANG": "C.UTF-8",
+    }
+
+
+@pytest.fixture
+def odcctl(home: Path, environment: dict[str, str]) -> Odcctl:
+    """Run odcctl as users do: a process of its own, standard output not a terminal."""
+
+    def run(*args: str | bytes, stdin: str | bytes = b"", **env: str) -> Run:
+        done = subprocess.run(
+            [sys.executable, "-m", "odcctl", *args],
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True, timeout=30, cwd=home, env={**environment, **env},
+        )  # fmt: skip
+        return Run(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return run
+
+
+@pytest.fixture
+def golden() -> Golden:
+    """Compare a text with golden/NAME.txt, trailing blanks cut; ODC_UPDATE_GOLDEN=1 rewrites it."""
+
+    def compare(name: str, text: str) -> None:
+        cut = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+        path = GOLDEN / f"{name}.txt"
+        if UPDATE:
+            path.write_text(cut)
+        assert cut == path.read_text()
+
+    return compare

@@ -1,0 +1,143 @@
+"""Objects of the API with sane defaults, each checked against the schema that the daemon keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from odcd.api import answers
+
+Object = dict[str, Any]
+
+
+def a_job(job_id: int = 7, state: str = "PENDING", **fields: Any) -> Object:
+    job: Object = {
+        "id": job_id, "array_job_id": None, "array_task_id": None, "array_tasks": None,
+        "name": "train", "kind": "batch", "user": "alice", "uid": 1001, "account": "default",
+        "partition": "h100", "qos": "normal", "state": state, "reason": None, "why": [],
+        "priority": None, "nice": 0, "submitted_at": "2026-07-01T10:00:00Z",
+        "eligible_at": "2026-07-01T10:00:00Z", "begin_at": None, "planned_start_at": None,
+        "eta": None,
+        "started_at": None if state == "PENDING" else "2026-07-01T11:00:00Z",
+        "ended_at": "2026-07-01T11:30:05Z" if state in answers.END_STATES else None,
+        "time_limit_s": 14400, "node_count": 1, "gpus_per_node": 0, "gpus": 0, "gpu_type": None,
+        "cpus_per_node": 2, "mem_per_node_mib": 4096, "node_names": [], "attempt": 1, "restarts": 0,
+        "exit_code": None, "signal": None, "end_detail": None, "dependency": None,
+        "array_throttle": None, "work_dir": "/home/alice", "stdout": None, "stderr": None,
+        "comment": None,
+    }  # fmt: skip
+    return _checked(job | fields, answers.Job)
+
+
+def gang(job_id: int, nodes: int, each: int, **fields: Any) -> Object:
+    return a_job(
+        job_id, node_count=nodes, gpus_per_node=each, gpus=nodes * each, gpu_type="h100", **fields
+    )
+
+
+def a_mixed_queue() -> list[Object]:
+    """Running and pending, one node and gangs, an array's task and its range, a held job."""
+    return [
+        gang(4127, 2, 8, state="RUNNING", time_limit_s=28800,
+             node_names=["gpu-h100-07", "gpu-h100-03"]),
+        a_job(4128, "RUNNING", array_job_id=4126, array_task_id=1, gpus_per_node=1, gpus=1,
+              name="sweep", node_names=["gpu-h100-01"]),
+        a_job(4126, array_job_id=4126, array_tasks="3-9%2", name="sweep", gpus_per_node=1, gpus=1,
+              reason="JobArrayTaskLimit", why=[_cause("limit", "2 of its tasks run and the array "
+              "lets 2 run at once; 7 wait", limit="array_throttle")]),
+        gang(4130, 4, 8, user="bob", uid=1002, reason="Resources", name="pretrain",
+             planned_start_at="2026-07-01T14:20:00Z",
+             why=[_cause("node", "needs 4 nodes with 8 free GPUs each; 2 nodes have that now",
+                         until="2026-07-01T14:20:00Z"),
+                  _cause("running_job", "job 4127 holds 8 GPUs and 64 CPUs of gpu-h100-03 until "
+                         "2026-07-01T14:20:00Z", job_id=4127, node="gpu-h100-03", gpus=8,
+                         until="2026-07-01T14:20:00Z")]),
+        gang(4131, 1, 8, user="carol", uid=1003, reason="Priority", time_limit_s=None,
+             planned_start_at="2026-07-02T09:00:00Z",
+             why=[_cause("planned_job", "job 4130 goes first", job_id=4130)]),
+        a_job(4132, reason="JobHeldUser", why=[_cause("hold", "held by its user; `odcctl release "
+              "4132` lets it go")]),
+        a_job(4133, user="dave", uid=1004, reason="None", partition="cpu"),
+    ]  # fmt: skip
+
+
+def some_history() -> list[Object]:
+    """Newest first, as the API lists them."""
+    return [
+        a_job(4125, "TIMEOUT", name="long", exit_code=0, signal=15, reason="TimeLimit",
+              node_names=["cpu-1"], ended_at="2026-07-01T15:00:00Z"),
+        a_job(4124, "CANCELLED", name="never", started_at=None, ended_at="2026-07-01T09:59:00Z"),
+        a_job(4123, "CANCELLED", array_job_id=4120, array_tasks="5-9", name="sweep",
+              started_at=None, ended_at="2026-07-01T09:58:00Z"),
+        a_job(4121, "FAILED", array_job_id=4120, array_task_id=0, exit_code=3, name="sweep",
+              reason="NonZeroExitCode", node_names=["cpu-2"]),
+        gang(4119, 4, 8, state="COMPLETED", exit_code=0, name="pretrain", user="bob",
+             started_at="2026-06-29T11:00:00Z", ended_at="2026-06-30T12:00:07Z",
+             node_names=[f"gpu-h100-{n:02}" for n in range(9, 13)]),
+    ]  # fmt: skip
+
+
+def a_node(name: str, state: str = "IDLE", **fields: Any) -> Object:
+    node: Object = {
+        "name": name, "gpu_type": "h100", "state": state, "gpus": 8, "gpus_used": 0, "cpus": 192,
+        "cpus_used": 0, "mem_mib": 2097152, "mem_used_mib": 0, "zone": None, "efa_domain": None,
+        "features": [], "partitions": ["main", "h100"], "reason": None, "reason_by": None,
+        "state_at": "2026-07-01T08:00:00Z", "declared": False, "jobs": [], "free_at": None,
+    }  # fmt: skip
+    return _checked(node | fields, answers.Node)
+
+
+def an_event(event_id: int, kind: str, **fields: Any) -> Object:
+    event: Object = {
+        "id": event_id, "at": f"2026-07-01T10:00:{event_id:02}.250Z", "kind": kind, "actor": "odcd",
+        "job_id": 7, "array_job_id": None, "array_task_id": None, "node": None, "detail": {},
+    }  # fmt: skip
+    return _checked(event | fields, answers.Event)
+
+
+def submitted(job_id: int = 7, **fields: Any) -> Object:
+    answer: Object = {
+        "id": job_id, "wait": False, "parsable": False, "quiet": False, "json": False, "pty": False,
+        "warnings": [],
+    }  # fmt: skip
+    return _checked(answer | fields, answers.SubmittedArgv)
+
+
+def ended(job_id: int = 7, state: str = "COMPLETED", **fields: Any) -> Object:
+    job: Object = {
+        "id": job_id, "array_task_id": None, "state": state, "exit_code": 0, "signal": None,
+    }  # fmt: skip
+    return _checked(job | fields, answers.EndedJob)
+
+
+def outcome(job_id: int, word: str, **fields: Any) -> Object:
+    told: Object = {
+        "job_id": job_id, "array_task_id": None, "outcome": word, "code": None, "message": None,
+        "hint": None,
+    }  # fmt: skip
+    return _checked(told | fields, answers.Outcome)
+
+
+def a_cluster() -> Object:
+    cluster: Object = {
+        "at": "2026-07-01T12:00:00Z",
+        "leader": {"term": 3, "holder": "ws1:42", "host": "ws1",
+                   "taken_at": "2026-07-01T08:00:00Z"},
+        "jobs": {"PENDING": 4, "CONFIGURING": 0, "RUNNING": 2, "COMPLETING": 0},
+        "pending_tasks": 10, "oldest_pending_s": 7261, "nodes": {"UP": 4, "DRAIN": 1, "DOWN": 0},
+        "gpus": {"total": 40, "used": 17},
+        "last_pass": {"id": 91, "at": "2026-07-01T11:59:58Z", "looked": 5, "started": 1,
+                      "took_ms": 4.2},
+        "planned": 1, "last_event_id": 812,
+    }  # fmt: skip
+    return _checked(cluster, answers.Cluster)
+
+
+def _cause(kind: str, text: str, **fields: Any) -> Object:
+    return {"cause": kind, "text": text, **fields}
+
+
+def _checked(value: Object, schema: Any) -> Object:
+    msgspec.convert(value, schema)
+    return value

@@ -1,0 +1,163 @@
+"""What commands print, against golden files: 100 columns, no colour, UTC."""
+
+from __future__ import annotations
+
+import json
+
+from tests.odcctl.conftest import Golden, Odcctl
+from tests.odcctl.objects import (
+    a_cluster,
+    a_job,
+    a_mixed_queue,
+    a_node,
+    an_event,
+    gang,
+    some_history,
+)
+from tests.odcctl.peer import Peer, Reply, event_stream
+
+
+def test_queue_shows_where_jobs_run_and_why_they_wait(
+    peer: Peer, odcctl: Odcctl, golden: Golden
+) -> None:
+    peer.on("GET", "/v1/jobs", {"jobs": a_mixed_queue(), "next": None})
+    done = odcctl("queue")
+    assert (done.code, done.err) == (0, "")
+    golden("queue", done.out)
+
+
+def test_queue_start_orders_by_planned_start(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
+    pending = [job for job in a_mixed_queue() if job["state"] == "PENDING"]
+    peer.on("GET", "/v1/jobs", {"jobs": pending[::-1], "next": None})
+    golden("queue-start", odcctl("queue", "--start").out)
+    assert peer.requests[0].query["state"] == "PENDING"
+
+
+def test_times_are_told_in_the_local_zone(peer: Peer, odcctl: Odcctl) -> None:
+    job = gang(1, 2, 8, planned_start_at="2026-07-01T14:20:00Z")
+    peer.on("GET", "/v1/jobs", {"jobs": [job], "next": None})
+    assert "planned 16:20\n" in odcctl("queue", TZ="Europe/Zurich").out
+
+
+def test_show_tells_all_there_is_of_a_job(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
+    running = gang(
+        4127, 2, 8, state="RUNNING", node_names=["gpu-03", "gpu-04"], attempt=3, restarts=2,
+        dependency="afterok:12:13", comment="second\x1b[31m try", nice=100, stdout="logs/%j.out",
+    )  # fmt: skip
+    task = a_job(
+        4121, "FAILED", array_job_id=4120, array_task_id=0, exit_code=3, array_throttle=2,
+        reason="NonZeroExitCode", node_names=["cpu-2"], time_limit_s=None, mem_per_node_mib=0,
+        end_detail="the container left early",
+    )  # fmt: skip
+    peer.on("GET", "/v1/jobs/4120", {"jobs": [running, a_mixed_queue()[3], task]})
+    golden("show", odcctl("show", "4120").out)
+
+
+def test_why_lists_every_cause_and_when_it_ends(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
+    job = a_mixed_queue()[3]
+    answer = {
+        "job_id": 4130, "state": "PENDING", "reason": "Resources", "why": job["why"],
+        "planned_start_at": job["planned_start_at"],
+        "eta": {"p10": "2026-07-01T13:50:00Z", "p50": "2026-07-01T14:10:00Z",
+                "p90": "2026-07-01T14:20:00Z", "exact": False},
+    }  # fmt: skip
+    peer.on("GET", "/v1/jobs/4130/why", answer)
+    golden("why", odcctl("why", "4130").out)
+
+
+def test_history_shows_how_jobs_ended_newest_last(
+    peer: Peer, odcctl: Odcctl, golden: Golden
+) -> None:
+    peer.on("GET", "/v1/jobs", {"jobs": some_history(), "next": None})
+    golden("history", odcctl("history").out)
+    assert peer.requests[0].query["limit"] == "50"
+
+
+def test_nodes_shows_what_is_used(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
+    nodes = [
+        a_node("gpu-01", "MIXED", gpus_used=3, cpus_used=24, mem_used_mib=65536, jobs=[4127, 4128]),
+        a_node("gpu-02", "DRAINING", gpus_used=8, jobs=[4127], reason="new driver"),
+        a_node("ws1", gpu_type="cpu-x86", gpus=0, cpus=2, mem_mib=7900, mem_used_mib=512),
+    ]
+    peer.on("GET", "/v1/nodes", {"nodes": nodes})
+    golden("nodes", odcctl("nodes").out)
+    assert odcctl("nodes", "gpu-[01-02]", "--state", "mixed", "--output", "quiet").out == "gpu-01\n"
+    unknown = odcctl("nodes", "gpu-09")
+    assert (unknown.code, unknown.out) == (2, "")
+
+
+def test_diag_shows_whatever_the_daemon_tells(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
+    peer.on("GET", "/v1/cluster", a_cluster())
+    golden("diag", odcctl("diag").out)
+
+
+def test_events_tell_who_did_what(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
+    events = [
+        an_event(1, "submitted", actor="alice"),
+        an_event(2, "started", detail={"nodes": ["gpu-01"], "attempt": 1}),
+        an_event(
+            3, "node_drain", actor="root", job_id=None, node="gpu-01", detail={"reason": "x y"}
+        ),
+    ]
+    peer.on("GET", "/v1/events", lambda _: Reply(pieces=event_stream(events)))
+    golden("events", odcctl("events").out)
+    assert peer.requests[0].query == {"after": "0", "follow": "false"}
+    lines = odcctl("events", "--json").out.splitlines()
+    assert [json.loads(line) for line in lines] == events
+
+
+def test_json_is_the_apis_own_object(peer: Peer, odcctl: Odcctl) -> None:
+    jobs = {"jobs": a_mixed_queue(), "next": None}
+    nodes = {"nodes": [a_node("gpu-01")]}
+    peer.on("GET", "/v1/jobs", jobs)
+    peer.on("GET", "/v1/jobs/4126", {"jobs": jobs["jobs"][:2]})
+    peer.on("GET", "/v1/nodes", nodes)
+    peer.on("GET", "/v1/cluster", a_cluster())
+    for argv, value in (
+        (["queue"], jobs), (["history"], jobs), (["show", "4126"], {"jobs": jobs["jobs"][:2]}),
+        (["nodes"], nodes), (["diag"], a_cluster()),
+    ):  # fmt: skip
+        for form in (["--json"], ["--output", "json"]):
+            assert json.loads(odcctl(*argv, *form).out) == value
+        assert json.loads(odcctl("--json", *argv).out) == value
+
+
+def test_quiet_is_an_id_a_line(peer: Peer, odcctl: Odcctl) -> None:
+    peer.on("GET", "/v1/jobs", {"jobs": a_mixed_queue()[:3], "next": None})
+    assert odcctl("queue", "--output=quiet").out == "4127\n4126_1\n4126_[3-9%2]\n"
+
+
+def test_a_long_queue_is_fetched_page_by_page(peer: Peer, odcctl: Odcctl) -> None:
+    pages = [
+        {"jobs": [a_job(1)], "next": "-1"}, {"jobs": [a_job(2)], "next": "-2"},
+        {"jobs": [a_job(3)], "next": None},
+    ]  # fmt: skip
+    peer.on("GET", "/v1/jobs", *pages)
+    assert odcctl("queue", "--output", "quiet").out == "1\n2\n3\n"
+    assert [request.query.get("cursor") for request in peer.requests] == [None, "-1", "-2"]
+    peer.on("GET", "/v1/jobs", *pages)
+    jobs = [job for page in pages for job in page["jobs"]]
+    assert json.loads(odcctl("queue", "--json").out) == {"jobs": jobs, "next": None}
+
+
+def test_filters_reach_the_daemon_as_they_are_meant(peer: Peer, odcctl: Odcctl) -> None:
+    peer.on("GET", "/v1/jobs", {"jobs": [], "next": None})
+    odcctl("queue", "-u", "alice,bob", "-u", "carol", "-t", "pd,R", "-p", "a", "-A", "b", "-q", "c",
+           "-n", "a b&c=ü", "-j", "7,8_[1-4,9]")  # fmt: skip
+    query = peer.requests[-1].query
+    assert query.pop("fields")
+    assert query == {
+        "user": "alice,bob,carol", "state": "PENDING,RUNNING", "partition": "a", "account": "b",
+        "qos": "c", "name": "a b&c=ü", "job": "7,8_[1-4,9]", "limit": "10000",
+    }  # fmt: skip
+    odcctl("queue", "-t", "all")
+    assert peer.requests[-1].query["ended"] == "true"
+    odcctl("history", "--since", "2026-07-01T12:00", "-t", "F")
+    query = peer.requests[-1].query
+    assert (query["ended_since"], query["state"]) == ("2026-07-01T12:00:00+00:00", "FAILED")
+
+
+def test_an_empty_table_is_its_header(peer: Peer, odcctl: Odcctl) -> None:
+    peer.on("GET", "/v1/jobs", {"jobs": [], "next": None})
+    assert odcctl("queue").out.split()[0] == "JOB"
+    assert odcctl("queue", "--no-header").out == ""
