@@ -24,12 +24,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OdcError as error:
         tell(error)
         return REFUSED
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has left; nothing more is to be said to it.
         sys.stdout = None
         return DONE
+    except OSError as error:
+        tell(
+            OdcError(
+                f"{error.filename or 'a file'}: {error.strerror or error}",
+                "Check the disk's free space, and who owns the folder.",
+            )
+        )
+        return REFUSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 def parser() -> argparse.ArgumentParser:

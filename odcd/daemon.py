@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
 import uvloop
 
 from odcd import account as accounts
 from odcd import app, keeper, schema
 from odcd.clock import Clock, SystemClock
-from odcd.errors import OdcError
+from odcd.errors import DatabaseDown, OdcError
 from odcd.lock import HomeLock
 from odcd.postgres import EmbeddedPostgres
 from odcd.probe import answers
@@ -36,9 +36,11 @@ def run(settings: Settings, announce: Announce) -> None:
     _prepare_socket_folder(settings, account)
     with HomeLock(settings.lock, account):
         postgres = None
+        started = False
         dsn = settings.dsn
         if dsn is None:
             postgres = EmbeddedPostgres(settings.home, settings.pg_version, account)
+            started = not postgres.is_running()
             dsn = postgres.start()
         # Read while we still may: the account need not be able to enter our virtual environment.
         source = schema.read_source(schema.sql_folder())
@@ -48,20 +50,30 @@ def run(settings: Settings, announce: Announce) -> None:
         else:
             launcher = keeper.direct(settings.runner_folder, account)
         try:
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                idle = runner.run(_serve(settings, dsn, postgres, launcher, source, announce))
+            idle = _loop(_serve(settings, dsn, postgres, launcher, source, announce))
         except OdcError:
+            # What came up for this daemon goes with it; jobs need no database to run on.
+            if postgres is not None and started:
+                postgres.stop()
             raise
-        except Exception as error:
-            log.exception("daemon.failed")
-            raise OdcError(
-                f"the daemon failed: {type(error).__name__}: {error}",
-                "That is a bug of odc; its log has the details. Jobs run on: start it again.",
-            ) from error
         if idle:
             end_runner(settings.runner_folder)
             if postgres is not None:
                 postgres.stop()
+
+
+def _loop(daemon: Coroutine[object, object, bool]) -> bool:
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(daemon)
+    except OdcError:
+        raise
+    except Exception as error:
+        log.exception("daemon.failed")
+        raise OdcError(
+            f"the daemon failed: {type(error).__name__}: {error}",
+            "That is a bug of odc; its log has the details. Jobs run on: start it again.",
+        ) from error
 
 
 async def _serve(
@@ -81,7 +93,11 @@ async def _serve(
             telling.cancel()
     except BaseExceptionGroup as errors:
         raise _first(errors) from errors
-    return await count_running(dsn) == 0
+    try:
+        return await count_running(dsn) == 0
+    except DatabaseDown as error:
+        log.warning("daemon.leaves_all", extra={"why": error.message})
+        return False
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -73,6 +73,10 @@ class EmbeddedPostgres:
 
         Blocks through crash recovery. Raises DatabaseDown or OdcError with what to do.
         """
+        self._begin()
+        return self._wait_ready()
+
+    def _begin(self) -> None:
         accounts.prepare_home(self._home, self._account)
         if self.postmaster() is None:
             install = files.usable_install(self._home, self.version, self._account)
@@ -83,7 +87,6 @@ class EmbeddedPostgres:
             sockets = files.socket_folder(self._home, self._data, self._account)
             files.configure(self._data, sockets, self._account, durable=self._durable)
             self._launch(install)
-        return self._wait_ready()
 
     def stop(self, mode: StopMode = "fast") -> None:
         """Stop the server, by force when it does not go; nothing when none runs."""
@@ -116,14 +119,17 @@ class EmbeddedPostgres:
         wait_s = WATCH_S
         while True:
             await clock.sleep(wait_s)
-            if await asyncio.to_thread(self.is_running):
-                wait_s = WATCH_S
+            running = await asyncio.to_thread(self.postmaster)
+            if running is not None or self._child in _children:
+                # One that recovers from its crash may take minutes, and is left to it.
+                if running is not None and running.status == "ready":
+                    wait_s = WATCH_S
                 continue
-            log.warning("postgres.died", extra={"data": str(self._data)})
+            log.warning("postgres.died", extra={"data": str(self._data), "said": self._said()})
+            wait_s = min(MAX_BACKOFF_S, wait_s * 2)
             try:
-                await asyncio.to_thread(self.start)
+                await asyncio.to_thread(self._begin)
             except OdcError as error:
-                wait_s = min(MAX_BACKOFF_S, wait_s * 2)
                 log.error(
                     "postgres.restart_failed",
                     extra={"error": error.message, "hint": error.hint, "next_try_s": wait_s},

@@ -82,9 +82,9 @@ def _detach(settings: Settings) -> int:
             logs.configure(settings.log_format, settings.log_file)
             service_account().own(settings.log_file, 0o640)
             daemon.run(settings, lambda s, p: answer("ready", _welcome(s, p)))
-        except OdcError as error:
-            hint = f"\n  {error.hint}" if error.hint else ""
-            answer("failed", f"odcd: {error.message}{hint}")
+        except (OdcError, OSError) as error:
+            hint = f"\n  {error.hint}" if isinstance(error, OdcError) and error.hint else ""
+            answer("failed", f"odcd: {error}{hint}")
             return 1
     return 0
 
