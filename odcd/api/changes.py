@@ -137,6 +137,8 @@ class ChangeRoutes:
             raise BadRequest("nothing says which jobs", "Give ids, a filter, or all: true.")
         if filters and form.all:
             raise BadRequest('"all" stands alone', "Leave it out, or the ids and filters.")
+        if form.all:
+            filters["all"] = True
         return await self._cancel(call, filters, form.signal)
 
     async def _cancel(self, call: Call, filters: Filters, signal: str | int | None) -> Response:

@@ -33,7 +33,7 @@ select j.id,
                                        where n.name = j.node_names[1])) end as gpu_type,
        s.cpus_per_node,
        s.mem_per_node_mib,
-       coalesce(j.node_names, '{}') as node_names,
+       array_to_json(coalesce(j.node_names, '{}')) as node_names,
        coalesce(j.attempt, 0) as attempt,
        greatest(j.attempt - 1, 0) as restarts,
        j.exit_code,
@@ -47,7 +47,7 @@ select j.id,
        j.comment,
        j.submitted_at as queued_at
   from odc.job as j
-  join odc.shape as s on s.id = j.shape_id
+  left join odc.shape as s on s.id = j.shape_id
   left join odc.account as a on a.id = j.account_id
   left join odc.qos as q on q.id = j.qos_id
   left join odc.partition as pt on pt.id = j.partition_id

@@ -43,7 +43,7 @@ select p.job_id as id,
        s.gpu_type,
        s.cpus_per_node,
        s.mem_per_node_mib,
-       '{}'::text[] as node_names,
+       '[]'::json as node_names,
        p.attempt,
        p.attempt - 1 as restarts,
        null::integer as exit_code,
@@ -58,7 +58,7 @@ select p.job_id as id,
        p.queued_at
   from odc.pending as p
   join odc.job as j on j.id = p.job_id
-  join odc.shape as s on s.id = p.shape_id
+  left join odc.shape as s on s.id = p.shape_id
   left join odc.account as a on a.id = p.account_id
   left join odc.qos as q on q.id = p.qos_id
   left join odc.partition as pt on pt.id = j.partition_ids[1]

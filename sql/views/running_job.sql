@@ -32,8 +32,8 @@ select r.job_id as id,
                                        where al.job_id = r.job_id)) end as gpu_type,
        s.cpus_per_node,
        s.mem_per_node_mib,
-       array(select n.name from odc.allocation as al join odc.node as n on n.id = al.node_id
-              where al.job_id = r.job_id order by al.rank) as node_names,
+       array_to_json(array(select n.name from odc.allocation as al join odc.node as n on n.id = al.node_id
+                            where al.job_id = r.job_id order by al.rank)) as node_names,
        r.attempt,
        r.attempt - 1 as restarts,
        null::integer as exit_code,
@@ -48,7 +48,7 @@ select r.job_id as id,
        r.queued_at
   from odc.running as r
   join odc.job as j on j.id = r.job_id
-  join odc.shape as s on s.id = r.shape_id
+  left join odc.shape as s on s.id = r.shape_id
   left join odc.account as a on a.id = r.account_id
   left join odc.qos as q on q.id = r.qos_id
   left join odc.partition as pt on pt.id = r.partition_id;

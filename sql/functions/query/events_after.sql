@@ -9,7 +9,7 @@ create or replace function odc.events_after(p_after bigint, p_limit integer, p_j
 returns table (id bigint, body text)
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
-    v_below constant xid8 := pg_snapshot_xmin(pg_current_snapshot());
+    v_below constant xid8 := odc._final_below();
     -- The event itself may be gone from history; then the next one tells where it stood.
     v_xid   constant xid8 := coalesce(
         (select e.xid from event as e where e.id >= p_after order by e.id limit 1), v_below);

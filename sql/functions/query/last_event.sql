@@ -3,7 +3,7 @@ create or replace function odc.last_event()
 returns bigint
 language sql stable as $$
     select coalesce((select id from odc.event
-                      where xid < pg_snapshot_xmin(pg_current_snapshot())
+                      where xid < odc._final_below()
                       order by xid desc, id desc
                       limit 1), 0)
 $$;

@@ -563,7 +563,7 @@ CREATE VIEW odc.ended_job AS
         END AS gpu_type,
     s.cpus_per_node,
     s.mem_per_node_mib,
-    COALESCE(j.node_names, '{}'::text[]) AS node_names,
+    array_to_json(COALESCE(j.node_names, '{}'::text[])) AS node_names,
     COALESCE(j.attempt, 0) AS attempt,
     GREATEST((j.attempt - 1), 0) AS restarts,
     j.exit_code,
@@ -577,7 +577,7 @@ CREATE VIEW odc.ended_job AS
     j.comment,
     j.submitted_at AS queued_at
    FROM ((((odc.job j
-     JOIN odc.shape s ON ((s.id = j.shape_id)))
+     LEFT JOIN odc.shape s ON ((s.id = j.shape_id)))
      LEFT JOIN odc.account a ON ((a.id = j.account_id)))
      LEFT JOIN odc.qos q ON ((q.id = j.qos_id)))
      LEFT JOIN odc.partition pt ON ((pt.id = j.partition_id)))
@@ -643,7 +643,7 @@ CREATE VIEW odc.pending_job AS
     s.gpu_type,
     s.cpus_per_node,
     s.mem_per_node_mib,
-    '{}'::text[] AS node_names,
+    '[]'::json AS node_names,
     p.attempt,
     (p.attempt - 1) AS restarts,
     NULL::integer AS exit_code,
@@ -658,7 +658,7 @@ CREATE VIEW odc.pending_job AS
     p.queued_at
    FROM (((((((odc.pending p
      JOIN odc.job j ON ((j.id = p.job_id)))
-     JOIN odc.shape s ON ((s.id = p.shape_id)))
+     LEFT JOIN odc.shape s ON ((s.id = p.shape_id)))
      LEFT JOIN odc.account a ON ((a.id = p.account_id)))
      LEFT JOIN odc.qos q ON ((q.id = p.qos_id)))
      LEFT JOIN odc.partition pt ON ((pt.id = j.partition_ids[1])))
@@ -746,11 +746,11 @@ CREATE VIEW odc.running_job AS
         END AS gpu_type,
     s.cpus_per_node,
     s.mem_per_node_mib,
-    ARRAY( SELECT n.name
+    array_to_json(ARRAY( SELECT n.name
            FROM (odc.allocation al
              JOIN odc.node n ON ((n.id = al.node_id)))
           WHERE (al.job_id = r.job_id)
-          ORDER BY al.rank) AS node_names,
+          ORDER BY al.rank)) AS node_names,
     r.attempt,
     (r.attempt - 1) AS restarts,
     NULL::integer AS exit_code,
@@ -765,7 +765,7 @@ CREATE VIEW odc.running_job AS
     r.queued_at
    FROM (((((odc.running r
      JOIN odc.job j ON ((j.id = r.job_id)))
-     JOIN odc.shape s ON ((s.id = r.shape_id)))
+     LEFT JOIN odc.shape s ON ((s.id = r.shape_id)))
      LEFT JOIN odc.account a ON ((a.id = r.account_id)))
      LEFT JOIN odc.qos q ON ((q.id = r.qos_id)))
      LEFT JOIN odc.partition pt ON ((pt.id = r.partition_id)));
@@ -863,8 +863,6 @@ ALTER TABLE ONLY odc.shape
 ALTER TABLE ONLY odc.term
     ADD CONSTRAINT term_pkey PRIMARY KEY (one);
 
-CREATE INDEX allocation_node ON odc.allocation USING btree (node_id);
-
 CREATE INDEX dependency_due ON odc.dependency USING btree (due_at) WHERE ((state = 'waiting'::odc.dependency_state) AND (due_at IS NOT NULL));
 
 CREATE INDEX dependency_singleton ON odc.dependency USING btree (name_key) WHERE ((state = 'waiting'::odc.dependency_state) AND (kind = 'singleton'::odc.dependency_kind));
@@ -897,9 +895,6 @@ CREATE TRIGGER job_end_is_final BEFORE UPDATE ON odc.job FOR EACH ROW WHEN (((ol
 
 ALTER TABLE ONLY odc.account
     ADD CONSTRAINT account_parent_fkey FOREIGN KEY (parent) REFERENCES odc.account(id);
-
-ALTER TABLE ONLY odc.allocation
-    ADD CONSTRAINT allocation_node_id_fkey FOREIGN KEY (node_id) REFERENCES odc.node(id);
 
 ALTER TABLE ONLY odc.node
     ADD CONSTRAINT node_gpu_type_fkey FOREIGN KEY (gpu_type) REFERENCES odc.gpu_type(name);

@@ -90,6 +90,17 @@ def test_pages_of_events_join_and_a_dropped_cursor_still_tells_where_to_go_on(
         assert sql.rows(READ, ids[-1] + 1000, 100, None) == []
 
 
+def test_a_transaction_of_another_database_holds_nothing_back(
+    database_url: str, empty_database_url: str
+) -> None:
+    with Sql(database_url) as sql, Sql(empty_database_url) as other:
+        other.begin()
+        other.value("select pg_current_xact_id()")
+        sql.execute("insert into odc.event (at, kind, actor) values (now(), 'k', 'x')")
+        assert len(sql.rows(READ, 0, 100, None)) == 1
+        other.rollback()
+
+
 def test_no_events_is_zero(database_url: str) -> None:
     with Sql(database_url) as sql:
         assert sql.value("select odc.last_event()") == 0
