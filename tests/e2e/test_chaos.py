@@ -1,0 +1,23 @@
+"""kill -9 of the daemon, the runner and PostgreSQL at random moments: nothing accepted is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.storm import Storm, weather
+from tests.support.daemon import new_odc
+
+
+def test_whatever_is_killed_every_accepted_job_ends_once() -> None:
+    with new_odc() as odc:
+        storm = Storm(odc, seed=1, jobs=40)
+        weather(odc, storm)
+        assert storm.killed.keys() == {"daemon", "runner", "postgres"}
+        print(storm.told(), storm.lost_answers)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100, 106))
+def test_whatever_is_killed_for_long_every_accepted_job_ends_once(seed: int) -> None:
+    with new_odc() as odc:
+        weather(odc, Storm(odc, seed, jobs=200, shims=seed % 2 == 1))
