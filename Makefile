@@ -23,8 +23,10 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
+# What takes minutes; and all that is SQL once more, on the oldest PostgreSQL that odc runs on.
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m long
+	ODC_TEST_PG=16 $(BIN)/python -m pytest -q -n $(WORKERS) tests/sql tests/sim
 
 $(VENV)/.lint: $(STAMP) requirements/lint.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/lint.lock
