@@ -10,9 +10,13 @@ returns table (id bigint, body text)
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_below constant xid8 := odc._final_below();
-    -- The event itself may be gone from history; then the next one tells where it stood.
-    v_xid   constant xid8 := coalesce(
-        (select e.xid from event as e where e.id >= p_after order by e.id limit 1), v_below);
+    -- The event itself may be gone from history; then those that follow it tell where it stood, and rather
+    -- some events come again than that one is missed.
+    v_xid   constant xid8 := case when p_after > 0 then coalesce(
+        (select e.xid from event as e where e.id = p_after),
+        (select e.xid from event as e where e.id between p_after and p_after + 1000 order by e.xid limit 1),
+        (select e.xid from event as e where e.id > p_after order by e.id limit 1),
+        v_below) else '0' end;
     v_ids   bigint[];
 begin
     if p_job_id is null then
