@@ -15,6 +15,7 @@ from odcctl.wire import LostAnswer
 LONG_POLL_S = 300
 OUTAGE_S = 600.0
 """How long the daemon may be away before a command that follows gives up."""
+FIRST_PAUSE_S, LAST_PAUSE_S = 0.1, 2.0
 
 T = TypeVar("T")
 
@@ -25,6 +26,7 @@ class Patience:
     def __init__(self) -> None:
         self._reached = False
         self._since: float | None = None
+        self._pause_s = FIRST_PAUSE_S
 
     def try_again(self, call: Callable[[], T]) -> T:
         while True:
@@ -38,9 +40,10 @@ class Patience:
 
     def reached(self) -> None:
         self._reached, self._since = True, None
+        self._pause_s = FIRST_PAUSE_S
 
     def endure(self, error: LostAnswer | Unreachable | Refused) -> None:
-        """Sleep a second; or raise, when this is no outage or a too long one."""
+        """Sleep a little; or raise, when this is no outage or a too long one."""
         if isinstance(error, Refused) and error.status != 503:
             raise error
         now = time.monotonic()
@@ -52,7 +55,8 @@ class Patience:
             if isinstance(error, LostAnswer):
                 raise Unreachable(f"the daemon went away: {error}") from error
             raise error
-        time.sleep(1.0)
+        time.sleep(self._pause_s)
+        self._pause_s = min(2 * self._pause_s, LAST_PAUSE_S)
 
 
 @contextmanager

@@ -106,6 +106,8 @@ class Answer:
             try:
                 self._parser.feed_data(data)
             except httptools.HttpParserError as error:
+                if self._whole:
+                    return  # What follows the answer is nobody's.
                 raise LostAnswer(f"not an HTTP answer: {error}") from error
         elif self._head and not self.headers.keys() & {"content-length", "transfer-encoding"}:
             self._whole = True

@@ -6,7 +6,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +61,16 @@ def odcctl(home: Path, environment: dict[str, str]) -> Odcctl:
         return Run(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return run
+
+
+def interrupt(process: subprocess.Popen[Any], number: int) -> int:
+    """Send a signal until the process has ended; its code. Python loses one that arrives just
+    before it blocks in a system call."""
+    for _ in range(15):
+        process.send_signal(number)
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(2)
+    raise AssertionError("the process never ended")
 
 
 @pytest.fixture

@@ -179,8 +179,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
         for piece in reply.pieces:
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
-            self.wfile.flush()
+            if piece:  # An empty chunk would be the end.
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
         if not reply.cut:
             self.wfile.write(b"0\r\n\r\n")
 

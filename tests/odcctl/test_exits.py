@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from odcctl.exits import job_exit_code
-from tests.odcctl.conftest import Odcctl
+from tests.odcctl.conftest import Odcctl, interrupt
 from tests.odcctl.objects import a_job, ended, outcome
 from tests.odcctl.peer import Peer, problem
 
@@ -154,8 +154,7 @@ def test_ctrl_c_is_130_and_silent(peer: Peer, home: Path, environment: dict[str,
         [sys.executable, "-m", "odcctl", "wait", "7"], env=environment, stderr=subprocess.PIPE
     ) as process:
         assert waiting.wait(20)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 130
+        assert interrupt(process, signal.SIGINT) == 130
         assert process.stderr is not None
         assert process.stderr.read() == b""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.odcctl.conftest import Odcctl
+from tests.odcctl.conftest import Odcctl, interrupt
 from tests.odcctl.objects import a_job, an_event, ended, outcome, submitted
 from tests.odcctl.peer import Peer, Reply, Request, event_stream, problem
 
@@ -142,21 +143,29 @@ def test_run_says_why_a_job_has_not_started(peer: Peer, environment: dict[str, s
         assert process.wait(20) == 0
 
 
+def _ctrl_c(process: subprocess.Popen[str]) -> str:
+    """What is said to it; sent again when nothing is (see interrupt)."""
+    assert process.stderr is not None
+    for _ in range(15):
+        process.send_signal(signal.SIGINT)
+        if select.select([process.stderr], [], [], 2)[0]:
+            return process.stderr.readline()
+    raise AssertionError("nothing was said")
+
+
 def test_one_ctrl_c_tells_the_state_and_two_cancel(peer: Peer, environment: dict[str, str]) -> None:
     job = _Job(peer)
     job.start()
     with _running(peer, environment) as process:
         assert process.stderr is not None
         peer.wait_for(LOGS, 2)
-        process.send_signal(signal.SIGINT)
-        assert process.stderr.readline() == (
+        assert _ctrl_c(process) == (
             "odcctl: job 7 is RUNNING; Ctrl-C again within a second cancels it\n"
         )
         assert not job.cancelled.is_set()
         said = ""
         while not said.startswith("odcctl: cancelling job 7;"):
-            process.send_signal(signal.SIGINT)  # Again when this machine took over a second.
-            said = process.stderr.readline()
+            said = _ctrl_c(process)  # Again when this machine took over a second.
         assert process.wait(20) == 143
     assert peer.asked("/v1/jobs/cancel")[0].body == {"ids": ["7"]}
 
@@ -168,8 +177,7 @@ def test_a_run_that_is_terminated_takes_its_job_along(
     job.start()
     with _running(peer, environment) as process:
         peer.wait_for(LOGS, 2)
-        process.terminate()
-        assert process.wait(20) == 143
+        assert interrupt(process, signal.SIGTERM) == 143
     assert job.cancelled.is_set()
 
 

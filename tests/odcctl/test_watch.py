@@ -1,0 +1,68 @@
+"""queue --watch shows the queue as it changes, pushed, and writes only what changed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+from tests.odcctl.objects import a_job, an_event
+from tests.odcctl.peer import Peer, Reply, event_stream
+from tests.odcctl.test_terminal import Terminal, terminal
+
+__all__ = ["terminal"]
+
+
+def test_a_change_is_pushed_and_only_its_line_is_written(
+    peer: Peer, terminal: Callable[..., Terminal]
+) -> None:
+    changed = threading.Event()
+
+    def events() -> Iterator[bytes]:
+        changed.wait(30)
+        yield from event_stream([an_event(1, "started")], peer.stopping)
+
+    jobs = [a_job(1, "RUNNING", node_names=["n1"]), a_job(2, reason="Priority"), a_job(3)]
+    after = [jobs[0], a_job(2, "RUNNING", node_names=["n2"]), jobs[2]]
+    peer.on("GET", "/v1/events", lambda _: Reply(pieces=events()))
+    peer.on(
+        "GET",
+        "/v1/jobs",
+        lambda _: Reply({"jobs": after if changed.is_set() else jobs, "next": None}),
+    )
+    screen = terminal("queue", "--watch")
+    shown = screen.until(b"PENDING  4:00:00\x1b[K")
+    assert shown.count(b"alice") == 3
+    assert b"Priority" in shown
+    asked = len(peer.asked("/v1/jobs"))
+    changed.set()
+    shown = screen.until(b" n2")
+    assert shown.count(b"alice") == 1
+    assert len(peer.asked("/v1/jobs")) == asked + 1
+    screen.resize(24, 40)
+    shown = screen.until(b"\x1b[6;1H")
+    assert b"\xe2\x80\xa6" in shown
+    screen.type(b"\x03")
+    screen.until(b"\x1b[?1049l")
+    assert screen.end() == 130
+
+
+def test_a_watch_outlives_a_restart_of_the_daemon(
+    peer: Peer, terminal: Callable[..., Terminal]
+) -> None:
+    peer.on("GET", "/v1/events", Reply(pieces=[b": \n\n"], cut=True),
+            lambda _: Reply(pieces=event_stream([], peer.stopping)))  # fmt: skip
+    peer.on("GET", "/v1/jobs", {"jobs": [a_job(1)], "next": None})
+    screen = terminal("queue", "--watch")
+    screen.until(b"the daemon is away")
+    screen.until(b"queue --watch    ")
+    screen.type(b"\x03")
+    assert screen.end() == 130
+
+
+def test_what_is_wrong_with_the_question_is_told_outside_the_screen(
+    peer: Peer, terminal: Callable[..., Terminal]
+) -> None:
+    screen = terminal("queue", "--watch", "--json")
+    shown = screen.until(b"--help\r\n")
+    assert b"\x1b[?1049h" not in shown
+    assert screen.end() == 2
