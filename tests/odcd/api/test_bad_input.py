@@ -211,6 +211,7 @@ QUERIES = (
     "/v1/jobs?unknown=1",
     "/v1/jobs?user=a&user=b",
     "/v1/jobs/x",
+    "/v1/jobs/%7Bid%7D",
     "/v1/jobs/0",
     "/v1/jobs/-1",
     "/v1/jobs/7_",
