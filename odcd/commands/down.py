@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,7 +89,11 @@ def _give_up(home: Path, postgres: EmbeddedPostgres | None) -> None:
         return
     uid = os.getuid()
     who = Identity(user=pwd.getpwuid(uid).pw_name, uid=uid, gid=os.getgid(), operator=True)
-    with_database(home, None, lambda dsn: give_up_running(dsn, who, SystemClock()))
+    try:
+        with_database(home, None, lambda dsn: give_up_running(dsn, who, SystemClock()))
+    except OdcError as error:
+        # Force means force: the next daemon then finds them ended by a signal.
+        print(f"odcd: why the jobs end could not be noted: {error.message}", file=sys.stderr)
 
 
 def _jobs(count: int) -> str:
