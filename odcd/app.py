@@ -20,7 +20,7 @@ from odcd.errors import RunnerDown
 from odcd.events import EventHub
 from odcd.executor.base import Executor
 from odcd.executor.local import LocalExecutor
-from odcd.leader import Lead, Leader
+from odcd.leader import Lead, Leader, Pass
 from odcd.metrics import Metrics
 from odcd.planner import Planner
 from odcd.postgres import EmbeddedPostgres
@@ -123,6 +123,11 @@ class Daemon:
         if self._reaper is not None:
             self._reaper.wake()
 
+    def _note_pass(self, done: Pass) -> None:
+        self._metrics.passed(done.took_ms / 1000, len(done.started))
+        if done.started:
+            self._events.wake()
+
     def _wake_planner(self) -> None:
         if self._planner is not None:
             self._planner.wake()
@@ -137,7 +142,9 @@ class Daemon:
             self_node=self._settings.self_node,
             sizes=self._store.gpu_type_sizes,
         )
-        planner = Planner(lead, self._store, executor, self._clock, self._settings.sweep)
+        planner = Planner(
+            lead, self._store, executor, self._clock, self._settings.sweep, self._note_pass
+        )
         reaper = Reaper(
             lead,
             self._store,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 
 from odcd.clock import Clock
@@ -18,23 +18,32 @@ from odcd.store import Store
 log = logging.getLogger(__name__)
 
 MIN_GAP_S = 0.005
-"""Between the ends of passes, so that a burst of submits costs few of them."""
+"""Between passes, so that a burst of submits costs few of them."""
+MAX_GAP_S = 0.05
+"""What it grows to while submits onto a full cluster call for pass after pass that starts nothing."""
 RESEND_AFTER = timedelta(seconds=5)
 MAX_CACHED_TEXTS = 64 * 1024 * 1024
 
 
 class Planner:
     def __init__(
-        self, lead: Lead, store: Store, executor: Executor, clock: Clock, every: timedelta
+        self,
+        lead: Lead,
+        store: Store,
+        executor: Executor,
+        clock: Clock,
+        every: timedelta,
+        on_pass: Callable[[Pass], None] = lambda _: None,
     ) -> None:
+        """on_pass: told of every pass that was made, before its dispatches are sent."""
         self._lead = lead
         self._store = store
         self._executor = executor
         self._clock = clock
         self._every = every
+        self._on_pass = on_pass
         self._wake = asyncio.Event()
         self._texts = _TextCache(store)
-        self.last: Pass | None = None
 
     def wake(self) -> None:
         """Something changed that a pass should see."""
@@ -45,14 +54,17 @@ class Planner:
 
         Raises LeadershipLost or DatabaseDown.
         """
+        in_vain = 0
         while True:
             self._wake.clear()
             done = await self.plan_once()
             # A pass may take at most a third of the time: the rest is for submits and settling.
-            gap_s = max(MIN_GAP_S, 2 * done.took_ms / 1000)
+            gap_s = max(2 * done.took_ms / 1000, min(MIN_GAP_S * 2**in_vain, MAX_GAP_S))
             if done.more:
                 self._wake.set()
             await self._clock.sleep(gap_s)
+            called_again = self._wake.is_set() and not done.started
+            in_vain = min(in_vain + 1, 10) if called_again else 0
             try:
                 async with asyncio.timeout(self._every.total_seconds()):
                     await self._wake.wait()
@@ -71,7 +83,7 @@ class Planner:
             log.info("plan.stale", extra={"why": error.message})
             self._wake.set()
             return Pass(started=(), looked=0, more=False, decide_ms=0, took_ms=0)
-        self.last = done
+        self._on_pass(done)
         if done.started:
             log.info(
                 "plan.done",
