@@ -10,7 +10,7 @@ import signal
 import stat
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -307,18 +307,50 @@ def test_a_user_runs_it_as_himself_without_copies(odc_home: Path) -> None:
     assert mode(odc_home / "mine") == 0o700
 
 
-@needs_root
-def test_a_full_disk_is_named(odc_home: Path) -> None:
-    small = odc_home / "small"
-    small.mkdir(mode=0o755)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=60m", "odc", small]).returncode:
+@contextmanager
+def small_disk(folder: Path, size_mib: int) -> Iterator[Path]:
+    folder.mkdir(mode=0o755)
+    mounting = ["mount", "-t", "tmpfs", "-o", f"size={size_mib}m,mode=755", "odc", folder]
+    if subprocess.run(mounting, capture_output=True).returncode:
         pytest.skip("this machine lets nobody mount")
     try:
-        small.chmod(0o755)
-        with pytest.raises(DatabaseDown, match=r"disk .*is full"):
-            EmbeddedPostgres(small).start()
+        yield folder
     finally:
-        subprocess.run(["umount", "-l", small], check=True)
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+@needs_root
+def test_a_disk_too_small_to_begin_on_is_named(odc_home: Path) -> None:
+    with small_disk(odc_home / "small", 60) as home, pytest.raises(DatabaseDown, match="is full"):
+        EmbeddedPostgres(home).start()
+
+
+@needs_root
+def test_a_disk_that_fills_up_loses_nothing_and_may_be_emptied_again(odc_home: Path) -> None:
+    with small_disk(odc_home / "small", 250) as home:
+        server = EmbeddedPostgres(home)
+        server.start()
+        admit_root(server)
+        try:
+            with Sql(server.dsn) as sql:
+                sql.execute("create table public.kept (n integer, filler text)")
+                filler = home / "filler"
+                with suppress(OSError), filler.open("wb", buffering=0) as file:
+                    while True:
+                        file.write(bytes(1 << 20))
+                kept = 0
+                with suppress(DatabaseDown):
+                    while True:
+                        sql.execute(
+                            "insert into public.kept select $1, repeat(md5(n::text), 1000) "
+                            "from generate_series(1, 100) as n", kept,
+                        )  # fmt: skip
+                        kept += 1
+                filler.unlink()
+            count = "select count(distinct n) from public.kept"
+            assert ask(server.start(), count) == kept
+        finally:
+            server.stop("immediate")
 
 
 def test_a_program_that_failed_is_quoted_by_its_last_words() -> None:
