@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 MIN_GAP_S = 0.005
 """Between passes, so that a burst of submits costs few of them."""
 MAX_GAP_S = 0.05
-"""What it grows to while submits onto a full cluster call for pass after pass that starts nothing."""
+"""What it grows to while pass after pass starts nothing: submits onto a full cluster."""
 RESEND_AFTER = timedelta(seconds=5)
 MAX_CACHED_TEXTS = 64 * 1024 * 1024
 
