@@ -148,9 +148,7 @@ class Storm:
             return "/v1/jobs/batch", {"jobs": [job] * 5}, [expected] * 5
         return "/v1/jobs", job, [expected]
 
-    def _send(
-        self, chance: random.Random, path: str, body: dict[str, Any], key: str
-    ) -> list[int]:
+    def _send(self, chance: random.Random, path: str, body: dict[str, Any], key: str) -> list[int]:
         """As a careful client: the same request under one key until an answer arrives."""
         deadline = time.monotonic() + 120
         while True:
@@ -200,8 +198,15 @@ class Storm:
                 live = answer["jobs"]
                 if not live:
                     return
+                self._hurry(live)
             time.sleep(0.2)
         raise AssertionError(f"{self.told()}: not at rest: {live}{self.odc.log()}")
+
+    def _hurry(self, jobs: list[dict[str, Any]]) -> None:
+        """A start that the runner's death cut short is tried again after half a minute, or now."""
+        for job in jobs:
+            if job["reason"] == "JobLaunchFailure":
+                self.odc.request("PATCH", f"/v1/jobs/{job['id']}", {"begin_at": None})
 
     def told(self) -> str:
         return f"seed {self.seed}, killed {dict(self.killed)}, {len(self.accepted)} accepted"

@@ -10,10 +10,9 @@ from tests.support.daemon import new_odc
 
 def test_whatever_is_killed_every_accepted_job_ends_once() -> None:
     with new_odc() as odc:
-        storm = Storm(odc, seed=1, jobs=40)
+        storm = Storm(odc, seed=1, jobs=25)
         weather(odc, storm)
         assert storm.killed.keys() == {"daemon", "runner", "postgres"}
-        print(storm.told(), storm.lost_answers)
 
 
 @pytest.mark.long

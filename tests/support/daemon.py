@@ -60,18 +60,20 @@ class Odc:
     @contextmanager
     def serving(self, *argv: str) -> Iterator[subprocess.Popen[str]]:
         """odcd in the foreground, ready; ended with TERM at the end."""
-        with subprocess.Popen(
+        told = self.home.with_name(f"{self.home.name}.log")
+        with told.open("a") as log, subprocess.Popen(
             [sys.executable, "-m", "odcd", *argv],
             env=self.environment, cwd=self.work, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
         ) as process:  # fmt: skip
             try:
                 assert process.stdout is not None
-                assert process.stderr is not None
                 line = process.stdout.readline()
-                assert "odcd is ready" in line, line + process.stderr.read()
+                assert "odcd is ready" in line, line + told.read_text()
                 yield process
             finally:
+                # One that was stopped hears nothing.
+                process.send_signal(signal.SIGCONT)
                 process.terminate()
 
     def request(
@@ -175,12 +177,12 @@ class Odc:
 
 
 @contextmanager
-def new_odc() -> Iterator[Odc]:
+def new_odc(home: Path | None = None) -> Iterator[Odc]:
     """One with nothing in it yet; whatever was started in it is gone at the end."""
     folder = make_home()
     work = folder / "work"
     work.mkdir(mode=0o755)
-    odc = Odc(folder / "home", work)
+    odc = Odc(home or folder / "home", work)
     try:
         yield odc
     finally:
