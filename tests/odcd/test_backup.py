@@ -78,6 +78,10 @@ def contents(dsn: str) -> dict[str, list[dict[str, object]]]:
         )
         rows = {name: sql.rows(f"select * from odc.{name}") for name in set(tables) - changed}
     rows["event"] = [{**r, "xid": None} for r in rows["event"] if r["kind"] != "restored"]
+    rows["allocation"] = [
+        {**r, "state": "running" if r["state"] == "starting" else r["state"]}
+        for r in rows["allocation"]
+    ]
     return {name: sorted(found, key=str) for name, found in rows.items()}
 
 
@@ -167,6 +171,19 @@ def test_a_restored_queue_may_be_led_by_another_machine(
     restore(empty_database_url, backup(queue))
     with Sql(empty_database_url) as sql:
         sql.execute("select odc.check_host('another', 'host')")
+
+
+def test_what_was_about_to_start_is_never_started_by_a_restore(
+    queue: str, empty_database_url: str
+) -> None:
+    with Sql(queue) as sql:
+        sql.execute("update odc.allocation set state = 'starting'")
+    restore(empty_database_url, backup(queue))
+    with Sql(empty_database_url) as sql:
+        term = sql.value("select term from odc.term")
+        live = sql.rows("select started from odc.live_members($1)", term)
+        assert live != []
+        assert all(member["started"] for member in live)
 
 
 def test_a_queue_that_is_not_empty_is_replaced_only_when_asked(queue: str) -> None:

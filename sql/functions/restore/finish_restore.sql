@@ -3,7 +3,7 @@
 -- next leader, on this machine or another, adopts what runs and ends what has no process.
 -- Arguments  p_term     the highest term seen here before
 --            p_made_at  when the backup was made
--- Locks      term
+-- Locks      term; allocation
 create or replace function odc.finish_restore(p_term bigint, p_made_at timestamptz, p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -12,6 +12,8 @@ begin
        set term = greatest(term, p_term) + 1, beat = 0, backend_pid = null, holder = null, host = null,
            taken_at = null;
     delete from local_host;
+    -- A member that was about to start may have run since the backup was made: nobody may start it now.
+    update allocation set state = 'running' where state = 'starting';
     insert into event (at, kind, actor, detail)
     values (p_now, 'restored', 'odcd', jsonb_build_object('made_at', p_made_at));
 end;
