@@ -1,46 +1,59 @@
 -- odc._change_pending: hold or release jobs; both are about pending jobs only.
 -- Arguments  p_outcome  held or released: what is done, and what the answers say
+-- Locks      the turn; pending
 create or replace function odc._change_pending(p_actor jsonb, p_filters jsonb, p_now timestamptz, p_outcome text)
 returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_operator boolean := coalesce((p_actor ->> 'operator')::boolean, false);
-    v_verb     text := case p_outcome when 'held' then 'hold' else 'release' end;
-    v_answers  jsonb := '[]';
-    v_done     bigint[] := '{}';
-    v_ids      bigint[];
+    v_found    record;
+    v_part     record;
+    v_answers  text;
+    v_done     bigint[];
     v_arrays   bigint[];
-    f          record;
 begin
-    perform _lock_jobs(p_actor, p_filters);
-    for f in
-        select x.*, p.held
-          from _find_jobs(p_actor, p_filters) as x left join pending as p on p.job_id = x.job_id
-         order by x.job_id
+    perform _take_turn();
+    select array_agg(f.job_id) as ids, array_agg(f.array_task_id) as tasks, array_agg(f.place) as places,
+           array_agg(f.tasks::text) as parts, array_agg(f.code) as codes, array_agg(f.message) as messages,
+           array_agg(f.hint) as hints
+      into v_found
+      from _find_jobs(p_actor, p_filters) as f;
+    for v_part in
+        select f.id, f.tasks::int4multirange as tasks, f.n
+          from unnest(v_found.ids, v_found.parts) with ordinality as f (id, tasks, n)
+         where f.tasks is not null
     loop
-        if f.code is not null then
-            v_answers := v_answers || _answer(f.job_id, f.array_task_id, 'refused', f.code, f.message, f.hint);
-        elsif f.place <> 'pending' then
-            v_answers := v_answers || _answer(
-                f.job_id, f.array_task_id, 'refused', 'OD012',
-                format('job %s cannot be %s: it %s', f.job_id, p_outcome,
-                       case f.place when 'running' then 'runs' else 'has ended' end),
-                format('Only pending jobs can be %s.', p_outcome));
-        elsif p_outcome = 'released' and f.held = 'admin' and not v_operator then
-            v_answers := v_answers || _answer(
-                f.job_id, f.array_task_id, 'refused', 'OD013',
-                format('job %s is held by an operator', f.job_id), 'Ask an operator to release it.');
-        else
-            v_ids := array[f.job_id];
-            if f.tasks is not null then
-                v_ids := array(select _split_tasks(f.job_id, f.tasks));
-            end if;
-            v_done := v_done || v_ids;
-            v_answers := v_answers || (
-                select jsonb_agg(_answer(j.id, j.array_task_id, p_outcome) order by j.id)
-                  from job as j where j.id = any (v_ids));
-        end if;
+        v_done := _split_tasks(v_part.id, v_part.tasks);
+        v_found.places[v_part.n] := 'split';
+        v_found.ids := v_found.ids || v_done;
+        v_found.tasks := v_found.tasks || array(
+            select j.array_task_id from unnest(v_done) with ordinality as s (id, n) join job as j on j.id = s.id order by s.n);
+        v_found.places := v_found.places || array_fill('pending'::text, array[cardinality(v_done)]);
+        v_found.codes := v_found.codes || array_fill(null::text, array[cardinality(v_done)]);
+        v_found.messages := v_found.messages || array_fill(null::text, array[cardinality(v_done)]);
+        v_found.hints := v_found.hints || array_fill(null::text, array[cardinality(v_done)]);
     end loop;
+
+    with verdict as materialized (
+        select f.*, p.job_id is not null and not (p_outcome = 'released' and p.held = 'admin' and not v_operator) as may
+          from unnest(v_found.ids, v_found.tasks, v_found.places, v_found.codes, v_found.messages, v_found.hints)
+               as f (id, task, place, code, message, hint)
+          left join pending as p on p.job_id = f.id and f.place = 'pending'
+         where f.place is distinct from 'split'
+    )
+    select array_agg(v.id) filter (where v.may),
+           json_agg(case
+               when v.code is not null then _answer(v.id, v.task, 'refused', v.code, v.message, v.hint)
+               when v.may then _answer(v.id, v.task, p_outcome)
+               when v.place = 'pending'
+               then _answer(v.id, v.task, 'refused', 'OD013', format('job %s is held by an operator', v.id),
+                            'Ask an operator to release it.')
+               else _answer(v.id, v.task, 'refused', 'OD012',
+                            format('job %s cannot be %s: it %s', v.id, p_outcome,
+                                   case v.place when 'running' then 'runs' else 'has ended' end),
+                            format('Only pending jobs can be %s.', p_outcome)) end order by v.id)::text
+      into v_done, v_answers
+      from verdict as v;
 
     update pending as p
        set held = case when p_outcome = 'released' then null
@@ -49,15 +62,16 @@ begin
            reason = case when p_outcome = 'released' then null else p.reason end,
            eligible_at = case when p_outcome = 'released' and p.begun and p.dependency = 'met'
                               then coalesce(p.eligible_at, p_now) else p.eligible_at end
-     where p.job_id = any (v_done);
+      from unnest(v_done) as d (id)
+     where p.job_id = d.id;
     insert into event (at, kind, actor, job_id)
     select p_now, p_outcome, p_actor ->> 'user', id from unnest(v_done) as id;
     select array_agg(distinct p.array_job_id) into v_arrays
-      from pending as p where p.job_id = any (v_done) and p.array_job_id is not null;
+      from unnest(v_done) as d (id) join pending as p on p.job_id = d.id where p.array_job_id is not null;
     if v_arrays is not null then
         perform _refresh_open_counts(v_arrays);
     end if;
     notify odc;
-    return v_answers::text;
+    return coalesce(v_answers, '[]');
 end;
 $$;

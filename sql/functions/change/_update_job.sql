@@ -36,6 +36,10 @@ begin
         select s.* into v_shape from shape as s where s.id = v_job.shape_id;
         select r.partition_ids into v_shape.partition_ids
           from _resolve_partitions(_words(p_changes -> 'partitions'), coalesce(v_limit, v_job.time_limit_s)) as r;
+        if not exists (select from _possible_nodes(v_shape.partition_ids, v_shape.gpu_type, v_shape.constraint_expr,
+                                                   v_shape.node_list, v_shape.exclude_nodes)) then
+            perform _refuse_no_nodes(v_shape);
+        end if;
         perform _check_fits(v_shape, array_agg(n.partition_id), array_agg(n.gpus), array_agg(n.cpus),
                             array_agg(n.mem_mib), array_agg(n.domain), array_agg(n.node_count))
            from _possible_nodes(v_shape.partition_ids, v_shape.gpu_type, v_shape.constraint_expr,
@@ -60,7 +64,10 @@ begin
     returning * into v_ask;
     update pending
        set time_limit_s = v_ask.time_limit_s, nice = v_ask.nice, shape_id = v_ask.shape_id, begin_at = v_ask.begin_at,
-           begun = coalesce(v_ask.begin_at <= p_now, true), deadline_at = v_ask.deadline_at
+           begun = coalesce(v_ask.begin_at <= p_now, true), deadline_at = v_ask.deadline_at,
+           eligible_at = case when not coalesce(v_ask.begin_at <= p_now, true) then null
+                              when held is null and dependency = 'met' then coalesce(eligible_at, p_now)
+                              else eligible_at end
      where job_id = p_job_id;
     update running
        set time_limit_s = v_ask.time_limit_s, deadline_at = v_ask.deadline_at,
@@ -72,6 +79,13 @@ begin
     if p_changes ? 'array_throttle' then
         update array_job set throttle = v_ask.array_throttle where job_id = v_job.array_job_id;
         perform _refresh_open_counts(array[v_job.array_job_id]);
+    end if;
+    if p_changes ? 'name' then
+        update dependency set name_key = _name_key(v_job.uid, v_ask.name) where job_id = p_job_id and kind = 'singleton';
+        perform _judge_dependencies(array_agg(d.job_id), p_now, '{}')
+           from dependency as d
+          where d.state = 'waiting' and d.kind = 'singleton'
+            and d.name_key in (_name_key(v_job.uid, v_job.name), _name_key(v_job.uid, v_ask.name));
     end if;
     if p_changes ? 'dependency' then
         perform _replace_dependency(p_job_id, p_changes -> 'dependency', p_now);

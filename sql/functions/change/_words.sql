@@ -1,7 +1,7 @@
--- odc._words: a filter's value, one word or an array of them, as text[].
+-- odc._words: a filter's value, one word or an array of them, as text[]; null gives null.
 create or replace function odc._words(p_value jsonb)
 returns text[]
-language sql immutable as $$
+language sql immutable strict as $$
     select case when jsonb_typeof(p_value) = 'array'
                 then array(select jsonb_array_elements_text(p_value))
                 else array[p_value #>> '{}'] end;

@@ -1,6 +1,6 @@
 -- odc.hold_jobs: keep pending jobs from starting. An operator's hold is the admin's, which users cannot release.
 -- Returns    as cancel_jobs, with outcome held or refused
--- Locks      as _lock_jobs
+-- Locks      the turn; pending
 create or replace function odc.hold_jobs(p_actor jsonb, p_filters jsonb, p_now timestamptz)
 returns text
 language sql volatile as $$

@@ -1,6 +1,6 @@
 -- odc.release_jobs: let held jobs start again.
 -- Returns    as cancel_jobs, with outcome released or refused
--- Locks      as _lock_jobs
+-- Locks      the turn; pending
 create or replace function odc.release_jobs(p_actor jsonb, p_filters jsonb, p_now timestamptz)
 returns text
 language sql volatile as $$

@@ -1,15 +1,15 @@
 -- odc.requeue_jobs: end running jobs and put them back to the queue, with p_hold held; id and queue time stay.
 -- Returns    as cancel_jobs, with outcome requeueing or refused
--- Locks      as _lock_jobs
+-- Locks      the turn; running
 create or replace function odc.requeue_jobs(
     p_actor jsonb, p_filters jsonb, p_now timestamptz, p_hold boolean default false)
 returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    v_answers jsonb;
+    v_answers text;
 begin
-    perform _lock_jobs(p_actor, p_filters);
-    with found as (
+    perform _take_turn();
+    with found as materialized (
         select f.*, j.requeue as may, r.intent
           from _find_jobs(p_actor, p_filters) as f
           left join job as j on j.id = f.job_id
@@ -25,7 +25,7 @@ begin
         select p_now, 'requeue_asked', p_actor ->> 'user', job_id, jsonb_build_object('hold', p_hold)
           from found where place = 'running' and may and intent is null
     )
-    select coalesce(jsonb_agg(
+    select coalesce(json_agg(
                case when f.code is not null then _answer(f.job_id, f.array_task_id, 'refused', f.code, f.message, f.hint)
                     when f.place = 'pending'
                     then _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
@@ -40,10 +40,10 @@ begin
                     when f.intent is not null
                     then _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
                                  format('job %s is ending already', f.job_id), null)
-                    else _answer(f.job_id, f.array_task_id, 'requeueing') end order by f.job_id), '[]')
+                    else _answer(f.job_id, f.array_task_id, 'requeueing') end order by f.job_id)::text, '[]')
       into v_answers
       from found as f;
     notify odc;
-    return v_answers::text;
+    return v_answers;
 end;
 $$;

@@ -1,8 +1,8 @@
--- odc.update_jobs: change jobs that have not ended.
+-- odc.update_jobs: change jobs that have not ended; of those that have, the comment.
 -- Arguments  p_changes  any of time_limit_s, nice, partitions, name, comment, dependency {text, any, terms},
 --                       array_throttle (null or 0: none), begin_at, deadline_at
 -- Returns    as cancel_jobs, with outcome updated or refused; a job is changed whole or not at all
--- Locks      as _lock_jobs; job
+-- Locks      the turn; pending, running, job, allocation
 -- Raises     OD010 BadRequest: a change of what does not exist
 create or replace function odc.update_jobs(p_actor jsonb, p_filters jsonb, p_now timestamptz, p_changes jsonb)
 returns text
@@ -10,7 +10,9 @@ language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_known   constant text[] := '{time_limit_s,nice,partitions,name,comment,dependency,array_throttle,begin_at,deadline_at}';
     v_unknown text;
-    v_answers jsonb := '[]';
+    v_answers json[] := '{}';
+    v_mine    json[];
+    v_id      bigint;
     v_old     jsonb;
     v_code    text;
     v_message text;
@@ -25,22 +27,24 @@ begin
                            else format('%s cannot be updated', v_unknown) end,
             hint = format('What can: %s.', array_to_string(v_known, ', '));
     end if;
-    perform _lock_jobs(p_actor, p_filters);
+    perform _take_turn();
     for f in select * from _find_jobs(p_actor, p_filters) order by job_id loop
         if f.code is not null then
             v_answers := v_answers || _answer(f.job_id, f.array_task_id, 'refused', f.code, f.message, f.hint);
             continue;
         end if;
         begin
-            if f.tasks is not null then
-                raise exception using errcode = 'OD016',
-                    message = format('tasks of array %s that wait in one row cannot be updated apart', f.job_id),
-                    hint = 'Update the whole array, or tasks that have started or are held.';
-            end if;
-            v_old := _update_job(p_actor, f.job_id, f.place, p_changes, p_now);
-            insert into event (at, kind, actor, job_id, detail)
-            values (p_now, 'updated', p_actor ->> 'user', f.job_id, jsonb_build_object('old', v_old, 'new', p_changes));
-            v_answers := v_answers || _answer(f.job_id, f.array_task_id, 'updated');
+            v_mine := '{}';
+            foreach v_id in array case when f.tasks is null then array[f.job_id]
+                                       else _split_tasks(f.job_id, f.tasks) end loop
+                v_old := _update_job(p_actor, v_id, f.place, p_changes, p_now);
+                insert into event (at, kind, actor, job_id, detail)
+                values (p_now, 'updated', p_actor ->> 'user', v_id, jsonb_build_object('old', v_old, 'new', p_changes));
+                v_mine := v_mine || _answer(
+                    v_id, case when f.tasks is null then f.array_task_id
+                               else (select j.array_task_id from job as j where j.id = v_id) end, 'updated');
+            end loop;
+            v_answers := v_answers || v_mine;
         exception when others then
             if sqlstate not like 'OD%' then
                 raise;
@@ -50,6 +54,6 @@ begin
         end;
     end loop;
     notify odc;
-    return v_answers::text;
+    return array_to_json(v_answers)::text;
 end;
 $$;

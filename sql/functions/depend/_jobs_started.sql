@@ -1,24 +1,31 @@
 -- odc._jobs_started: jobs have been placed. Counts the tasks of their arrays, and wakes what waits for a start.
 -- Arguments  p_job_ids  ids with a row in running; of tasks, their own
+-- Locks      the caller holds the turn; as _recount_arrays and _judge_dependencies
 create or replace function odc._jobs_started(p_job_ids bigint[], p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    v_arrays bigint[];
+    v_arrays  bigint[];
+    v_first   bigint[];
+    v_waiting bigint[];
 begin
-    select array_agg(distinct r.array_job_id) into v_arrays
-      from running as r where r.job_id = any (p_job_ids) and r.array_job_id is not null;
+    select array_agg(n.array_job_id), array_agg(n.first) into v_arrays, v_first
+      from (select r.array_job_id, count(*) filter (where r.attempt = 1) as first
+              from unnest(p_job_ids) as s (id) join running as r on r.job_id = s.id
+             where r.array_job_id is not null
+             group by r.array_job_id) as n;
     if v_arrays is not null then
-        update array_job as a
-           set started = a.started + n.first
-          from (select r.array_job_id, count(*) filter (where r.attempt = 1) as first
-                  from running as r where r.job_id = any (p_job_ids) and r.array_job_id is not null
-                 group by r.array_job_id) as n
-         where a.job_id = n.array_job_id;
+        update array_job as a set started = a.started + n.first
+          from unnest(v_arrays, v_first) as n (id, first)
+         where a.job_id = n.id and n.first > 0;
         perform _recount_arrays(v_arrays);
     end if;
-    perform _judge_dependencies(
-        (select array_agg(distinct d.job_id) from dependency as d
-          where d.state = 'waiting' and d.kind = 'after' and d.target_id = any (p_job_ids || v_arrays)), p_now);
+    if not exists (select from dependency) then
+        return;
+    end if;
+    select array_agg(distinct d.job_id) into v_waiting
+      from unnest(p_job_ids || v_arrays) as s (id)
+      join dependency as d on d.target_id = s.id and d.state = 'waiting' and d.kind = 'after';
+    perform _judge_dependencies(v_waiting, p_now, p_job_ids || v_arrays);
 end;
 $$;

@@ -1,31 +1,33 @@
--- odc._open_tasks: for arrays that wait task by task (aftercorr): open each task whose counterpart ended with success,
--- or that has none; those of a counterpart that failed stay closed.
-create or replace function odc._open_tasks(p_job_ids bigint[])
+-- odc._open_tasks: tasks have ended: open their counterparts of arrays that wait for them one by one (aftercorr).
+-- Arguments  p_ended_ids    rows that have ended
+--            p_waiting_ids  arrays that wait for one of their arrays; the others are passed over
+-- Locks      the caller holds the turn; pending rows of the arrays that wait
+create or replace function odc._open_tasks(p_ended_ids bigint[], p_waiting_ids bigint[])
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_several bigint[];
+    v_arrays  bigint[];
 begin
-    with closed as (
-        select p.job_id, d.target_id, p.closed_tasks
-          from pending as p
-          join dependency as d on d.job_id = p.job_id and d.kind = 'aftercorr'
-         where p.job_id = any (p_job_ids) and p.closed_tasks <> '{}'
-    ), open as (
-        -- What is neither ended with success nor outside of the target stays closed.
-        select c.job_id, c.closed_tasks * range_agg(s.tasks) as tasks
-          from closed as c
-         cross join lateral (
-               select coalesce((select p.tasks from pending as p where p.job_id = c.target_id), '{}') as tasks
-                union all
-               select case when j.array_task_id is not null
-                           then int4multirange(int4range(j.array_task_id, j.array_task_id + 1))
-                           else coalesce(_tasks_of(j.array_tasks), '{}') end
-                 from job as j
-                where j.array_job_id = c.target_id and j.state is distinct from 'COMPLETED'
-                  and (j.array_task_id is not null or j.array_tasks is not null)) as s
-         group by c.job_id, c.closed_tasks
+    with term as (
+        select d.job_id, d.target_id, count(*) over (partition by d.job_id) > 1 as several
+          from unnest(p_waiting_ids) as w (id)
+          join dependency as d on d.job_id = w.id and d.kind = 'aftercorr'
+    ), opened as (
+        select t.job_id, range_agg(int4range(j.array_task_id, j.array_task_id + 1)) as tasks
+          from unnest(p_ended_ids) as e (id)
+          join job as j on j.id = e.id and j.state = 'COMPLETED'
+          join term as t on t.target_id = j.array_job_id and not t.several
+         group by t.job_id
+    ), written as (
+        update pending as p set closed_tasks = p.closed_tasks - o.tasks
+          from opened as o
+         where p.job_id = o.job_id and p.closed_tasks && o.tasks
     )
-    update pending as p set closed_tasks = o.tasks from open as o
-     where o.job_id = p.job_id and p.closed_tasks <> o.tasks;
-    perform _refresh_open_counts(p_job_ids);
+    select array_agg(distinct job_id) filter (where several), array_agg(distinct job_id) into v_several, v_arrays from term;
+    perform _close_tasks(v_several);
+    if v_arrays is not null then
+        perform _refresh_open_counts(v_arrays);
+    end if;
 end;
 $$;

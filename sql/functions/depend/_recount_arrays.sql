@@ -1,10 +1,9 @@
 -- odc._recount_arrays: count the running tasks of arrays, and how many more may start.
--- Locks      pending, then array_job rows of these arrays
+-- Locks      array_job, then pending rows of these arrays
 create or replace function odc._recount_arrays(p_array_ids bigint[])
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
-    perform from pending where job_id = any (p_array_ids) order by job_id for update;
     update array_job as a
        set running = n.running
       from (select i.id, count(r.job_id)::integer as running

@@ -3,14 +3,15 @@
 -- Locks      the pending rows of these arrays
 create or replace function odc._refresh_open_counts(p_array_ids bigint[])
 returns void
-language sql volatile as $$
+language plpgsql volatile set search_path = odc, pg_temp as $$
+begin
     with room as (
         select a.job_id as array_job_id, greatest(0, coalesce(a.throttle, 2147483647) - a.running) as tasks
-          from odc.array_job as a where a.job_id = any (p_array_ids)
+          from unnest(p_array_ids) as i (id) join array_job as a on a.job_id = i.id
     ), waiting as (
-        select p.job_id, p.array_job_id, p.tasks, p.closed_tasks, r.tasks as room,
+        select p.job_id, p.array_job_id, p.tasks, p.closed_tasks, p.open_count, r.tasks as room,
                p.tasks is null and p.held is null and p.begun and p.dependency = 'met' as single
-          from room as r join odc.pending as p on p.array_job_id = r.array_job_id
+          from room as r join pending as p on p.array_job_id = r.array_job_id
     ), placed as (
         select w.*, count(*) filter (where w.single) over (
                         partition by w.array_job_id order by w.tasks is not null, w.job_id) as before
@@ -18,12 +19,13 @@ language sql volatile as $$
     ), open as (
         select job_id,
                case when tasks is not null
-                    then least(coalesce(odc._task_count(tasks - coalesce(closed_tasks, '{}')), 0),
+                    then least(coalesce(_task_count(tasks - coalesce(closed_tasks, '{}')), 0),
                                greatest(0, room - before))
                     when single then (before <= room)::integer
                     else 1 end::integer as n
           from placed
     )
-    update odc.pending as p set open_count = o.n
+    update pending as p set open_count = o.n
       from open as o where p.job_id = o.job_id and p.open_count <> o.n;
+end;
 $$;

@@ -1,32 +1,41 @@
 -- odc._write_dependencies: what jobs just queued wait for; those that need not wait are ready after it.
 -- Arguments  p_ids   ids of the jobs, null where there is none; their pending rows say 'waiting'
 --            p_jobs  the jobs as submitted, parallel
--- Locks      the pending rows of these jobs; the caller holds the turn
+-- Locks      the caller holds the turn; the pending rows of these jobs, and of those they wait to see started
 create or replace function odc._write_dependencies(p_ids bigint[], p_jobs jsonb[], p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    v_ids bigint[];
+    v_ids    bigint[];
+    v_closed bigint[];
 begin
-    insert into dependency (job_id, ord, kind, target_id, target_task, delay_s, name_key)
-    select u.id, t.ord,
-           -- Task by task only where both are arrays; else it is afterok.
-           case when d.kind = 'aftercorr' and (p.tasks is null or a.job_id is null) then 'afterok'
-                else d.kind end::dependency_kind,
-           d.target_id, d.target_task, coalesce(d.delay_s, 0),
-           case when d.kind = 'singleton' then _name_key(j.uid, j.name) end
-      from unnest(p_ids, p_jobs) as u (id, job)
-      join job as j on j.id = u.id
-      join pending as p on p.job_id = u.id
-     cross join jsonb_array_elements(u.job -> 'dependency' -> 'terms') with ordinality as t (term, ord)
-     cross join jsonb_to_record(t.term) as d (kind text, target_id bigint, target_task integer, delay_s integer)
-      left join array_job as a on a.job_id = d.target_id
-     where jsonb_typeof(u.job -> 'dependency') = 'object';
-    update pending as p
-       set closed_tasks = p.tasks, open_count = 0
-     where p.job_id in (select d.job_id from dependency as d
-                         where d.job_id = any (p_ids) and d.kind = 'aftercorr');
-    select array_agg(distinct d.job_id) into v_ids from dependency as d where d.job_id = any (p_ids);
+    with term as (
+        insert into dependency (job_id, ord, kind, target_id, target_task, delay_s, name_key)
+        select u.id, t.ord,
+               -- Task by task only where both are arrays; else it is afterok.
+               case when d.kind = 'aftercorr' and (p.tasks is null or a.job_id is null or d.target_task is not null)
+                    then 'afterok' else d.kind end::dependency_kind,
+               d.target_id, d.target_task, coalesce(d.delay_s, 0),
+               case when d.kind = 'singleton' then _name_key(j.uid, j.name) end
+          from unnest(p_ids, p_jobs) as u (id, job)
+          join job as j on j.id = u.id
+          join pending as p on p.job_id = u.id
+         cross join jsonb_array_elements(u.job -> 'dependency' -> 'terms') with ordinality as t (term, ord)
+         cross join jsonb_to_record(t.term) as d (kind text, target_id bigint, target_task integer, delay_s integer)
+          left join array_job as a on a.job_id = d.target_id
+        returning job_id, kind, target_id
+    ), awaited as (
+        -- A pass whose snapshot is older than these rows would not see them when it starts the target: make it
+        -- collide with this transaction, and look again.
+        update pending as p set reason = p.reason
+         where p.job_id in (select target_id from term where kind = 'after')
+    )
+    select array_agg(distinct job_id), array_agg(distinct job_id) filter (where kind = 'aftercorr')
+      into v_ids, v_closed from term;
+    if v_closed is not null then
+        perform _close_tasks(v_closed);
+        perform _refresh_open_counts(v_closed);
+    end if;
     perform _judge_dependencies(v_ids, p_now);
 end;
 $$;

@@ -4,7 +4,7 @@
 --            p_start_*     per start: job (an array's row once per task), partition, number of nodes
 --            p_alloc_*     their allocations, one after the other: node id, GPU mask, GPUs, CPUs, MiB
 -- Returns    ids of the jobs that start; an array's task has an id of its own from here on
--- Locks      term for share; pending, running, job, node_free and allocation rows of the starts
+-- Locks      term for share; the turn; pending, running, job, node_free and allocation rows of the starts
 -- Raises     OD020 LeadershipLost; OD003 PlanStale: a node has less free than the plan took
 create or replace function odc.apply_plan(
     p_term bigint, p_now timestamptz,
@@ -21,6 +21,7 @@ declare
     v_started  bigint[];
 begin
     perform _hold_term(p_term);
+    perform _take_turn();
     v_ids := p_start_jobs;
     select array_agg(p.job_id order by p.job_id), array_agg(s.n order by p.job_id),
            array_agg(p.eligible_at order by p.job_id)

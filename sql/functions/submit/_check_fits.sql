@@ -24,9 +24,8 @@ begin
     if v_fitting >= p_shape.node_count then
         return;
     end if;
-    v_asked := format('%s GPUs, %s CPUs and %s MiB',
-                      p_shape.gpus_per_node, p_shape.cpus_per_node, p_shape.mem_per_node_mib);
-    select format('%s GPUs, %s CPUs and %s MiB', n.gpus, n.cpus, n.mem) into v_biggest
+    v_asked := _amounts(p_shape.gpus_per_node, p_shape.cpus_per_node, p_shape.mem_per_node_mib);
+    select _amounts(n.gpus, n.cpus, n.mem) into v_biggest
       from unnest(p_gpus, p_cpus, p_mems) as n (gpus, cpus, mem)
      order by n.gpus desc, n.cpus desc, n.mem desc limit 1;
     raise exception using errcode = 'OD008',

@@ -4,6 +4,7 @@ create or replace function odc._refuse_no_nodes(p_shape shape)
 returns void
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
+    v_asked text;
     v_where text := (select string_agg(format('"%s"', p.name), ', ') from partition as p
                       where p.id = any (p_shape.partition_ids));
 begin
@@ -12,11 +13,14 @@ begin
             message = 'no node could ever run it: no node has registered',
             hint = 'Wait until the daemon has found its nodes, or declare one: odcd up --node NAME=TYPE:GPUS.';
     end if;
+    v_asked := concat_ws(' and ',
+        'is of type "' || p_shape.gpu_type || '"',
+        'has the features "' || p_shape.constraint_expr || '"',
+        case when p_shape.node_list is not null then 'is among those listed' end,
+        case when p_shape.exclude_nodes is not null then 'is not excluded' end);
     raise exception using errcode = 'OD008',
-        message = format('no node could ever run it: no node of partition %s %s', v_where, concat_ws(' and ',
-            'is of type "' || p_shape.gpu_type || '"',
-            'has the features "' || p_shape.constraint_expr || '"',
-            'is among those listed' || case when p_shape.exclude_nodes is null then '' else ' and not excluded' end)),
+        message = case when v_asked = '' then format('no node could ever run it: partition %s has none', v_where)
+                       else format('no node could ever run it: no node of partition %s %s', v_where, v_asked) end,
         hint = format('Types present: %s. Features present: %s.', _types_present(),
             (select coalesce(string_agg(distinct f, ', '), 'none')
                from node_group as g cross join unnest(g.features) as f));

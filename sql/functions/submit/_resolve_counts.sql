@@ -73,7 +73,8 @@ begin
             hint = format('Ask for %s nodes, or leave the number of nodes out.',
                           (v_tasks + tasks_per_node - 1) / tasks_per_node);
     end if;
-    tasks_per_node := coalesce(least(tasks_per_node, v_tasks), (v_tasks + node_count - 1) / node_count, 1);
+    tasks_per_node := case when tasks_per_node is not null then least(tasks_per_node, v_tasks)
+                           else coalesce((v_tasks + node_count - 1) / node_count, 1) end;
 
     if gpus_per_node is null then
         if v_total is not null then

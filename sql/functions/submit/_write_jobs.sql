@@ -14,7 +14,7 @@ begin
         select u.id, u.shape_id, u.account_id, u.qos_id, u.time_limit_s,
                h.head ->> 'user' as user_name, (h.head ->> 'uid')::integer as uid, (h.head ->> 'gid')::integer as gid,
                j.*, s.partition_ids, j.array -> 'tasks' #>> '{}' as tasks,
-               nullif((j.array -> 'throttle')::integer, 0) as throttle
+               nullif((j.array ->> 'throttle')::integer, 0) as throttle
           from unnest(p_ids, p_jobs, p_requests, p_shape_ids, p_account_ids, p_qos_ids, p_time_limits_s)
                as u (id, job, request, shape_id, account_id, qos_id, time_limit_s)
           join unnest(p_heads) with ordinality as h (head, n) on h.n = u.request + 1
@@ -54,7 +54,7 @@ begin
         select id, shape_id, uid, account_id, qos_id, coalesce(nice, 0), p_now, time_limit_s,
                case when hold then 'user'::job_hold end, begin_at, coalesce(begin_at <= p_now, true), deadline_at,
                case when dependency is null then 'met' else 'waiting' end::dependency_state,
-               coalesce((dependency -> 'any')::boolean, false),
+               coalesce((dependency ->> 'any')::boolean, false),
                case when hold is not true and dependency is null and coalesce(begin_at <= p_now, true) then p_now end,
                case when tasks is not null then id end, tasks::int4multirange,
                case when tasks is null then 1 else least(("array" -> 'count')::integer, throttle) end
@@ -62,7 +62,7 @@ begin
     ), ranged as (
         insert into array_job (job_id, task_min, task_max, task_count, task_step, throttle)
         select id, ("array" -> 'min')::integer, ("array" -> 'max')::integer, ("array" -> 'count')::integer,
-               coalesce(("array" -> 'step')::integer, 1), throttle
+               coalesce(("array" ->> 'step')::integer, 1), throttle
           from asked where tasks is not null
     )
     insert into event (at, kind, actor, job_id, detail)

@@ -25,27 +25,14 @@ begin
     if v_begun is not null then
         perform _refresh_open_counts(v_begun);
     end if;
+    -- Delays that are over; and what might have been missed, though turns see to it that nothing is.
     perform _judge_dependencies(
-        (select array_agg(distinct d.job_id) from dependency as d where d.state = 'waiting'), p_now);
+        (select array_agg(distinct d.job_id) from dependency as d
+          where d.state = 'waiting' and d.kind in ('after', 'singleton')), p_now);
 
-    with gone as (
-        delete from pending where deadline_at <= p_now returning job_id, tasks, eligible_at, attempt
-    ), over as (
-        update job as j
-           set state = 'DEADLINE', ended_at = p_now, eligible_at = g.eligible_at,
-               array_task_id = case when _task_count(g.tasks) = 1 then lower(g.tasks) else j.array_task_id end,
-               array_tasks = case when _task_count(g.tasks) > 1 then _task_text(g.tasks, null) end,
-               attempt = nullif(g.attempt - 1, 0)
-          from gone as g where j.id = g.job_id
-        returning j.id
-    ), told as (
-        insert into event (at, kind, actor, job_id, detail)
-        select p_now, 'ended', 'odcd', id, '{"state": "DEADLINE"}' from over
-    )
-    select array_agg(id order by id) into v_late from over;
+    select array_agg(job_id) into v_late from pending where deadline_at <= p_now;
     if v_late is not null then
-        delete from planned where job_id = any (v_late);
-        perform _jobs_ended(v_late, p_now);
+        perform _end_pending(v_late, null, null, 'DEADLINE', 'odcd', p_now);
     end if;
     update running
        set intent = case when deadline_at <= p_now then 'deadline' else 'timeout' end::end_intent,

@@ -1,0 +1,24 @@
+-- odc._close_tasks: of arrays that wait task by task (aftercorr), close the tasks whose counterparts, where there
+-- are any, have not ended with success; open the others.
+-- Arguments  p_job_ids  arrays that wait; the others are passed over
+-- Locks      pending rows of these arrays
+create or replace function odc._close_tasks(p_job_ids bigint[])
+returns void
+language plpgsql volatile set search_path = odc, pg_temp as $$
+begin
+    update pending as p
+       set closed_tasks = p.tasks * c.tasks
+      from (select d.job_id, coalesce(range_agg(s.tasks), '{}') as tasks
+              from unnest(p_job_ids) as w (id)
+              join dependency as d on d.job_id = w.id and d.kind = 'aftercorr'
+             cross join lateral (
+                   select t.tasks from pending as t where t.job_id = d.target_id
+                    union all
+                   select case when j.array_task_id is null then _tasks_of(j.array_tasks)
+                               else int4multirange(int4range(j.array_task_id, j.array_task_id + 1)) end
+                     from job as j
+                    where j.array_job_id = d.target_id and j.state is distinct from 'COMPLETED') as s
+             group by d.job_id) as c
+     where p.job_id = c.job_id;
+end;
+$$;
