@@ -71,16 +71,17 @@ def outages(patience: Patience) -> Generator[None]:
 def wait_for_end(client: Client, selector: str, patience: Patience) -> list[dict[str, Any]]:
     """The jobs of a selector when all have ended, by long poll."""
     path = f"/v1/jobs/{quote(selector)}"
+    # The first question is answered at once: from then on an outage is one, and no wrong address.
+    wait_s = 0
 
     def ask() -> dict[str, Any]:
-        return client.request(
-            "GET", path, {"wait": LONG_POLL_S}, timeout_s=LONG_POLL_S + 60.0
-        ).json()
+        return client.request("GET", path, {"wait": wait_s}, timeout_s=wait_s + 60.0).json()
 
     while True:
         answer = patience.try_again(ask)
         if answer["ended"]:
             return answer["jobs"]
+        wait_s = LONG_POLL_S
 
 
 def output(

@@ -185,7 +185,7 @@ def _raw() -> Generator[None]:
         yield
         return
     before = termios.tcgetattr(0)
-    tty.setraw(0)
+    tty.setraw(0, termios.TCSADRAIN)  # What was typed ahead is for the job too.
     try:
         yield
     finally:

@@ -14,10 +14,9 @@ from odcctl.options import Arguments, Command
 def run(arguments: Arguments) -> int:
     client, patience = Client.of(arguments), Patience()
     selectors = jobs.check_selectors(arguments.words)
-    if len(selectors) > 1:
-        # An id that does not exist is told now, not when the others have ended.
-        for selector in selectors:
-            client.get(f"/v1/jobs/{quote(selector)}", {"wait": 0})
+    # An id that does not exist is told now, not when those before it have ended.
+    for selector in selectors[1:]:
+        client.get(f"/v1/jobs/{quote(selector)}", {"wait": 0})
     ended: list[dict[str, Any]] = []
     for selector in selectors:
         ended += wait_for_end(client, selector, patience)

@@ -93,7 +93,7 @@ def test_wait_refuses_an_unknown_job_before_it_waits(peer: Peer, odcctl: Odcctl)
     peer.on("GET", "/v1/jobs/7", {"jobs": [], "ended": False})
     peer.on("GET", "/v1/jobs/9", UNKNOWN)
     assert odcctl("wait", "7", "9").code == 1
-    assert [request.query for request in peer.requests] == [{"wait": "0"}, {"wait": "0"}]
+    assert [request.path for request in peer.requests] == ["/v1/jobs/9"]
 
 
 def test_cancel_tells_what_was_not_possible_and_exits_1(peer: Peer, odcctl: Odcctl) -> None:

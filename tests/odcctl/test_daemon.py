@@ -1,0 +1,215 @@
+"""Every verb against the real daemon, PostgreSQL and runner: the contract of peer.py is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.odcctl.conftest import Odcctl
+from tests.odcctl.peer import Run
+from tests.odcctl.test_terminal import Terminal
+from tests.support.daemon import Odc, new_odc
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Odc]:
+    with new_odc() as odc:
+        if os.geteuid() == 0:
+            odc.work.chmod(0o777)
+        odc.up("--node", "gpu-01=h100:8", "--node", "gpu-02=h100:8", "--node", "self")
+        yield odc
+
+
+@pytest.fixture
+def environment(daemon: Odc, environment: dict[str, str]) -> dict[str, str]:
+    return {**environment, "ODC_HOME": str(daemon.home)}
+
+
+@pytest.fixture
+def home(daemon: Odc) -> Path:
+    return daemon.work
+
+
+@pytest.fixture(autouse=True)
+def _clean_work(home: Path) -> Iterator[None]:
+    yield
+    for path in home.iterdir():
+        path.unlink()
+
+
+@pytest.fixture
+def submit(odcctl: Odcctl) -> Callable[..., str]:
+    def submit_one(*argv: str) -> str:
+        done = odcctl("submit", "--parsable", *argv)
+        assert done.code == 0, done.err
+        return done.out.strip()
+
+    return submit_one
+
+
+def _ok(done: Run) -> str:
+    assert (done.code, done.err) == (0, "")
+    return done.out
+
+
+def test_a_job_is_submitted_waited_for_read_and_remembered(odcctl: Odcctl, home: Path) -> None:
+    (home / "x.sh").write_text("#!/bin/sh\n#SBATCH -J golem\necho out $1; echo err >&2; exit 3\n")
+    said = _ok(odcctl("submit", "x.sh", "an argument"))
+    assert said.startswith("Submitted batch job ")
+    job = said.split()[-1]
+    assert odcctl("wait", job).code == 3
+    assert _ok(odcctl("logs", job)) == "out an argument\nerr\n"
+    assert (home / f"slurm-{job}.out").exists()
+    shown = _ok(odcctl("show", job))
+    assert "  name:       golem\n" in shown
+    assert "  state:      FAILED (NonZeroExitCode)\n" in shown
+    assert "  exit code:  3:0\n" in shown
+    assert _ok(odcctl("show", job, "--script")) == (home / "x.sh").read_text()
+    row = next(
+        line for line in _ok(odcctl("history", "--since", "1h")).splitlines() if "golem" in line
+    )
+    assert row.split()[:2] == [job, "golem"]
+    assert " 3:0 " in row
+    kinds = [line.split("  ")[1] for line in _ok(odcctl("events", "--job", job)).splitlines()]
+    assert kinds == ["submitted", "started", "ended"]
+
+
+def test_a_job_that_waits_says_why_and_can_be_changed(
+    odcctl: Odcctl, submit: Callable[..., str]
+) -> None:
+    job = submit("--hold", "--gpus-per-node", "8", "-N", "2", "--wrap", "true")
+    assert "JobHeldUser" in _ok(odcctl("queue", "-j", job, "--no-header"))
+    assert "is PENDING (JobHeldUser)" in _ok(odcctl("why", job))
+    _ok(odcctl("update", job, "--time", "1-00:30:00", "--begin", "now+1hour", "--comment", "later"))
+    told = json.loads(_ok(odcctl("show", job, "--json")))["jobs"][0]
+    assert (told["time_limit_s"], told["comment"]) == (88200, "later")
+    assert told["begin_at"]
+    _ok(odcctl("release", job))
+    assert "(BeginTime)" in _ok(odcctl("show", job))
+    assert odcctl("update", job, "--time", "soon").code == 1
+    assert _ok(odcctl("hold", job)) == f"job {job} held\n"
+    assert job in _ok(odcctl("queue", "--start", "--output", "quiet")).split()
+    assert _ok(odcctl("cancel", job)) == f"job {job} cancelled\n"
+    assert odcctl("wait", job).code == 4
+    assert odcctl("release", job).code == 1
+
+
+def test_an_array_is_one_row_while_it_waits_and_its_tasks_are_named(
+    odcctl: Odcctl, submit: Callable[..., str]
+) -> None:
+    job = submit("--hold", "--array", "0-5%2", "--wrap", "exit $SLURM_ARRAY_TASK_ID")
+    assert _ok(odcctl("queue", "-j", job, "--output", "quiet")) == f"{job}_[0-5%2]\n"
+    assert odcctl("cancel", f"{job}_[3-5]").code == 0
+    assert _ok(odcctl("queue", "-j", job, "--output", "quiet")) == f"{job}_[0-2%2]\n"
+    _ok(odcctl("release", job))
+    assert odcctl("wait", f"{job}_[0-2]").code == 2
+    assert odcctl("wait", f"{job}_1").code == 1
+    tasks = json.loads(_ok(odcctl("history", "-j", job, "--json")))["jobs"]
+    assert {task["exit_code"] for task in tasks if task["state"] != "CANCELLED"} == {0, 1, 2}
+
+
+def test_a_running_job_is_requeued_signalled_and_cancelled(
+    odcctl: Odcctl, submit: Callable[..., str], daemon: Odc
+) -> None:
+    # As with scancel, a signal is for what the batch shell started, not for the shell.
+    job = submit("--wrap", "sh -c \"trap 'exit 9' USR1; while :; do sleep 0.05; done\"; exit $?")
+    daemon.wait_for(int(job), "RUNNING")
+    assert _ok(odcctl("requeue", job)) == f"job {job} requeueing\n"
+    running = daemon.wait_for(int(job), "RUNNING")
+    while running["restarts"] == 0:
+        running = daemon.wait_for(int(job), "RUNNING")
+    assert _ok(odcctl("cancel", job, "--signal", "USR1")) == f"job {job} signalled\n"
+    assert odcctl("wait", job).code == 9
+    other = submit("--wrap", "sleep 1000")
+    daemon.wait_for(int(other), "RUNNING")
+    assert _ok(odcctl("cancel", "-n", "wrap", "-t", "R")) == f"job {other} cancelling\n"
+    assert odcctl("wait", other).code == 143
+
+
+def test_run_is_the_command_itself(odcctl: Odcctl, home: Path) -> None:
+    done = odcctl("run", "sh", "-c", "echo out; echo err >&2; exit 5")
+    assert (done.code, done.out, done.err) == (5, "out\n", "err\n")
+    assert odcctl("run", "sh", "-c", "kill -9 $$").code == 137
+    gang = odcctl("run", "-N", "2", "--gpus-per-node", "1", "sh", "-c", "echo $SLURM_PROCID")
+    assert sorted(gang.out.splitlines()) == ["0: 0", "1: 1"]
+    assert list(home.glob("slurm-*.out")) == []
+
+
+def test_run_with_a_terminal_can_be_left_and_taken_up_again(
+    daemon: Odc, environment: dict[str, str], odcctl: Odcctl
+) -> None:
+    shell = Terminal(environment, "run", "--pty", "bash", "--norc", rows=31, cols=91)
+    try:
+        shell.until(b"Ctrl-] d detaches")
+        shell.type(b"stty size; echo he''llo\n")
+        assert b"31 91\r\n" in shell.until(b"hello\r\n")
+        shell.type(b"\x1dd")
+        shell.until(b"go on with: odcctl attach ")
+        assert shell.end() == 0
+    finally:
+        shell.close()
+    job = _ok(odcctl("queue", "--output", "quiet")).strip()
+    again = Terminal(environment, "attach", job)
+    try:
+        again.until(b"hello\r\n")  # What was on the screen is shown again.
+        again.type(b"exit 6\n")
+        assert again.end() == 6
+    finally:
+        again.close()
+
+
+def test_nodes_are_shown_drained_and_resumed(odcctl: Odcctl) -> None:
+    assert _ok(odcctl("nodes", "gpu-[01-02]", "--output", "quiet")) == "gpu-01\ngpu-02\n"
+    _ok(odcctl("node", "drain", "gpu-[01-02]", "--reason", "new driver"))
+    assert _ok(odcctl("nodes", "-t", "DRAIN", "--no-header")).count("new driver") == 2
+    _ok(odcctl("node", "resume", "gpu-01,gpu-02"))
+    assert _ok(odcctl("nodes", "-t", "DRAIN", "--no-header")) == ""
+
+
+def test_what_the_daemon_refuses_is_told_with_its_code(odcctl: Odcctl) -> None:
+    refused = odcctl("submit", "-p", "h1000", "--wrap", "true")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith(
+        'odcctl: job not submitted: partition "h1000" does not exist (OD001)\n  '
+    )
+    assert odcctl("submit", "--bogus", "--wrap", "true").code == 1
+    assert odcctl("show", "999999").err.startswith("odcctl: job 999999 does not exist (OD006)\n")
+    assert odcctl("why", "999999").code == 1
+    tested = odcctl("submit", "--test-only", "--wrap", "true")
+    assert (tested.code, tested.out) == (0, "")
+    assert "the job would start " in tested.err
+
+
+def test_diag_help_and_completion_ask_the_daemon(odcctl: Odcctl) -> None:
+    diag = _ok(odcctl("diag"))
+    assert "leader\n  term: " in diag
+    assert "--gpus-per-node" in _ok(odcctl("submit", "--help"))
+    assert "--gpus-per-node" in _ok(odcctl("completion", "words", "--", "run", "--gpus-per-n"))
+
+
+def test_a_followed_job_outlives_a_kill_of_the_daemon(
+    daemon: Odc, environment: dict[str, str], home: Path, submit: Callable[..., str]
+) -> None:
+    job = submit("--wrap", "echo one; until [ -e go ]; do sleep 0.05; done; echo two; exit 4")
+    daemon.wait_for(int(job), "RUNNING")
+    logs, wait = (
+        subprocess.Popen(
+            [sys.executable, "-m", "odcctl", *words], env=environment, cwd=home, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        for words in (["logs", "-f", job], ["wait", job])
+    )  # fmt: skip
+    assert logs.stdout is not None
+    assert logs.stdout.readline() == "one\n"
+    os.kill(daemon.pid, 9)
+    daemon.up()
+    (home / "go").touch()
+    assert logs.communicate(timeout=60)[0] == "two\n"
+    wait.communicate(timeout=60)
+    assert (logs.returncode, wait.returncode) == (0, 4)
