@@ -98,7 +98,8 @@ def member_variables(
 
 
 def _tasks(d: Dispatch) -> dict[str, str]:
-    """Task counts. NTASKS only when tasks were asked for: tools take it as the sign of an srun task.
+    """Task counts. NTASKS only when tasks were asked for: tools take it as the sign of an srun
+    task.
 
     STEP_ID is an srun task's too; MPI libraries that see it look for srun's process manager.
     """

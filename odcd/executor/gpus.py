@@ -20,8 +20,8 @@ class Gpus:
 
 
 def find_gpus() -> Gpus | None:
-    """None: no driver, or no GPU. Of several types the most frequent is offered, the others are not:
-    a node has one type. Blocks for as long as the driver takes."""
+    """None: no driver, or no GPU. Of several types the most frequent is offered, the others are
+    not: a node has one type. Blocks for as long as the driver takes."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:

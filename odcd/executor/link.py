@@ -13,7 +13,8 @@ from odcd.errors import LeadershipLost, OdcError, RunnerDown
 from odcd.runner import descriptors, launch, protocol
 
 ANSWER_S = 60.0
-"""A runner that says nothing for so long is taken for dead; even a start of thousands takes less."""
+"""A runner that says nothing for so long is taken for dead; even a start of thousands takes
+less."""
 MAX_LINE_BYTES = 64 * 1024 * 1024
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
@@ -12,32 +11,26 @@ from pathlib import Path
 from typing import Any
 
 from odcd.clock import Clock
-from odcd.errors import RunnerDown, WrongState
+from odcd.errors import RunnerDown
 from odcd.executor.gpus import find_gpus
-from odcd.executor.link import Link, RunnerRefused, ask_for_descriptor
+from odcd.executor.link import Link, RunnerRefused
+from odcd.executor.local_output import Key, LocalOutput
 from odcd.executor.machine import declared_nodes, this_machine
-from odcd.executor.output import streams
-from odcd.executor.tail import tail
 from odcd.executor.terminals import Attached, Replayed
 from odcd.executor.wire import Encoder, fact_of
 from odcd.model import Dispatch, Fact, GpuTypeSize, Member, NodeReport
-from odcd.runner import protocol
 from odcd.runner.launch import LaunchFailed
 from odcd.settings import DeclaredNode
 
 log = logging.getLogger(__name__)
 
 Launcher = Callable[[], Awaitable[None]]
-Key = tuple[int, int, int]
 
 GRACE_S = 30.0
 """From TERM to KILL when a time limit is over."""
 START_AT_ONCE = 500
 RETRY_S = (0.1, 5.0)
 KEPT_ENDS = 50_000
-ATTACH_WAIT_S = 10.0
-LOOK_S = 0.05
-ASK_AGAIN_S = 5.0
 
 
 class LocalExecutor:
@@ -77,8 +70,9 @@ class LocalExecutor:
         self._unconfirmed: dict[tuple[int, int], _Sent] = {}
         self._ranks: dict[tuple[int, int], int] = {}
         self._ended: OrderedDict[Key, None] = OrderedDict()
+        self._output = LocalOutput(run_dir, clock, self._is_live, self._ended)
 
-    # -- the connection -----------------------------------------------------------------------------
+    # -- the connection ---------------------------------------------------------------------------
 
     async def open(self, term: int) -> None:
         self._term = term
@@ -129,7 +123,7 @@ class LocalExecutor:
             self._link.close()
             self._link = None
 
-    # -- commands -----------------------------------------------------------------------------------
+    # -- commands ---------------------------------------------------------------------------------
 
     async def start(self, dispatches: Sequence[Dispatch], texts: Mapping[str, str]) -> None:
         sent = [
@@ -168,7 +162,7 @@ class LocalExecutor:
         done = await self._ask("adopt", expected=[list(key) for key in expected])
         log.info("runner.adopted", extra={"expected": len(expected), **done})
 
-    # -- facts --------------------------------------------------------------------------------------
+    # -- facts ------------------------------------------------------------------------------------
 
     async def observe(self) -> AsyncIterator[list[Fact]]:
         """Never ends by itself; a runner that is gone is replaced. Raises LeadershipLost."""
@@ -215,7 +209,7 @@ class LocalExecutor:
             if fact.kind != "started" and fact.rank == self._ranks.get(_key(fact), 1) - 1:
                 self._ranks.pop(_key(fact), None)
 
-    # -- nodes --------------------------------------------------------------------------------------
+    # -- nodes ------------------------------------------------------------------------------------
 
     async def inventory(self) -> list[NodeReport]:
         reports = declared_nodes(self._nodes, await self._sizes())
@@ -230,46 +224,16 @@ class LocalExecutor:
             return member.gpu_indexes
         return [self._gpu_indexes[index] for index in member.gpu_indexes]
 
-    # -- output -------------------------------------------------------------------------------------
+    # -- output --------------------------------------------------------------------------------
 
-    async def logs(
+    def logs(
         self, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool
     ) -> AsyncGenerator[bytes]:
-        key = dispatch.job_id, dispatch.attempt, rank
-        follows = follow and await self._is_live(key)
-        fd = await self._open_output(dispatch, rank, stderr=stderr)
-        while fd is None and follows and await self._is_live(key):
-            await self._clock.sleep(LOOK_S)
-            fd = await self._open_output(dispatch, rank, stderr=stderr)
-        if fd is None:
-            return
-        try:
-            async for data in tail(fd, self._clock, _Watch(self, key).is_over if follows else None):
-                yield data
-        finally:
-            os.close(fd)
+        return self._output.logs(dispatch, rank, stderr=stderr, follow=follow)
 
-    async def _open_output(self, dispatch: Dispatch, rank: int, *, stderr: bool) -> int | None:
-        """None: there is no such file (yet). Raises WrongState when it cannot be read."""
-        terminal = bool(dispatch.options.get("pty")) and rank == 0
-        fields: dict[str, Any] = {"uid": dispatch.uid, "gid": dispatch.gid}
-        if dispatch.options.get("spool_output") or dispatch.options.get("pty"):
-            fields |= {
-                "job": dispatch.job_id, "attempt": dispatch.attempt, "rank": rank,
-                "spool": "err" if stderr and not terminal else "out",
-            }  # fmt: skip
-        else:
-            files = streams(dispatch, dispatch.members[rank])
-            output = files.stderr if stderr and files.stderr else files.stdout
-            fields["path"] = output.path
-        try:
-            return await asyncio.to_thread(ask_for_descriptor, self._run_dir, "open_output", fields)
-        except RunnerRefused as error:
-            if error.kind == protocol.NOT_FOUND:
-                return None
-            raise WrongState(
-                f"the output of job {dispatch.job_id} cannot be read: {error.reason}"
-            ) from error
+    async def attach(self, dispatch: Dispatch, rank: int) -> Attached | Replayed:
+        """The terminal of a job with one; of an ended one, what it wrote. Raises WrongState."""
+        return await self._output.attach(dispatch, rank)
 
     async def _is_live(self, key: Key) -> bool:
         """Does the runner know it as not ended?"""
@@ -278,38 +242,6 @@ class LocalExecutor:
         job, attempt, rank = key
         answer = await self._ask("state", job=job, attempt=attempt, rank=rank)
         return answer["state"] not in (None, "ended")
-
-    async def attach(self, dispatch: Dispatch, rank: int) -> Attached | Replayed:
-        """The terminal of a job with one; of an ended one, what it wrote. Raises WrongState."""
-        key = dispatch.job_id, dispatch.attempt, rank
-        fields = {"job": dispatch.job_id, "attempt": dispatch.attempt, "rank": rank}
-        deadline = self._clock.monotonic() + ATTACH_WAIT_S
-        while True:
-            try:
-                fd = await asyncio.to_thread(ask_for_descriptor, self._run_dir, "attach", fields)
-                return await Attached.open(fd)
-            except RunnerRefused as error:
-                if not await self._is_live(key):
-                    break
-                if error.kind != protocol.NOT_READY or self._clock.monotonic() > deadline:
-                    raise WrongState(
-                        f"the terminal of job {dispatch.job_id} is not there: {error.reason}",
-                        "Try again in a moment.",
-                    ) from error
-                await self._clock.sleep(LOOK_S)
-        kept = await self._open_output(dispatch, rank, stderr=False)
-        return Replayed(kept, tail(kept, self._clock, None) if kept is not None else None)
-
-    def has_ended(self, key: Key) -> bool:
-        """Was it told to have ended? False may also mean that it was told long ago."""
-        return key in self._ended
-
-    async def is_live(self, key: Key) -> bool:
-        return await self._is_live(key)
-
-    @property
-    def clock(self) -> Clock:
-        return self._clock
 
 
 class _Sent:
@@ -320,24 +252,6 @@ class _Sent:
         self.texts = texts
         self.key: tuple[int, int] = dispatch["job"], dispatch["attempt"]
         self.waiting: set[int] = {member["rank"] for member in dispatch["members"]}
-
-
-class _Watch:
-    """Is a member over? By what was observed; now and then, by asking."""
-
-    def __init__(self, executor: LocalExecutor, key: Key) -> None:
-        self._executor = executor
-        self._key = key
-        self._ask_at = executor.clock.monotonic() + ASK_AGAIN_S
-
-    async def is_over(self) -> bool:
-        if self._executor.has_ended(self._key):
-            return True
-        now = self._executor.clock.monotonic()
-        if now < self._ask_at:
-            return False
-        self._ask_at = now + ASK_AGAIN_S
-        return not await self._executor.is_live(self._key)
 
 
 async def _send(link: Link, sent: Sequence[_Sent]) -> None:

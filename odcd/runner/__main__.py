@@ -1,8 +1,9 @@
-"""The runner: forks jobs, sees them to their end, and outlives the daemon. Started by odcd.runner.launch.
+"""The runner: forks jobs, sees them to their end, and outlives the daemon.
 
-It must run from anything the daemon runs from, start quickly and stay small: it is started without
-site-packages and imports nothing but the standard library, all of it before the first job, so that an
-upgrade of the files below it changes nothing for a runner that lives.
+Started by odcd.runner.launch. It must run from anything the daemon runs from, start quickly and
+stay small: it is started without site-packages and imports nothing but the standard library, all of
+it before the first job, so that an upgrade of the files below it changes nothing for a runner that
+lives.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ _FOLDERS = {"members": 0o700, "scripts": 0o711, "output": 0o711, "terminals": 0o
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="odcd.runner", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="odcd.runner", description="Fork jobs and outlive the daemon."
+    )
     parser.add_argument("--dir", type=Path, required=True)
     parser.add_argument("--owner", default=f"{os.geteuid()}:{os.getegid()}", metavar="UID:GID")
     options = parser.parse_args()
@@ -51,7 +54,9 @@ def main() -> int:
     if os.fork() != 0:
         # The launcher waits for this process: it ends when the runner accepts, or cannot.
         os.close(started)
-        answer = os.read(ready, 1)
+        with open(ready, "rb") as told:
+            answer = told.read()
+        sys.stderr.write(answer[1:].decode(errors="replace"))
         return answer[0] if answer else 1
     os.close(ready)
     os.setsid()
@@ -60,6 +65,9 @@ def main() -> int:
     except BlockingIOError:
         os.write(started, bytes([EXIT_OTHER_LIVES]))
         return 0
+    except Exception as error:
+        os.write(started, b"\1" + f"{type(error).__name__}: {error}"[:1000].encode())
+        raise
     os.write(started, b"\0")
     os.close(started)
     runner.run()
@@ -68,13 +76,13 @@ def main() -> int:
 
 class Runner:
     def __init__(self, run_dir: Path, owner_uid: int, owner_gid: int) -> None:
-        """Everything up to accepting connections. Raises BlockingIOError when another runner lives."""
+        """Up to accepting connections. Raises BlockingIOError when another runner lives."""
         for name, mode in _FOLDERS.items():
             folder = run_dir / name
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(mode)
         self._dir = run_dir
-        self._lock = open(run_dir / protocol.LOCK_NAME, "a+")
+        self._lock = (run_dir / protocol.LOCK_NAME).open("a+")
         # Not flock: this lock stays with this process alone, whatever its children inherit.
         fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._lock.truncate(0)
@@ -112,10 +120,16 @@ class Runner:
         wake_write.setblocking(False)
         signal.set_wakeup_fd(wake_write.fileno())
         self._wake = wake_read, wake_write
-        self._loop.watch(wake_read, lambda _: wake_read.recv(64) and None)
-        signal.signal(signal.SIGTERM, lambda *_: setattr(self, "_ending", True))
+        self._loop.watch(wake_read, self._woken)
+        signal.signal(signal.SIGTERM, self._end)
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, signal.SIG_IGN)
+
+    def _woken(self, _: int) -> None:
+        self._wake[0].recv(64)
+
+    def _end(self, *_: object) -> None:
+        self._ending = True
 
     def run(self) -> None:
         """Until it is told to end, or nobody needs it. What runs then lives on below its shims."""
@@ -126,7 +140,7 @@ class Runner:
             try:
                 self._loop.turn(wait=not self._roster.can_start)
                 self._roster.start_some()
-                self._roster.tell_news()
+                self._roster.facts.tell_news()
                 _reap()
                 if time.monotonic() >= next_look:
                     next_look = time.monotonic() + 1.0
@@ -139,8 +153,8 @@ class Runner:
             self._socket.unlink(missing_ok=True)
 
     def _look_after(self) -> None:
-        self._roster.look_after()
         members = self._roster.members()
+        self._roster.facts.look_after(members)
         if members or self._server.connections:
             self._busy_at = time.monotonic()
         if time.monotonic() - self._busy_at > IDLE_S:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import pwd
 from typing import Any
@@ -10,12 +11,30 @@ from typing import Any
 _OUTPUT = os.O_WRONLY | os.O_CREAT | os.O_NOCTTY | os.O_CLOEXEC
 
 
+# What may be different in a minute, on the same machine: space, processes, files, a server's
+# answer.
+_PASSING = frozenset({
+    errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO,
+    errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errno.ETXTBSY,
+})  # fmt: skip
+
+
 class CannotBegin(Exception):
-    """The text is for the user: what, which path, why."""
+    """The text is for the user: what, which path, why. passing: another try may succeed."""
+
+    def __init__(self, text: str, *, passing: bool) -> None:
+        super().__init__(text)
+        self.passing = passing
+
+    @classmethod
+    def by(cls, what: str, error: OSError | ValueError) -> CannotBegin:
+        if isinstance(error, OSError):
+            return cls(f"{what}: {error.strerror}", passing=error.errno in _PASSING)
+        return cls(f"{what}: {error}", passing=False)
 
 
 def open_spool(order: dict[str, Any]) -> list[int]:
-    """Output that odcd keeps lies in the runner's folder: open it before the user is switched to."""
+    """Output that odcd keeps. It lies in the runner's folder: open it as the runner."""
     fds: list[int] = []
     for path in order["spool"] or ():
         try:
@@ -25,7 +44,9 @@ def open_spool(order: dict[str, Any]) -> list[int]:
                 os.fchown(fd, order["uid"], order["gid"])
         except OSError as error:
             close(fds)
-            raise CannotBegin(f"cannot keep output in {path}: {error.strerror}") from None
+            raise CannotBegin(
+                f"cannot keep output in {path}: {error.strerror}", passing=True
+            ) from None
     return fds
 
 
@@ -41,7 +62,7 @@ def enter(path: str) -> None:
     try:
         os.chdir(path)
     except (OSError, ValueError) as error:
-        raise CannotBegin(f"cannot enter the working directory {path}: {why(error)}") from None
+        raise CannotBegin.by(f"cannot enter the working directory {path}", error) from None
 
 
 def open_input(order: dict[str, Any]) -> int:
@@ -73,11 +94,7 @@ def _open(what: str, path: str, flags: int) -> int:
     try:
         return os.open(path, flags, 0o666)
     except (OSError, ValueError) as error:
-        raise CannotBegin(f"cannot open the {what} {path}: {why(error)}") from None
-
-
-def why(error: OSError | ValueError) -> str:
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        raise CannotBegin.by(f"cannot open the {what} {path}", error) from None
 
 
 def close(fds: list[int]) -> None:

@@ -1,9 +1,9 @@
 """Memory, CPU and process limits of members by cgroup v2, where the machine lets us.
 
-A base group holds one group per member; the runner and its shims stay outside of them. Two places are
-tried: as root on the machine's own hierarchy, /sys/fs/cgroup/odc-<run dir>; else below the group this
-process is in, when that was delegated to us (systemd's Delegate=yes, a container with a writable
-hierarchy), whose processes then move to a leaf beside the members, as the kernel demands.
+A base group holds one group per member; the runner and its shims stay outside of them. Two places
+are tried: as root on the machine's own hierarchy, /sys/fs/cgroup/odc-<run dir>; else below the
+group this process is in, when that was delegated to us (systemd's Delegate=yes, a container with a
+writable hierarchy), whose processes then move to a leaf beside the members, as the kernel demands.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Descriptors over a socket, closed by exec as all of ours are (socket.recv_fds drops its flags)."""
+"""Descriptors over a socket, closed by exec as all of ours are (socket.recv_fds drops its
+flags)."""
 
 from __future__ import annotations
 

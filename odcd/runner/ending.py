@@ -28,7 +28,7 @@ class Ending:
         self._drop = drop
 
     def stop(self, member: Member, number: int, grace_s: float) -> None:
-        """Signal every process, and KILL them when the grace is over. Repeated, it only gets stricter."""
+        """Signal every process; KILL them when the grace is over. A repeat can only be stricter."""
         if member.state == "ended":
             return
         if member.state == "queued":
@@ -136,8 +136,4 @@ class Ending:
     def _write_control(self, member: Member) -> None:
         # Only a later runner reads it; a file system that fails now changes nothing for this one.
         with contextlib.suppress(OSError):
-            fd = os.open(self._path_of(member.key), os.O_WRONLY | os.O_CLOEXEC)
-            try:
-                record.write(fd, record.CONTROL, member.control())
-            finally:
-                os.close(fd)
+            record.write_file(self._path_of(member.key), record.CONTROL, member.control())

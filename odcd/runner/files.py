@@ -28,7 +28,7 @@ class Files:
     def path(self, key: Key) -> Path:
         return self._folder / str(key)
 
-    def keys(self) -> Iterator[Key]:
+    def all_keys(self) -> Iterator[Key]:
         """Of every member there is a file of."""
         for name in sorted(os.listdir(self._folder)):
             key = Key.parse(name)

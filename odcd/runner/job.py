@@ -1,4 +1,4 @@
-"""From a fork of the shim to the script: for jobs that need more than a spawn (see odcd.runner.spawn)."""
+"""From a fork of the shim to the script, for jobs that need more than odcd.runner.spawn."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from odcd.runner.begin import (
     open_input,
     open_outputs,
     open_spool,
-    why,
 )  # fmt: skip
 
 EXECUTING = b"x"
-FAILED = b"!"
+FAILED = {False: b"!", True: b"?"}
+"""By whether another try may succeed; the reason follows."""
 
 RESET_SIGNALS = (
     signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
@@ -35,10 +35,10 @@ def become(
 ) -> NoReturn:
     """Run the script of the order in this process; never returns.
 
-    status_fd: told EXECUTING just before the script, or FAILED and why; closed by the script's exec.
-    gate_fd: see _pass_gate. tty_fd: the terminal to be in, if the job has one.
+    status_fd: told EXECUTING just before the script, or FAILED and why; closed by the script's
+    exec. gate_fd: see _pass_gate. tty_fd: the terminal to be in, if the job has one.
     """
-    detail = ""
+    failure = CannotBegin("", passing=True)
     try:
         os.setsid()
         for number in RESET_SIGNALS:
@@ -64,14 +64,12 @@ def become(
                 os.dup2(fd, number)
         os.write(status_fd, EXECUTING)
         _execute(order)
-    except CannotBegin as failure:
-        detail = str(failure)
-    except OSError as error:
-        detail = f"cannot start: {error.strerror}"
+    except CannotBegin as error:
+        failure = error
     except BaseException as error:
-        detail = f"cannot start: {type(error).__name__}: {error}"
+        failure = CannotBegin(f"cannot start: {error}", passing=True)
     with contextlib.suppress(OSError):
-        os.write(status_fd, FAILED + detail.encode(errors="replace"))
+        os.write(status_fd, FAILED[failure.passing] + str(failure).encode(errors="replace"))
     os._exit(127)
 
 
@@ -88,7 +86,7 @@ def _join(group: str) -> None:
         with open(f"{group}/cgroup.procs", "w") as file:
             file.write("0")
     except OSError as error:
-        raise CannotBegin(f"cannot join {group}: {error.strerror}") from None
+        raise CannotBegin(f"cannot join {group}: {error.strerror}", passing=True) from None
 
 
 def _switch_user(uid: int, gid: int) -> None:
@@ -97,13 +95,14 @@ def _switch_user(uid: int, gid: int) -> None:
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
     except OSError as error:
-        raise CannotBegin(f"cannot become uid {uid}, gid {gid}: {error.strerror}") from None
+        raise CannotBegin.by(f"cannot become uid {uid}, gid {gid}", error) from None
 
 
 def _pass_gate(gate_fd: int | None) -> None:
     """Wait until rank 0 has opened, and emptied, the output file all ranks share.
 
-    Rank 0 holds the gate's write end until its exec, whatever becomes of it; nothing is ever written.
+    Rank 0 holds the gate's write end until its exec, whatever becomes of it; nothing is ever
+    written.
     """
     if gate_fd is not None:
         os.read(gate_fd, 1)
@@ -120,4 +119,4 @@ def _execute(order: dict[str, Any]) -> None:
     try:
         os.execve(script, [script, *order["args"]], order["env"])
     except (OSError, ValueError) as error:
-        raise CannotBegin(f"cannot execute the script: {why(error)}") from None
+        raise CannotBegin.by("cannot execute the script", error) from None

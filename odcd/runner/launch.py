@@ -79,7 +79,7 @@ def launch_runner(run_dir: Path, owner_uid: int, owner_gid: int, *, wait_s: floa
 
 
 def _accepts(run_dir: Path) -> bool:
-    """Does a runner answer? A connection proves nothing: a fork of a dead one may hold its socket."""
+    """Does a runner answer? To connect proves nothing: forks of a dead one may hold its socket."""
     hello = protocol.encode({"id": 1, "op": "hello", "versions": list(protocol.VERSIONS)})
     with contextlib.suppress(OSError), connect(run_dir) as sock:
         sock.settimeout(WAIT_S)

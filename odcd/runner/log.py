@@ -1,4 +1,4 @@
-"""The runner's log: one line an event, never in the way. A full disk drops lines and nothing else."""
+"""The runner's log: one line an event, never in the way. A full disk drops lines, no more."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Loop:
         self._order = itertools.count()
 
     def watch(self, channel: Any, callback: Callable[[int], None], events: int = READ) -> None:
-        """channel: a descriptor, or what has a fileno(). callback: given the events that are ready."""
+        """channel: a descriptor, or what has a fileno(). callback: gets the events there are."""
         self._selector.register(channel, events, callback)
 
     def change(self, channel: Any, callback: Callable[[int], None], events: int) -> None:

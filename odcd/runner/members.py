@@ -75,7 +75,7 @@ class Attempt:
     _gated: set[int] = field(default_factory=set)
     """Ranks that share one output file and have not been launched yet."""
     _gate: dict[bool, int] = field(default_factory=dict)
-    """A pipe: rank 0 holds the write end (True) until it has opened the file, the others wait for it."""
+    """A pipe: rank 0 holds the write end (True) until it opened the file; the others wait."""
 
     @property
     def forgettable(self) -> bool:
@@ -108,9 +108,14 @@ def outcome(answer: dict[str, Any], cause: str | None) -> dict[str, Any]:
     """A shim's exit record as the end of a fact: kind, at, exit_code or signal, cause, detail."""
     if answer["e"] == "failed":
         return {
-            "kind": "start_failed", "at": answer["at"], "cause": cause or "launch",
+            "kind": "start_failed", "at": answer["at"],
+            # launch: the machine's fault, worth another try; the job's own would only fail again.
+            "cause": cause or ("launch" if answer["passing"] else "unknown"),
             "detail": answer["detail"],
         }  # fmt: skip
+    if answer["e"] == "lost":
+        detail = answer["detail"]
+        return {"kind": "lost", "at": answer["at"], "cause": "unknown", "detail": detail}
     status = answer["status"]
     signalled = os.WIFSIGNALED(status)
     failed = status != 0

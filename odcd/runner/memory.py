@@ -1,8 +1,8 @@
 """What the runner must not forget: the highest term, and which attempts ended.
 
-Both live in RUN_DIR. `term` is one record, written in place (a full disk cannot refuse it) and synced.
-`ended` lists attempts whose facts are committed in the database and whose files are gone: a late,
-repeated start of one of them must not run it again. It is held to the last few ten thousand.
+Both live in RUN_DIR. `term` is one record, written in place (a full disk cannot refuse it) and
+synced. `ended` lists attempts whose facts are committed in the database and whose files are gone: a
+late, repeated start of one of them must not run it again. It is held to the last few ten thousand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Open a job's output for reading as the job's user, without the runner waiting for a slow file system."""
+"""Open a job's output as the job's user, without the runner waiting for a slow file system."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 
 
 def open_as(path: str, uid: int, gid: int, *, switch_user: bool) -> socket.socket:
-    """A socket on which one message will come: {"ok": {...}} with the descriptor, or {"error": text}.
+    """A socket on which one message will come: {"ok": {...}} with the descriptor, or {"error":
+    text}.
 
     It is closed without a message when the helper dies. Raises OSError when none can be forked.
     """

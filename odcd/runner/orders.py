@@ -1,8 +1,8 @@
 """A dispatch as it comes over the wire, made into members and into what a shim is told.
 
-{"job", "attempt", "uid", "gid", "umask", "work_dir", "script", "environment" (digests), "env", "args",
- "started_at", "ends_at", "grace_s", "signal": [number, before_s, batch_only] | null, "spool", "pty",
- "members": [{"rank", "env", "stdin", "stdout", "stderr", "shared", "limits"}]}
+{"job", "attempt", "uid", "gid", "umask", "work_dir", "script", "environment" (digests), "env",
+ "args", "started_at", "ends_at", "grace_s", "signal": [number, before_s, batch_only] | null,
+ "spool", "pty", "members": [{"rank", "env", "stdin", "stdout", "stderr", "shared", "limits"}]}
 Moments are seconds since 1970. env: what is added to the environment of the digest.
 stdout, stderr: {"path", "truncate", "append"}; stderr null: the same descriptor as stdout.
 shared: other ranks write the same file, so only rank 0 may empty it, before the others open it.
@@ -39,7 +39,7 @@ def members_of(dispatch: dict[str, Any]) -> list[Member]:
 
 
 def mark_of(key: Key, run_dir: Path) -> str:
-    """Found in the environment of every process of the member; differs between runners of a machine."""
+    """In the environment of every process of the member; no other runner has the same."""
     return f"{key}@{zlib.crc32(str(run_dir).encode()):08x}"
 
 
@@ -50,7 +50,7 @@ def order_of(member: Member, run_dir: Path, texts: Texts, *, gated: bool) -> dic
     key = member.key
     member.mark = mark_of(key, run_dir)
     terminal = bool(dispatch["pty"]) and key.rank == 0
-    keeps_output = bool(dispatch["spool"] or dispatch["pty"])
+    kept = f"{run_dir}/output/{key}"
     return {
         "uid": member.uid, "gid": dispatch["gid"], "switch_user": os.geteuid() == 0,
         "umask": dispatch["umask"], "work_dir": dispatch["work_dir"],
@@ -62,7 +62,7 @@ def order_of(member: Member, run_dir: Path, texts: Texts, *, gated: bool) -> dic
         },
         "stdin": part["stdin"], "stdout": part["stdout"], "stderr": part["stderr"],
         "wait_gate": gated and key.rank > 0,
-        "spool": [f"{run_dir}/output/{key}.{end}" for end in ("out", "err")] if keeps_output else None,
+        "spool": [f"{kept}.out", f"{kept}.err"] if dispatch["spool"] or dispatch["pty"] else None,
         "terminal": f"{run_dir}/terminals/{key}" if terminal else None,
         "cgroup": member.cgroup,
     }  # fmt: skip

@@ -1,8 +1,8 @@
 """Find and end every process of a member, however it detached itself.
 
-A shim is the subreaper of its member: a process that forks twice or makes a session of its own is still
-the shim's descendant. Only when the shim itself was killed are its processes looked for by their session
-and by the mark in their environment.
+A shim is the subreaper of its member: a process that forks twice or makes a session of its own is
+still the shim's descendant. Only when the shim itself was killed are its processes looked for by
+their session and by the mark in their environment.
 """
 
 from __future__ import annotations
@@ -81,8 +81,9 @@ def kill_below(root: int) -> None:
 def leftovers(mark: str, uid: int, session: int | None, since: int) -> list[Process]:
     """Processes of a member whose shim is gone.
 
-    mark: the value of ODC_MEMBER they inherited. session: the pid of the member's first process, which
-    made its session; since: when that started, in ticks, so that a reused number is not taken for it.
+    mark: the value of ODC_MEMBER they inherited. session: the pid of the member's first process,
+    which made its session; since: when that started, in ticks, so that a reused number is not taken
+    for it.
     """
     found: list[Process] = []
     wanted = f"{MARK}={mark}".encode()

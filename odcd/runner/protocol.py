@@ -2,12 +2,12 @@
 
 A request is {"id": n, "op": name, ...}; its answer {"id": n, "ok": {...}} or
 {"id": n, "error": {"code", "message"}}, in order. A connection opens with hello, which names the
-versions the daemon speaks and its term; both then keep to the highest version they share. A connection
-that sent `observe` is also sent {"facts": [...]} as things happen. Answers of open_output and attach
-carry a file descriptor (SCM_RIGHTS).
+versions the daemon speaks and its term; both then keep to the highest version they share. A
+connection that sent `observe` is also sent {"facts": [...]} as things happen. Answers of
+open_output and attach carry a file descriptor (SCM_RIGHTS).
 
-Within a version fields may be added and must be ignored when unknown, so a newer daemon can take over
-an older runner and the jobs it runs.
+Within a version fields may be added and must be ignored when unknown, so a newer daemon can take
+over an older runner and the jobs it runs.
 """
 
 from __future__ import annotations

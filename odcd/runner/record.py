@@ -1,7 +1,8 @@
 """The file of one member: what the runner knows of it, and what outlives the runner.
 
-members/<job>-<attempt>-<rank> is made whole before the member's process, so a full disk can refuse a
-start and can never lose an exit: everything later is written in place. Each region has one writer:
+members/<job>-<attempt>-<rank> is made whole before the member's process, so a full disk can refuse
+a start and can never lose an exit: everything later is written in place. Each region has one
+writer:
 
     intent   the runner, once     who it is, as whom, until when
     begun    the job's process    its pid, before it becomes the script: without it, it never began
@@ -9,8 +10,9 @@ start and can never lose an exit: everything later is written in place. Each reg
     control  the runner           the end as moved later, and a stop that is under way
     exit     the shim             how it ended, once none of its processes is left
 
-The shim holds a flock on the file while it lives. The runner takes it before the shim has the file, and
-both share it through one open file description, so it is free only when nobody cares for the member.
+The shim holds a flock on the file while it lives. The runner takes it before the shim has the file,
+and both share it through one open file description, so it is free only when nobody cares for the
+member.
 """
 
 from __future__ import annotations
@@ -31,8 +33,13 @@ CONTROL = (1536, 512)
 EXIT = (2048, 2048)
 SIZE = 4096
 
+Regions = dict[str, Any]
+"""What is written in each region, by its name; None where nothing is."""
+
+UNREADABLE: Regions = {"started": None, "exit": None, "begun": {"pid": 0, "ticks": 0}}
+"""Stands for a record that cannot be read: it may have begun, and nobody knows how it ended."""
 DETAIL_BYTES = 900
-"""Longest text of a failure, printable characters only: it fits an exit record however it is quoted."""
+"""Of a failure's text, printable characters only: fits an exit record however it is quoted."""
 
 
 class Key(NamedTuple):
@@ -79,7 +86,15 @@ def write(fd: int, region: tuple[int, int], facts: dict[str, Any]) -> None:
     os.pwrite(fd, encode(region, facts), region[0])
 
 
-def read(fd: int) -> dict[str, dict[str, Any] | None]:
+def write_file(path: Path, region: tuple[int, int], facts: dict[str, Any]) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        write(fd, region, facts)
+    finally:
+        os.close(fd)
+
+
+def read(fd: int) -> Regions:
     """Every region by name; None for one that was not, or not wholly, written."""
     whole = os.pread(fd, SIZE, 0)
     return {
@@ -90,7 +105,7 @@ def read(fd: int) -> dict[str, dict[str, Any] | None]:
     }  # fmt: skip
 
 
-def read_file(path: Path) -> dict[str, dict[str, Any] | None]:
+def read_file(path: Path) -> Regions:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return read(fd)

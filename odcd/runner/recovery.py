@@ -1,11 +1,10 @@
-"""Take over the members of a runner that is gone: those that ended, and those whose shims live on."""
+"""Take over the members of a runner that is gone, ended or living on below their shims."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import time
-from typing import Any
 
 from odcd.runner import record
 from odcd.runner.log import Log
@@ -15,6 +14,7 @@ from odcd.runner.record import Key
 from odcd.runner.roster import Roster
 
 LOOK_AGAIN_S = 0.05
+RESTARTED = {"e": "lost", "detail": "the machine was restarted while it ran"}
 
 
 class Recovery:
@@ -27,7 +27,7 @@ class Recovery:
     def run(self) -> None:
         counts = {"ended": 0, "live": 0, "gone": 0}
         files = self._roster.files
-        for key in files.keys():
+        for key in files.all_keys():
             regions = record.read_file(files.path(key))
             member = _member(key, regions)
             if member is None:
@@ -40,17 +40,14 @@ class Recovery:
         if any(counts.values()):
             self._log.info("runner.recovered", **counts)
 
-    def _take(self, member: Member, regions: dict[str, dict[str, Any] | None]) -> str:
+    def _take(self, member: Member, regions: record.Regions) -> str:
         if regions["started"]:
             self._roster.begin(member, regions["started"])
         if regions["exit"]:
             self._roster.settle(member, outcome(regions["exit"], member.cause))
             return "ended"
         if not self._same_boot:
-            self._roster.settle(member, {
-                "kind": "lost", "at": time.time(), "cause": "unknown",
-                "detail": "the machine was restarted while it ran",
-            })  # fmt: skip
+            self._roster.settle_for_good(member, RESTARTED)
             return "gone"
         if not record.is_held(self._roster.files.path(member.key)):
             self._roster.settle_by_record(member)
@@ -59,7 +56,7 @@ class Recovery:
         return "live"
 
     def _follow(self, member: Member) -> None:
-        """Watch a living shim; until its script runs its record must be looked at again and again."""
+        """Watch a living shim; until its script runs, by looking at its record now and then."""
         if not member.live:
             return
         path = self._roster.files.path(member.key)
@@ -89,7 +86,7 @@ class Recovery:
             self._roster.settle_by_record(member)
 
 
-def _member(key: Key, regions: dict[str, dict[str, Any] | None]) -> Member | None:
+def _member(key: Key, regions: record.Regions) -> Member | None:
     intent, control = regions["intent"], regions["control"]
     if intent is None:
         return None

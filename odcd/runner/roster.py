@@ -7,12 +7,13 @@ import errno
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from odcd.runner import cgroup, record
 from odcd.runner.ending import Ending
+from odcd.runner.facts import Facts
 from odcd.runner.files import Files
 from odcd.runner.limits import Limits
 from odcd.runner.log import Log
@@ -25,13 +26,17 @@ from odcd.runner.shims import Shims
 from odcd.runner.texts import Texts
 
 START_WIDTH = 2 * (os.cpu_count() or 1) + 2
-"""Members on their way to their script at once: more would not start faster, and shims get reused."""
+"""Members on their way at once: more would not start faster, and shims get reused."""
 SLOW_START_S = 0.25
 """One that takes longer (a FIFO, a slow file system) no longer counts."""
-REPEAT_S = 15.0
-"""Facts that nobody acknowledged are told again after this."""
-SYNC_AFTER_S = 1.0
-SYNCED_AT_ONCE = 50
+
+NEVER_BEGAN = {
+    "e": "failed", "passing": True, "detail": "the process that was to start it died",
+}  # fmt: skip
+UNWATCHED = {
+    "e": "lost",
+    "detail": "the process that watched it was killed; how it ended is unknown",
+}
 
 
 class Roster:
@@ -47,8 +52,7 @@ class Roster:
     ) -> None:
         self.run_dir = run_dir
         self.files = Files(run_dir)
-        self.tell: Callable[[list[dict[str, Any]]], bool] = lambda facts: False
-        """Sends facts to the daemon, if one listens; set by the server."""
+        self.facts = Facts(self.files)
         self._loop = loop
         self._log = log
         self._memory = memory
@@ -58,7 +62,6 @@ class Roster:
         self._queue: deque[Member] = deque()
         self._starting: dict[Member, float] = {}
         self._will_look = False
-        self._news: list[dict[str, Any]] = []
         self._shims = Shims(loop, limits, self._on_answer, self._on_death)
         self._ending = Ending(loop, self.files.path, self._drop_queued)
 
@@ -72,8 +75,8 @@ class Roster:
         return self._texts.missing(wanted)
 
     def start(self, dispatches: list[dict[str, Any]]) -> None:
-        """Queue what is not there yet. The texts it needs must be kept. Raises KeyError, TypeError or
-        ValueError for a malformed dispatch; then nothing was queued."""
+        """Queue what is not there yet. The texts it needs must be kept. Raises KeyError, TypeError
+        or ValueError for a malformed dispatch; then nothing was queued."""
         new = [
             (dispatch, members_of(dispatch))
             for dispatch in dispatches
@@ -99,13 +102,13 @@ class Roster:
         return known is not None and len(known.members) == len(dispatch["members"])
 
     def _refusal(self, dispatch: dict[str, Any]) -> dict[str, Any] | None:
-        """The fact instead of a start: of another user, or of a time this runner knows nothing of."""
+        """The fact instead of a start: another's job, or ordered before this runner's memory."""
         now = time.time()
         if os.geteuid() != 0 and dispatch["uid"] != os.geteuid():
             detail = (
                 f"odcd runs as uid {os.geteuid()} and cannot start jobs of uid {dispatch['uid']}"
             )
-            return {"kind": "start_failed", "at": now, "cause": "launch", "detail": detail}
+            return {"kind": "start_failed", "at": now, "cause": "unknown", "detail": detail}
         if self._memory.fresh and dispatch["started_at"] < self._memory.since:
             detail = (
                 "the machine was restarted since the start was ordered; whether it ran is unknown"
@@ -135,7 +138,7 @@ class Roster:
             self._ending.set_end(member, ends_at)
 
     def adopt(self, expected: list[Key]) -> dict[str, int]:
-        """Bring what is here and what the database expects together; how many were lost and killed."""
+        """Make what is here what the database expects; how many were lost, how many killed."""
         wanted = set(expected)
         lost = 0
         for key in expected:
@@ -221,8 +224,8 @@ class Roster:
             record_fd = self.files.create(member.key, self._intent(member))
             self._shims.give(member, record_fd, order, gate)
         except FileExistsError:
-            self.settle(member, {"kind": "lost", "at": time.time(), "cause": "unknown",
-                                  "detail": "its record was there before it was started"})  # fmt: skip
+            # Of an attempt that nobody here remembers: it may have run.
+            self.settle_for_good(member, {"e": "lost", "detail": "its record was there before it"})
             return
         except (OSError, KeyError, ValueError) as error:
             self._refuse_launch(member, error, made=record_fd is not None)
@@ -276,7 +279,7 @@ class Roster:
         """Its script runs; answer: what the shim told or wrote of it."""
         member.state = "running"
         member.job_pid = answer["pid"]
-        self._report(member, member.fact("started", answer["at"]))
+        self.facts.report(member, member.fact("started", answer["at"]))
         self._ending.began(member)
 
     def _on_death(self, member: Member) -> None:
@@ -287,27 +290,32 @@ class Roster:
         self.settle_by_record(member)
 
     def settle_by_record(self, member: Member) -> None:
+        """Its shim is gone: what it wrote is the end; else what follows from what it did not write.
+
+        That is written down too, so that the next runner says the same.
+        """
+        path = self.files.path(member.key)
         try:
-            regions = record.read_file(self.files.path(member.key))
+            regions = record.read_file(path)
         except OSError as error:
             self._log.error("record.unreadable", member=member.key, error=error)
-            regions = dict.fromkeys(("started", "exit"), None) | {
-                "begun": {"pid": None, "ticks": 0}
-            }
+            regions = record.UNREADABLE
         ended, begun = regions["exit"], regions["begun"]
         if regions["started"] and member.state != "running":
             self.begin(member, regions["started"])
         if ended:
             self.settle(member, outcome(ended, member.cause))
         elif begun is None:
-            self.settle(member, {"kind": "start_failed", "at": time.time(), "cause": "launch",
-                                  "detail": "the process that was to start it died"})  # fmt: skip
+            self.settle_for_good(member, NEVER_BEGAN)
         else:
-            member.job_pid, member.ticks = begun["pid"], begun["ticks"]
-            self._ending.end_orphans(member, lambda: self.settle(member, {
-                "kind": "lost", "at": time.time(), "cause": "unknown",
-                "detail": "the process that watched it was killed; its exit code is unknown",
-            }))  # fmt: skip
+            member.job_pid, member.ticks = begun["pid"] or None, begun["ticks"]
+            self._ending.end_orphans(member, lambda: self.settle_for_good(member, UNWATCHED))
+
+    def settle_for_good(self, member: Member, answer: dict[str, Any]) -> None:
+        answer = {**answer, "at": time.time()}
+        with contextlib.suppress(OSError):
+            record.write_file(self.files.path(member.key), record.EXIT, answer)
+        self.settle(member, outcome(answer, member.cause))
 
     def settle(self, member: Member, end: dict[str, Any]) -> None:
         """It has ended, in whichever way: no process of it is left."""
@@ -316,12 +324,7 @@ class Roster:
         member.timers += 1
         if member.cgroup:
             cgroup.remove(member.cgroup)
-        self._report(member, member.fact(**end))
-
-    def _report(self, member: Member, fact: dict[str, Any]) -> None:
-        member.facts[fact["kind"]] = fact
-        member.told_at = time.monotonic()
-        self._news.append(fact)
+        self.facts.report(member, member.fact(**end))
 
     def _add_ghost(self, key: Key, kind: str, detail: str) -> None:
         """A member that is not here and about which the daemon must hear once more."""
@@ -329,41 +332,9 @@ class Roster:
         member = Member(key, uid=-1, state="ended")
         attempt.members[key.rank] = member
         cause = "unknown" if kind == "lost" else "launch"
-        self._report(member, member.fact(kind, time.time(), cause=cause, detail=detail))
+        self.facts.report(member, member.fact(kind, time.time(), cause=cause, detail=detail))
 
     def add(self, member: Member) -> None:
         """Take a member over from an earlier runner."""
         attempt = self._attempts.setdefault(member.key[:2], Attempt())
         attempt.members[member.key.rank] = member
-
-    # -- telling ------------------------------------------------------------------------------------
-
-    def tell_news(self) -> None:
-        if self._news:
-            self.tell(self._news)
-            self._news = []
-
-    def tell_all(self) -> None:
-        """Everything not acknowledged, to a daemon that begins to listen."""
-        self._news = [fact for member in self.members() for fact in member.facts.values()]
-        self.tell_news()
-
-    def look_after(self) -> None:
-        """Once a second: repeat what was not acknowledged; make exits that wait for long durable."""
-        now = time.monotonic()
-        waiting = [m for m in self.members() if m.facts]
-        for member in waiting:
-            if now - member.told_at > REPEAT_S:
-                member.told_at = now
-                self._news += member.facts.values()
-        unsynced = [
-            m for m in waiting if not m.live and not m.synced and now - m.told_at > SYNC_AFTER_S
-        ]
-        for member in unsynced[:SYNCED_AT_ONCE]:
-            member.synced = True
-            with contextlib.suppress(OSError):
-                fd = os.open(self.files.path(member.key), os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    os.fdatasync(fd)
-                finally:
-                    os.close(fd)

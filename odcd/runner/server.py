@@ -7,13 +7,13 @@ import json
 import os
 import socket
 import struct
-from collections import deque
 from pathlib import Path
 from typing import Any
 
 from odcd.runner import descriptors, opener, protocol
+from odcd.runner.connection import Connection
 from odcd.runner.log import Log
-from odcd.runner.loop import READ, WRITE, Loop
+from odcd.runner.loop import Loop
 from odcd.runner.memory import Memory
 from odcd.runner.protocol import ProtocolError
 from odcd.runner.record import Key
@@ -21,85 +21,10 @@ from odcd.runner.roster import Roster
 from odcd.runner.texts import Texts
 
 _CREDENTIALS = struct.Struct("3i")
-READ_BYTES = 1024 * 1024
 
 
 class Deferred(Exception):
     """The answer comes later."""
-
-
-class Connection:
-    def __init__(self, sock: socket.socket, server: Server) -> None:
-        self.sock = sock
-        self.version: int | None = None
-        self.term: int | None = None
-        self._server = server
-        self._received = bytearray()
-        self._scanned = 0
-        self._unsent: deque[tuple[bytes, int | None]] = deque()
-        self.open = True
-
-    def send(self, message: dict[str, Any], fd: int | None = None) -> None:
-        """fd, if any, goes along and is closed here."""
-        if not self.open:
-            if fd is not None:
-                os.close(fd)
-            return
-        self._unsent.append((protocol.encode(message), fd))
-        if len(self._unsent) == 1:
-            self._flush()
-
-    def on_ready(self, events: int) -> None:
-        if events & WRITE:
-            self._flush()
-        if events & READ and self.open:
-            self._receive()
-
-    def _flush(self) -> None:
-        try:
-            while self._unsent:
-                data, fd = self._unsent[0]
-                sent = socket.send_fds(self.sock, [data], [] if fd is None else [fd])
-                if fd is not None:
-                    os.close(fd)
-                if sent == len(data):
-                    self._unsent.popleft()
-                else:
-                    self._unsent[0] = (data[sent:], None)
-        except BlockingIOError:
-            pass
-        except OSError:
-            self.close()
-            return
-        self._server.loop.change(self.sock, self.on_ready, READ | (WRITE if self._unsent else 0))
-
-    def _receive(self) -> None:
-        try:
-            data = self.sock.recv(READ_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data or len(self._received) > protocol.MAX_MESSAGE_BYTES:
-            self.close()
-            return
-        self._received += data
-        while self.open and (end := self._received.find(b"\n", self._scanned)) >= 0:
-            line = bytes(self._received[:end])
-            del self._received[: end + 1]
-            self._scanned = 0
-            self._server.answer(self, line)
-        self._scanned = len(self._received)
-
-    def close(self) -> None:
-        if self.open:
-            self.open = False
-            self._server.loop.forget(self.sock)
-            self.sock.close()
-            for _, fd in self._unsent:
-                if fd is not None:
-                    os.close(fd)
-            self._server.left(self)
 
 
 class Server:
@@ -126,7 +51,7 @@ class Server:
         self._about = about
         self._observer: Connection | None = None
         self._listener: socket.socket | None = None
-        roster.tell = self._tell
+        roster.facts.tell = self._tell
 
     def listen(self, path: Path, owner_uid: int, owner_gid: int) -> None:
         """Accept at path, and no more where it did before. Raises OSError."""
@@ -163,7 +88,7 @@ class Server:
             sock.close()
             return
         sock.setblocking(False)
-        connection = Connection(sock, self)
+        connection = Connection(sock, self.loop, self.answer, self.left)
         self.connections.add(connection)
         self.loop.watch(sock, connection.on_ready)
 
@@ -231,15 +156,14 @@ class Server:
             raise ProtocolError(protocol.LEADERSHIP_LOST, "only the daemon that commands observes")
         self._observer = connection
         connection.send({"id": request.get("id"), "ok": {}})
-        self._roster.tell_all()
+        self._roster.facts.tell_all(self._roster.members())
         raise Deferred
 
-    def _tell(self, facts: list[dict[str, Any]]) -> bool:
+    def _tell(self, facts: list[dict[str, Any]]) -> None:
         if self._observer is None:
-            return False
+            return
         for at in range(0, len(facts), 500):
             self._observer.send({"facts": facts[at : at + 500]})
-        return True
 
     def _do_start(self, _: Connection, request: dict[str, Any]) -> dict[str, Any]:
         self._texts.keep(request.get("texts") or {})

@@ -1,7 +1,9 @@
-"""The parent of one member's processes: starts them, waits for all of them, writes down how it ended.
+"""The parent of one member's processes: starts them, waits for all of them, writes down how it
+ended.
 
-The runner forks it without exec, gives it members one after the other, and may die meanwhile: the shim
-then sees its member to the end, and goes. It is root when the runner is; nothing of the job runs in it.
+The runner forks it without exec, gives it members one after the other, and may die meanwhile: the
+shim then sees its member to the end, and goes. It is root when the runner is; nothing of the job
+runs in it.
 """
 
 from __future__ import annotations
@@ -69,9 +71,7 @@ def _serve(channel: socket.socket, fds: list[int]) -> None:
         if order["terminal"]:
             terminal = Terminal(order)
     except OSError as error:
-        answer: dict[str, Any] = {
-            "e": "failed", "detail": f"cannot make a terminal: {error.strerror}", "at": time.time(),
-        }  # fmt: skip
+        answer = _failed(CannotBegin.by("cannot make a terminal", error))
     else:
         answer = _see_through(channel, order, record_fd, gate_fd, terminal)
     _keep(record_fd, record.EXIT, answer)
@@ -94,7 +94,7 @@ def _see_through(
         child = _make(order, record_fd, gate_fd, terminal)
     except CannotBegin as failure:
         _end_leftovers(order["cgroup"])
-        return {"e": "failed", "detail": _cut(str(failure)), "at": time.time()}
+        return _failed(failure)
     answer = {"e": "started", "pid": child, "at": time.time()}
     _keep(record_fd, record.STARTED, answer)
     _tell(channel, answer)
@@ -120,23 +120,25 @@ def _make(
         os.close(gate_fd)
     outcome = _read_to_end(read_end)
     if outcome != job.EXECUTING:
-        raise CannotBegin(_failure(outcome, _wait_for(child)))
+        raise _failure(outcome, _wait_for(child))
     return child
 
 
-def _failure(outcome: bytes, status: int) -> str:
-    _, failed, detail = outcome.partition(job.FAILED)
-    if failed:
-        return detail.decode(errors="replace")
-    if os.WIFSIGNALED(status):
-        return f"ended by signal {os.WTERMSIG(status)} before the script began"
-    return "ended before the script began"
+def _failure(outcome: bytes, status: int) -> CannotBegin:
+    """Of a forked process that never became the script."""
+    told = outcome.removeprefix(job.EXECUTING)
+    for passing, mark in job.FAILED.items():
+        if told.startswith(mark):
+            return CannotBegin(told[1:].decode(errors="replace"), passing=passing)
+    how = f"by signal {os.WTERMSIG(status)} " if os.WIFSIGNALED(status) else ""
+    return CannotBegin(f"ended {how}before the script began", passing=True)
 
 
-def _cut(detail: str) -> str:
-    """As much of it as fits the record, printable characters only."""
-    printable = "".join(c if c.isprintable() else "?" for c in detail)
-    return printable.encode(errors="replace")[: record.DETAIL_BYTES].decode(errors="ignore")
+def _failed(failure: CannotBegin) -> dict[str, Any]:
+    """As much of its text as fits the record, printable characters only."""
+    printable = "".join(c if c.isprintable() else "?" for c in str(failure))
+    detail = printable.encode(errors="replace")[: record.DETAIL_BYTES].decode(errors="ignore")
+    return {"e": "failed", "detail": detail, "passing": failure.passing, "at": time.time()}
 
 
 def _wait_for(child: int) -> int:

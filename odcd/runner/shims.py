@@ -1,4 +1,4 @@
-"""The runner's shims: forked when needed, given members over a socket, kept for the next when idle."""
+"""The runner's shims: forked when needed, given one member after the other over a socket."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Shims:
         on_answer: Callable[[Member, dict[str, Any]], None],
         on_death: Callable[[Member], None],
     ) -> None:
-        """on_answer: what a shim tells of its member. on_death: the shim died before the end was told."""
+        """on_answer: what a shim tells of its member. on_death: it died before it told the end."""
         self._loop = loop
         self._limits = limits
         self._on_answer = on_answer
@@ -61,7 +61,8 @@ class Shims:
 
     def _fork(self) -> Shim:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # What lives now is left out of collections for good: a collection would copy the shared pages.
+        # What lives now is left out of collections for good: a collection would copy the shared
+        # pages.
         gc.freeze()
         pid = os.fork()
         if pid == 0:

@@ -1,16 +1,16 @@
 """The quick way from a shim to a script: no copy of the shim in between.
 
-posix_spawn cannot switch users or open files as one, so the shim does both itself, keeping root as its
-saved uid, and takes root back when the process is made. The process has none of it: exec makes its
-saved uid the user's. While the shim's real uid is the user's, for some 100 µs, the user could kill it;
-that ends the user's own job as lost and nothing else.
+posix_spawn cannot switch users or open files as one, so the shim does both itself, keeping root as
+its saved uid, and takes root back when the process is made. The process has none of it: exec makes
+its saved uid the user's. While the shim's real uid is the user's, for some 100 µs, the user could
+kill it; that ends the user's own job as lost and nothing else.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,7 +23,6 @@ from odcd.runner.begin import (
     open_input,
     open_outputs,
     open_spool,
-    why,
 )  # fmt: skip
 
 
@@ -47,7 +46,7 @@ def _opens_at_once(path: str) -> bool:
 
 
 def spawn(order: dict[str, Any], record_fd: int) -> int:
-    """The pid of the job's process. Raises CannotBegin; NotImplementedError where there is no setsid."""
+    """The job's process. Raises CannotBegin, NotImplementedError (a libc without setsid here)."""
     job.write_begun(record_fd, 0, os.getpid())
     fds = open_spool(order)
     try:
@@ -73,11 +72,11 @@ def _spawn(order: dict[str, Any], fds: list[int]) -> int:
             file_actions=actions, setsid=True, setsigmask=(), setsigdef=job.RESET_SIGNALS,
         )  # fmt: skip
     except (OSError, ValueError) as error:
-        raise CannotBegin(f"cannot execute the script: {why(error)}") from None
+        raise CannotBegin.by("cannot execute the script", error) from None
 
 
 @contextmanager
-def _as_user(order: dict[str, Any]) -> Iterator[None]:
+def _as_user(order: dict[str, Any]) -> Generator[None]:
     """Be the user, with a way back; also back in / with a mask of our own."""
     try:
         if order["switch_user"]:
@@ -87,7 +86,7 @@ def _as_user(order: dict[str, Any]) -> Iterator[None]:
                 os.setresgid(gid, gid, 0)
                 os.setresuid(uid, uid, 0)
             except OSError as error:
-                raise CannotBegin(f"cannot become uid {uid}, gid {gid}: {error.strerror}") from None
+                raise CannotBegin.by(f"cannot become uid {uid}, gid {gid}", error) from None
         yield
     finally:
         if order["switch_user"]:

@@ -1,7 +1,8 @@
 """The terminal of a job that asked for one: kept by its shim, shown to whoever attaches.
 
 It listens on terminals/<job>-<attempt>-<rank>. A client gets what was written so far (the last
-REPLAY_BYTES of it), then what follows. Frames, both ways: a letter, a length (4 bytes, big-endian), data.
+REPLAY_BYTES of it), then what follows. Frames, both ways: a letter, a length (4 bytes, big-endian),
+data.
     from the client   i input; r rows and columns (2 bytes each)
     to the client     o output; e {"exit_code", "signal"} as JSON, the last one
 """

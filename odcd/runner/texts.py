@@ -17,8 +17,9 @@ UNUSED_SCRIPT_S = 3600
 class Texts:
     """Keeps texts in memory up to MEMORY_BYTES, and scripts as files a job's user can execute.
 
-    A script file is the user's own, mode 0500, in a folder nobody but the runner can write or list: no
-    other user can read it. Its user could change it with effort, so one that was touched is made anew.
+    A script file is the user's own, mode 0500, in a folder nobody but the runner can write or list:
+    no other user can read it. Its user could change it with effort, so one that was touched is made
+    anew.
     """
 
     def __init__(self, run_dir: Path, *, switch_user: bool) -> None:
@@ -55,7 +56,8 @@ class Texts:
         return known
 
     def script_file(self, digest: str, uid: int, gid: int) -> str:
-        """The path of an executable copy. Raises OSError, and KeyError when the text is not kept."""
+        """The path of an executable copy. Raises OSError, and KeyError when the text is not
+        kept."""
         name = f"{uid}-{digest}"
         path = f"{self._dir}/{name}"
         self._used_at[name] = time.monotonic()

@@ -165,7 +165,11 @@ class RunnerHome:
 
     def client(self, term: int | None = 1, versions: tuple[int, ...] = (1,)) -> Client:
         """With a term, one that observes. Closed at the end."""
-        client = Client(self.run_dir, term, versions)
+        try:
+            client = Client(self.run_dir, term, versions)
+        except OSError as error:
+            log = (self.run_dir / "runner.log").read_text()
+            raise AssertionError(f"{error}; the runner's log:\n{log[-5000:]}") from error
         self._clients.append(client)
         if term is not None:
             client.observe()

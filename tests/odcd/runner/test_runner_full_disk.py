@@ -57,7 +57,7 @@ def test_exits_survive_and_starts_are_refused(
     filler = _fill(small_disk)
     client.start(a_dispatch(3, WAITS, work_dir))
     refused = client.wait_end(3)
-    assert refused["kind"] == "start_failed"
+    assert (refused["kind"], refused["cause"]) == ("start_failed", "launch")
     assert "no space left" in refused["detail"]
     (work_dir / "go").touch()
     assert client.wait_end(1)["exit_code"] == 9

@@ -212,7 +212,7 @@ def test_a_script_that_cannot_be_executed_says_why(
     client = home.client()
     client.start(a_dispatch(1, script, work_dir))
     end = client.wait_end(1)
-    assert (end["kind"], end["detail"]) == ("start_failed", detail)
+    assert (end["kind"], end["detail"], end["cause"]) == ("start_failed", detail, "unknown")
 
 
 def test_an_environment_beyond_the_kernels_limit_says_so(home: RunnerHome, work_dir: Path) -> None:

@@ -67,9 +67,9 @@ def test_an_outcome_says_how_it_ended() -> None:
     assert short(outcome(ended(9, oom=1), None)) == ("exited", None, 9, "oom")
     assert short(outcome(ended(9, oom=1), "timeout")) == ("exited", None, 9, "timeout")
     assert short(outcome(ended(0, oom=1), None)) == ("exited", 0, None, None)
-    assert short(outcome({"e": "failed", "detail": "x", "at": 5.0}, None)) == (
-        "start_failed", None, None, "launch",
-    )  # fmt: skip
+    for passing, cause in ((True, "launch"), (False, "unknown")):
+        failed = {"e": "failed", "detail": "x", "passing": passing, "at": 5.0}
+        assert short(outcome(failed, None)) == ("start_failed", None, None, cause)
 
 
 def test_the_control_record_of_any_member_fits() -> None:

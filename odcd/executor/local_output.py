@@ -1,0 +1,123 @@
+"""What members of the local executor wrote, and the terminals of those that have one.
+
+The runner opens the files, as each job's user: the daemon may be unable to read them itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container
+from pathlib import Path
+from typing import Any
+
+from odcd.clock import Clock
+from odcd.errors import WrongState
+from odcd.executor.link import RunnerRefused, ask_for_descriptor
+from odcd.executor.output import streams
+from odcd.executor.tail import tail
+from odcd.executor.terminals import Attached, Replayed
+from odcd.model import Dispatch
+from odcd.runner import protocol
+
+Key = tuple[int, int, int]
+"""Job, attempt, rank."""
+
+ATTACH_WAIT_S = 10.0
+LOOK_S = 0.05
+ASK_AGAIN_S = 5.0
+
+
+class LocalOutput:
+    def __init__(
+        self,
+        run_dir: Path,
+        clock: Clock,
+        is_live: Callable[[Key], Awaitable[bool]],
+        ended: Container[Key],
+    ) -> None:
+        """is_live: asks the runner. ended: members that were told to have ended, of late."""
+        self._run_dir = run_dir
+        self._clock = clock
+        self._is_live = is_live
+        self._ended = ended
+
+    async def logs(
+        self, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool
+    ) -> AsyncGenerator[bytes]:
+        """See odcd.executor.base. Raises WrongState when the output cannot be read."""
+        key = dispatch.job_id, dispatch.attempt, rank
+        follows = follow and await self._is_live(key)
+        fd = await self._open(dispatch, rank, stderr=stderr)
+        while fd is None and follows and await self._is_live(key):
+            await self._clock.sleep(LOOK_S)
+            fd = await self._open(dispatch, rank, stderr=stderr)
+        if fd is None and follows:
+            # It may have been made, and its job have ended, between the two looks.
+            fd = await self._open(dispatch, rank, stderr=stderr)
+        if fd is None:
+            return
+        try:
+            async for data in tail(fd, self._clock, self._watch(key) if follows else None):
+                yield data
+        finally:
+            os.close(fd)
+
+    async def _open(self, dispatch: Dispatch, rank: int, *, stderr: bool) -> int | None:
+        """None: there is no such file (yet)."""
+        terminal = bool(dispatch.options.get("pty")) and rank == 0
+        fields: dict[str, Any] = {"uid": dispatch.uid, "gid": dispatch.gid}
+        if dispatch.options.get("spool_output") or dispatch.options.get("pty"):
+            fields |= {
+                "job": dispatch.job_id, "attempt": dispatch.attempt, "rank": rank,
+                "spool": "err" if stderr and not terminal else "out",
+            }  # fmt: skip
+        else:
+            files = streams(dispatch, dispatch.members[rank])
+            output = files.stderr if stderr and files.stderr else files.stdout
+            fields["path"] = output.path
+        try:
+            return await asyncio.to_thread(ask_for_descriptor, self._run_dir, "open_output", fields)
+        except RunnerRefused as error:
+            if error.kind == protocol.NOT_FOUND:
+                return None
+            raise WrongState(
+                f"the output of job {dispatch.job_id} cannot be read: {error.reason}"
+            ) from error
+
+    def _watch(self, key: Key) -> Callable[[], Awaitable[bool]]:
+        """Is it over? By what was told; now and then, by asking."""
+        ask_at = self._clock.monotonic() + ASK_AGAIN_S
+
+        async def is_over() -> bool:
+            nonlocal ask_at
+            if key in self._ended:
+                return True
+            now = self._clock.monotonic()
+            if now < ask_at:
+                return False
+            ask_at = now + ASK_AGAIN_S
+            return not await self._is_live(key)
+
+        return is_over
+
+    async def attach(self, dispatch: Dispatch, rank: int) -> Attached | Replayed:
+        """The terminal of a job with one; of an ended one, what it wrote. Raises WrongState."""
+        key = dispatch.job_id, dispatch.attempt, rank
+        fields = {"job": dispatch.job_id, "attempt": dispatch.attempt, "rank": rank}
+        deadline = self._clock.monotonic() + ATTACH_WAIT_S
+        while True:
+            try:
+                fd = await asyncio.to_thread(ask_for_descriptor, self._run_dir, "attach", fields)
+                return await Attached.open(fd)
+            except RunnerRefused as error:
+                if not await self._is_live(key):
+                    break
+                if error.kind != protocol.NOT_READY or self._clock.monotonic() > deadline:
+                    raise WrongState(
+                        f"the terminal of job {dispatch.job_id} is not there: {error.reason}",
+                        "Try again in a moment.",
+                    ) from error
+                await self._clock.sleep(LOOK_S)
+        kept = await self._open(dispatch, rank, stderr=False)
+        return Replayed(kept, tail(kept, self._clock, None) if kept is not None else None)
