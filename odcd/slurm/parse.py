@@ -131,6 +131,11 @@ def _check_command(request: SubmitArgv, settings: Settings) -> None:
             raise BadRequest(
                 "--wrap is an option of submit", "Give run the command itself: run CMD…"
             )
+        if settings.stderr is not None and settings.stdout is None and not settings.pty:
+            raise BadRequest(
+                "run follows both streams, so --error alone would have no effect",
+                "Give --output too, or redirect odcctl's own standard error.",
+            )
     elif settings.pty:
         raise BadRequest("--pty is an option of run", "Use run --pty CMD…")
     if settings.stderr is not None and settings.pty:

@@ -108,6 +108,9 @@ def test_run_takes_a_command_and_spools_its_output() -> None:
         ["bash", "-l"], "bash", True, True, True,
     )  # fmt: skip
     assert not parse("-o", "out", "hostname", command="run").spec.spool_output
+    assert parse("-o", "out", "-e", "err", "hostname", command="run").spec.stderr == "err"
+    with pytest.raises(BadRequest, match="--error alone would have no effect"):
+        parse("-e", "err", "hostname", command="run")
 
 
 def test_run_refuses_what_it_cannot_follow() -> None:
