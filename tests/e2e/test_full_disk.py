@@ -1,0 +1,169 @@
+"""A full disk loses nothing accepted and says so; with space again all goes on by itself."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odcd.errors import OdcError
+from tests.support.daemon import Odc, new_odc, wait
+from tests.support.database import make_home
+from tests.support.users import needs_root
+
+pytestmark = needs_root
+
+NODES = ("--node", "n1=h100:8x64")
+
+
+@dataclass(frozen=True)
+class Disk:
+    folder: Path
+
+    def fill(self) -> None:
+        with contextlib.suppress(OSError), (self.folder / "filler").open("ab", 0) as file:
+            while True:
+                file.write(bytes(4096))
+
+    def free(self) -> None:
+        (self.folder / "filler").unlink()
+
+
+@contextmanager
+def small_disk(mib: int) -> Iterator[Disk]:
+    folder = make_home()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={mib}m,mode=755", "tmpfs", folder]
+    mounted = subprocess.run(command, capture_output=True, text=True, check=False)
+    if mounted.returncode != 0:
+        folder.rmdir()
+        pytest.skip(f"cannot mount here: {mounted.stderr.strip()}")
+    try:
+        yield Disk(folder)
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+        folder.rmdir()
+
+
+def post(odc: Odc, body: dict[str, Any], key: str) -> tuple[int, Any]:
+    """Status 0: no answer."""
+    spec = {"script": "#!/bin/sh\necho $ODC_JOB_ID >> runs\n", "work_dir": str(odc.work)}
+    try:
+        return odc.request("POST", "/v1/jobs", spec | body, key=key)
+    except (OSError, http.client.HTTPException):
+        return 0, None
+
+
+def server_log(odc: Odc) -> str:
+    return "".join(path.read_text() for path in odc.home.glob("data/*/log/*.log"))
+
+
+def test_a_full_disk_of_the_database_refuses_submits_clearly_and_loses_nothing() -> None:
+    with small_disk(320) as disk, new_odc(disk.folder / "home") as odc:
+        odc.up(*NODES)
+        flag = odc.work / "go"
+        running = odc.submit("--wrap", f"until [ -e {flag} ]; do sleep 0.05; done; exit 3")
+        odc.wait_for(running, "RUNNING")
+        accepted = [odc.submit("--hold", "--wrap", "echo $ODC_JOB_ID >> runs") for _ in range(3)]
+        disk.fill()
+        refused: list[Any] = []
+        for number in range(2000):
+            script = f"#!/bin/sh\n# {number}\n" + "# long\n" * 100_000
+            status, answer = post(odc, {"script": script, "hold": True}, f"filling {number}")
+            if status == 201:
+                accepted.append(answer["id"])
+                continue
+            assert status in (0, 503), answer
+            if status == 503:
+                refused.append(answer)
+                assert answer["code"] == "OD023"
+                assert answer["hint"]
+            if len(refused) == 3:
+                break
+        assert len(refused) == 3
+        assert all("no disk space left" in problem["detail"] for problem in refused), refused
+        # Jobs run on, and their exits are known once there is space.
+        flag.touch()
+        disk.free()
+        wait(lambda: post(odc, {}, "after")[0] == 201, odc.log)
+        last = post(odc, {}, "after")[1]["id"]
+        assert odc.wait_for(running, "FAILED")["exit_code"] == 3
+        odc.wait_for(last, "COMPLETED")
+        odc.odcctl("release", *map(str, accepted))
+        for job in accepted:
+            assert odc.wait_for(job, "COMPLETED")["attempt"] == 1
+        assert odc.rows("select odc.check_books()") == []
+        count = odc.rows("select count(*) from odc.job")[0]["count"]
+        assert count == len(accepted) + 2
+
+
+def test_a_server_that_died_of_a_full_disk_comes_back_with_all_that_was_accepted() -> None:
+    """Without room for its log PostgreSQL ends itself, and cannot start before there is space."""
+    with small_disk(320) as disk, new_odc(disk.folder / "home") as odc:
+        odc.up(*NODES)
+        daemon = odc.pid
+        accepted = [odc.submit("--hold", "--wrap", "echo $ODC_JOB_ID >> runs") for _ in range(3)]
+        disk.fill()
+        first = odc.postmaster_pid
+        for number in range(200):
+            with contextlib.suppress(OdcError):
+                odc.rows("select pg_switch_wal()")
+            status, answer = post(odc, {"hold": True}, f"filling {number}")
+            assert status in (201, 503), answer
+            if status == 201:
+                accepted.append(answer["id"])
+            elif odc.postmaster_pid != first:
+                break
+            disk.fill()
+        assert "PANIC" in server_log(odc)
+        disk.free()
+        wait(lambda: post(odc, {}, "after")[0] == 201, odc.log)
+        assert odc.pid == daemon
+        odc.odcctl("release", *map(str, accepted))
+        for job in accepted:
+            assert odc.wait_for(job, "COMPLETED")["attempt"] == 1
+        assert odc.rows("select odc.check_books()") == []
+
+
+def test_a_job_whose_output_disk_is_full_fails_alone() -> None:
+    with small_disk(1) as disk, new_odc() as odc:
+        odc.up(*NODES)
+        disk.folder.chmod(0o777)
+        full = odc.submit("-o", str(disk.folder / "out"), "--wrap", "set -e; yes | head -c 9000000")
+        other = odc.submit("--wrap", "echo fine")
+        assert odc.wait_for(full, "FAILED", "COMPLETED")["state"] == "FAILED"
+        assert odc.wait_for(other, "COMPLETED")["exit_code"] == 0
+        assert odc.odcctl("logs", str(other)).stdout == "fine\n"
+
+
+def test_a_full_disk_of_the_runner_refuses_starts_until_there_is_space() -> None:
+    with small_disk(4) as disk, new_odc() as odc:
+        odc.home.mkdir()
+        (odc.home / "odcd.lock").touch()
+        (disk.folder / "runner").mkdir()
+        (odc.home / "runner").symlink_to(disk.folder / "runner")
+        odc.up(*NODES)
+        flag = odc.work / "go"
+        running = odc.submit("--wrap", f"until [ -e {flag} ]; do sleep 0.05; done; exit 3")
+        odc.wait_for(running, "RUNNING")
+        disk.fill()
+        refused = odc.submit("--no-requeue", "--wrap", "echo $ODC_ATTEMPT >> runs")
+        waiting = wait(
+            lambda: odc.job(refused) if odc.job(refused)["reason"] == "JobLaunchFailure" else None,
+            lambda: f"{odc.job(refused)}{odc.log()}",
+        )
+        assert waiting["state"] == "PENDING"
+        told = odc.odcctl("events", "--job", str(refused)).stdout
+        assert "no space left" in told
+        flag.touch()
+        assert odc.wait_for(running, "FAILED")["exit_code"] == 3
+        disk.free()
+        odc.odcctl("update", str(refused), "--begin", "now")
+        odc.wait_for(refused, "COMPLETED")
+        assert (odc.work / "runs").read_text() == "2\n"
