@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getopt
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -31,16 +32,31 @@ and `submit --wait` give the job's own code: 128+n for signal n, 4 when it ended
 
 
 def main() -> int:
+    _mend_streams()
     try:
         code = dispatch(sys.argv[1:])
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
         return exits.INTERRUPTED
-    except BrokenPipeError:
-        # The reader left. Python would complain once more when it flushes at exit.
+    except OSError as error:
+        # Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return exits.BROKEN_PIPE
+        if isinstance(error, BrokenPipeError):
+            return exits.BROKEN_PIPE
+        print(f"odcctl: {error.strerror or error}", file=sys.stderr)
+        return exits.REFUSED
+
+
+def _mend_streams() -> None:
+    """A caller may have closed our streams, or chosen an encoding that cannot write every name."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            while os.open(os.devnull, os.O_RDWR) < number:
+                pass
+            setattr(sys, name, os.fdopen(number, "w" if number else "r"))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 def dispatch(argv: Sequence[str]) -> int:

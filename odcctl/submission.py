@@ -26,7 +26,7 @@ def submit(client: Client, command: str, argv: Sequence[str]) -> dict[str, Any]:
         "script": None,
         "script_path": None,
         "submit_host": os.uname().nodename,
-        "stdin_is_tty": sys.stdin is not None and sys.stdin.isatty(),
+        "stdin_is_tty": sys.stdin.isatty(),
     }
     try:
         return client.post_once("/v1/submit-argv", body).json()

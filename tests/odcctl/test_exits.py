@@ -170,3 +170,20 @@ def test_a_reader_that_leaves_is_no_error(
     )  # fmt: skip
     assert done.stdout.startswith("JOB")
     assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_output_that_cannot_be_written_is_told(peer: Peer, environment: dict[str, str]) -> None:
+    peer.on("GET", "/v1/jobs", {"jobs": [a_job(name="ж")], "next": None})
+
+    def shell(redirect: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["sh", "-c", f"{sys.executable} -m odcctl queue {redirect}"],
+            env={**environment, **env}, capture_output=True, text=True, timeout=30, check=False,
+        )  # fmt: skip
+
+    full = shell("> /dev/full")
+    assert (full.returncode, full.stderr) == (1, "odcctl: No space left on device\n")
+    for closed in (">&-", "<&- >&-"):
+        assert (shell(closed).returncode, shell(closed).stderr) == (0, "")
+    latin = shell("", PYTHONIOENCODING="latin-1")
+    assert (latin.returncode, latin.stderr) == (0, "")
