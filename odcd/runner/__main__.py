@@ -155,6 +155,8 @@ class Runner:
     def _look_after(self) -> None:
         members = self._roster.members()
         self._roster.facts.look_after(members)
+        if not self._roster.can_start:
+            self._roster.files.stock()
         if members or self._server.connections:
             self._busy_at = time.monotonic()
         if time.monotonic() - self._busy_at > IDLE_S:

@@ -13,6 +13,7 @@ from odcd.runner import record
 from odcd.runner.record import Key
 
 MAX_SPARES = 256
+STOCKED_AT_ONCE = 32
 _SPARE = "spare"
 
 
@@ -40,12 +41,25 @@ class Files:
         spare = self._spares.pop() if self._spares else None
         return record.create(self.path(key), intent, spare)
 
+    def stock(self) -> None:
+        """In a quiet moment: make some of the spares that a burst of starts will use up."""
+        for _ in range(min(STOCKED_AT_ONCE, MAX_SPARES - len(self._spares))):
+            spare = self._next_spare()
+            try:
+                os.close(record.create(spare, {}))
+            except OSError:
+                return
+            self._spares.append(spare)
+
+    def _next_spare(self) -> Path:
+        return self._folder / f"{_SPARE}-{next(self._numbers)}"
+
     def give_up(self, key: Key) -> None:
         """Nothing more is to be known of it."""
         path = self.path(key)
         with contextlib.suppress(OSError):
             if len(self._spares) < MAX_SPARES:
-                spare = self._folder / f"{_SPARE}-{next(self._numbers)}"
+                spare = self._next_spare()
                 path.rename(spare)
                 self._spares.append(spare)
             else:

@@ -55,7 +55,7 @@ def test_exits_survive_and_starts_are_refused(
     client.start(a_dispatch(1, WAITS, work_dir), a_dispatch(2, WAITS, work_dir))
     client.wait_for(1, "started"), client.wait_for(2, "started")
     filler = _fill(small_disk)
-    client.start(a_dispatch(3, WAITS, work_dir))
+    client.start(a_dispatch(3, WAITS + "# of another text\n", work_dir))
     refused = client.wait_end(3)
     assert (refused["kind"], refused["cause"]) == ("start_failed", "launch")
     assert "no space left" in refused["detail"]
