@@ -356,9 +356,13 @@ def _plain(filters: Filters) -> dict[str, Any]:
 
 
 def _dispatch(body: dict[str, Any]) -> Dispatch:
-    members = tuple(
-        Member(**{**m, "gpu_indexes": tuple(m["gpu_indexes"])}) for m in body.pop("members")
-    )
+    members = tuple(_member(part) for part in body.pop("members"))
     for key in ("started_at", "ends_at"):
         body[key] = datetime.fromisoformat(body[key]) if body[key] else None
-    return Dispatch(**{**body, "args": tuple(body["args"]), "members": members})
+    fields: dict[str, Any] = {**body, "args": tuple(body["args"]), "members": members}
+    return Dispatch(**fields)
+
+
+def _member(part: dict[str, Any]) -> Member:
+    fields: dict[str, Any] = {**part, "gpu_indexes": tuple(part["gpu_indexes"])}
+    return Member(**fields)
