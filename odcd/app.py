@@ -93,7 +93,7 @@ class Daemon:
         )
 
     async def run(self, postgres: EmbeddedPostgres | None) -> None:
-        await self._store.check_host(_machine_id(), socket.gethostname())
+        await self._store.check_host(*_place(self._settings.runner_folder))
         self._http.bind()
         stopping = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -155,7 +155,7 @@ class Daemon:
             on_change=planner.wake,
         )
         try:
-            await self._store.claim_host(lead.term, _machine_id(), socket.gethostname())
+            await self._store.claim_host(lead.term, *_place(self._settings.runner_folder))
             await self._command(lead, executor, planner)
             self._planner, self._reaper, self._executor = planner, reaper, executor
             self._metrics.leading(True)
@@ -207,8 +207,14 @@ async def take_over(lead: Lead, store: Store, executor: Executor, planner: Plann
     await executor.adopt([(job_id, attempt, rank) for job_id, attempt, rank, _ in live])
 
 
-def _machine_id() -> str:
+def _place(runner_folder: Path) -> tuple[str, str]:
+    """Which runner on which machine the local executor commands, for programs and for people.
+
+    Of two homes on one machine each has a runner of its own, which does not know the other's jobs.
+    """
+    host = socket.gethostname()
     try:
-        return Path("/etc/machine-id").read_text().strip() or socket.gethostname()
+        machine = Path("/etc/machine-id").read_text().strip() or host
     except OSError:
-        return socket.gethostname()
+        machine = host
+    return f"{machine}:{runner_folder.resolve()}", f"{host}, home {runner_folder.parent}"

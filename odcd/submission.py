@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import msgspec
 
 from odcd.clock import Clock
-from odcd.errors import BadRequest, OdcError, TooLarge, Unavailable
+from odcd.errors import BadRequest, DatabaseDown, OdcError, TooLarge, Unavailable
 from odcd.job_checks import (
     check_environment,
     check_job,
@@ -33,6 +33,8 @@ from odcd.slurm.script import check_script
 MAX_KEY_CHARS = 200
 BATCH_JOBS = 2_000
 BATCH_BYTES = 8 * 1024 * 1024
+ANSWER_TIMEOUT_S = 30.0
+"""Longer than any commit; a client that waits this long had better ask again."""
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -270,7 +272,14 @@ class SubmitBatcher:
         if self._sender is None:
             # Not in a TaskGroup: it belongs to all who wait, and gives every error to them.
             self._sender = asyncio.create_task(self._send(), name="send-submits")
-        return await answer
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                return await answer
+        except TimeoutError:
+            raise DatabaseDown(
+                f"PostgreSQL did not answer for {ANSWER_TIMEOUT_S:.0f} s",
+                "Send it again with the same idempotency key: if it was taken, you get its id.",
+            ) from None
 
     async def _send(self) -> None:
         try:

@@ -296,6 +296,7 @@ create table running (
     exit_signal  integer,
     exit_cause   text,                            -- timeout, oom, node_fail, start_failed, lost: what the executor saw
     exit_detail  text,
+    exited_at    timestamptz,                     -- when its last member so far ended
     intent       end_intent,
     intent_by    text,
     intent_at    timestamptz,

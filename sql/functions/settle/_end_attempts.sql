@@ -51,7 +51,9 @@ begin
          where f.node_id = t.node_id
     ), done as materialized (
         select g.*, v.state as end_state, v.reason as end_reason, v.again, v.may_requeue, n.names,
-               case when g.exit_signal is null then g.exit_code else 0 end as code
+               case when g.exit_signal is null then g.exit_code else 0 end as code,
+               -- When it ended, not when we learned of it; never before it started or after now.
+               greatest(g.started_at, least(p_now, coalesce(g.exited_at, p_now))) as over_at
           from gone as g
           join verdict as v on v.job_id = g.job_id
           join (select f.job_id, array_agg(n.name order by f.rank) as names
@@ -59,13 +61,13 @@ begin
     ), past as (
         insert into attempt (job_id, attempt, state, started_at, running_at, ended_at, node_names, exit_code,
                              signal, reason, requeued)
-        select job_id, attempt, end_state, started_at, running_at, p_now, names, code, exit_signal,
+        select job_id, attempt, end_state, started_at, running_at, over_at, names, code, exit_signal,
                coalesce(exit_detail, end_reason), again
           from done
     ), final as (
         update job as j
            set state = d.end_state, reason = d.end_reason, end_detail = d.exit_detail, partition_id = d.partition_id,
-               attempt = d.attempt, eligible_at = d.eligible_at, started_at = d.started_at, ended_at = p_now,
+               attempt = d.attempt, eligible_at = d.eligible_at, started_at = d.started_at, ended_at = d.over_at,
                node_names = d.names, exit_code = d.code, signal = d.exit_signal, ended_by = d.intent_by
           from done as d
          where j.id = d.job_id and not d.again

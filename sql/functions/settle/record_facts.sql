@@ -33,11 +33,12 @@ begin
            set state = case when c.ended then 'ended' else 'running' end::member_state,
                exit_code = coalesce(c.exit_code, a.exit_code), exit_signal = coalesce(c.signal, a.exit_signal)
           from (select coalesce(e.job_id, b.job_id) as job_id, coalesce(e.rank, b.rank) as rank,
-                       e.job_id is not null as ended, e.exit_code, e.signal, e.kind, e.cause, e.detail, b.at as begun_at
+                       e.job_id is not null as ended, e.exit_code, e.signal, e.kind, e.cause, e.detail, e.at as ended_at,
+                       b.at as begun_at
                   from finish as e full join begun as b on b.job_id = e.job_id and b.rank = e.rank) as c
          where a.job_id = c.job_id and a.rank = c.rank
            and (a.state = 'starting' or (a.state = 'running' and c.ended))
-        returning a.job_id, c.ended, c.begun_at, c.exit_code, c.signal, c.detail,
+        returning a.job_id, c.ended, c.ended_at, c.begun_at, c.exit_code, c.signal, c.detail,
                   case when not c.ended then null
                        when c.kind = 'lost' then 'lost'
                        when c.kind = 'start_failed' then case when c.cause = 'launch' then 'launch' else 'start_failed' end
@@ -45,6 +46,7 @@ begin
                        when c.exit_code <> 0 or c.signal is not null then 'failed' end as cause
     ), told as (
         select m.job_id, count(*) filter (where m.ended) as ended, max(m.begun_at) as begun_at,
+               max(m.ended_at) as ended_at,
                max(m.exit_code) as exit_code, max(m.signal) as signal, max(m.detail) as detail,
                -- The cause that decides, when members ended in different ways.
                (array_agg(m.cause order by array_position(
@@ -59,6 +61,7 @@ begin
            exit_cause = coalesce(r.exit_cause, t.cause),
            exit_detail = coalesce(r.exit_detail, t.detail),
            running_at = coalesce(r.running_at, t.begun_at),
+           exited_at = greatest(r.exited_at, t.ended_at),
            state = case when r.intent is not null or (t.cause is not null and r.live_members > t.ended) then 'COMPLETING'
                         when t.begun_at is not null and r.state = 'CONFIGURING' then 'RUNNING'
                         else r.state end::job_state,

@@ -484,6 +484,7 @@ CREATE TABLE odc.running (
     exit_signal integer,
     exit_cause text,
     exit_detail text,
+    exited_at timestamp with time zone,
     intent odc.end_intent,
     intent_by text,
     intent_at timestamp with time zone,
