@@ -1,4 +1,4 @@
-"""Jobs, clusters and a queue with sane defaults, made by the functions that make them in earnest."""
+"""Jobs, clusters and a queue with sane defaults, by the functions that make them in earnest."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ def a_job(**fields: Any) -> JobSpec:
     return JobSpec(**{"script": "#!/bin/sh\ntrue\n", "work_dir": "/tmp", **fields})
 
 
-def a_cluster(sql: Sql, *, now: datetime = NOW, more: Sequence[dict[str, Any]] = (), **nodes: int) -> None:
-    """Register nodes, so many of each type: a_cluster(sql, h100=4). They are named h100-1, h100-2, ..."""
+def a_cluster(
+    sql: Sql, *, now: datetime = NOW, more: Sequence[dict[str, Any]] = (), **nodes: int
+) -> None:
+    """Register nodes, so many of each type: a_cluster(sql, h100=4) makes h100-1 to h100-4."""
     body = [
         {"name": f"{kind}-{n}", "gpu_type": kind, "gpus": NODES[kind][0], "cpus": NODES[kind][1],
          "mem_mib": NODES[kind][2], "declared": True}
@@ -100,7 +102,9 @@ class Queue:
         """ids: a job or whole array, or (array, tasks as int4multirange)."""
         if ids:
             filters["ids"] = [
-                {"job_id": i, "tasks": None} if isinstance(i, int) else {"job_id": i[0], "tasks": i[1]}
+                {"job_id": i, "tasks": None}
+                if isinstance(i, int)
+                else {"job_id": i[0], "tasks": i[1]}
                 for i in ids
             ]
         actor = {"user": who.user, "uid": who.uid, "operator": who.operator}
@@ -111,7 +115,9 @@ class Queue:
             )
         )  # fmt: skip
 
-    def cancel(self, *ids: int | tuple[int, str], signal: int | None = None, **rest: Any) -> dict[int, str]:
+    def cancel(
+        self, *ids: int | tuple[int, str], signal: int | None = None, **rest: Any
+    ) -> dict[int, str]:
         return _outcomes(self.change("cancel", *ids, more=", $4", arguments=[signal], **rest))
 
     def hold(self, *ids: int | tuple[int, str], **rest: Any) -> dict[int, str]:
@@ -120,7 +126,9 @@ class Queue:
     def release(self, *ids: int | tuple[int, str], **rest: Any) -> dict[int, str]:
         return _outcomes(self.change("release", *ids, **rest))
 
-    def requeue(self, *ids: int | tuple[int, str], hold: bool = False, **rest: Any) -> dict[int, str]:
+    def requeue(
+        self, *ids: int | tuple[int, str], hold: bool = False, **rest: Any
+    ) -> dict[int, str]:
         return _outcomes(self.change("requeue", *ids, more=", $4", arguments=[hold], **rest))
 
     def update(
@@ -207,7 +215,8 @@ def dependency_json(text: str) -> dict[str, Any]:
         "text": parsed.text,
         "any": parsed.any,
         "terms": [
-            {"kind": t.kind, "target_id": t.target_id, "target_task": t.target_task, "delay_s": t.delay_s}
+            {"kind": t.kind, "target_id": t.target_id, "target_task": t.target_task,
+             "delay_s": t.delay_s}
             for t in parsed.terms
         ],
     }  # fmt: skip

@@ -92,7 +92,7 @@ begin
         end loop;
     end if;
 
-    v_refused := v_known || array(
+    v_refused := array(
         select distinct j.request
           from unnest(v_requests, v_verdict) as j (request, verdict)
           join unnest(v_codes) with ordinality as v (code, n) on v.n = j.verdict
@@ -101,7 +101,7 @@ begin
     with taken as materialized (
         select min(h.n) - 1 as request
           from unnest(v_heads) with ordinality as h (head, n)
-         where h.n - 1 <> all (v_refused) and not coalesce((h.head ->> 'dry_run')::boolean, false)
+         where h.n - 1 <> all (v_known || v_refused) and not coalesce((h.head ->> 'dry_run')::boolean, false)
          group by case when h.head ->> 'key' is null then h.n end, h.head ->> 'uid', h.head ->> 'key'
     )
     select array_agg(case when t.request is not null then nextval('job_id_seq') end order by j.n) into v_ids
@@ -130,17 +130,22 @@ begin
         notify odc;
     end if;
 
+    -- A request whose key is kept now, be it by itself, an earlier call or a concurrent one, has what was kept.
+    if v_keyed then
+        v_known := array(select k.request from _kept_answers(v_heads) as k where k.request <> all (v_refused));
+    end if;
     return query
         select j.request, j.ord, j.id, v.code, v.message, v.hint
           from unnest(v_requests, v_ords, v_ids, v_verdict) as j (request, ord, id, verdict)
           left join unnest(v_codes, v_messages, v_hints) with ordinality as v (code, message, hint, n)
             on v.n = j.verdict
-         where not v_keyed or j.request <> all (array(select k.request from _kept_answers(v_heads) as k));
-    if v_keyed then
+         where j.request <> all (v_known);
+    if v_known <> '{}' then
         return query
             select k.request, (i.n - 1)::integer, i.id, k.code, k.message, k.hint
               from _kept_answers(v_heads) as k
-             cross join unnest(k.job_ids) with ordinality as i (id, n);
+             cross join unnest(k.job_ids) with ordinality as i (id, n)
+             where k.request = any (v_known);
     end if;
 end;
 $$;

@@ -91,7 +91,9 @@ def test_memory_follows_the_partitions_default_per_cpu(queue: Queue) -> None:
 def test_equal_requests_share_one_shape(queue: Queue) -> None:
     first, second = queue.submit(gpus=2), queue.submit(gpus_per_node=2, node_count=1)
     assert queue.job(first)["shape_id"] == queue.job(second)["shape_id"]
-    assert queue.job(first)["shape_id"] != queue.job(queue.submit(gpus=2, exclusive=True))["shape_id"]
+    assert (
+        queue.job(first)["shape_id"] != queue.job(queue.submit(gpus=2, exclusive=True))["shape_id"]
+    )
 
 
 @pytest.mark.parametrize(

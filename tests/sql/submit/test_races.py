@@ -1,0 +1,64 @@
+"""Submits from two connections at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from odcd.db import connect
+from odcd.submission import prepare
+from tests.support.builders import ALICE, NOW, a_cluster, a_job
+from tests.support.database import Sql
+from tests.support.races import until_it_waits
+
+SUBMIT = "select job_id, code from odc.submit_jobs($1::jsonb, $2, $3, $4) order by request, ord"
+
+
+def test_a_key_in_flight_on_another_connection_is_waited_for(database_url: str) -> None:
+    with Sql(database_url) as sql:
+        a_cluster(sql, h100=1)
+
+    async def race() -> None:
+        first, second = await connect(database_url), await connect(database_url)
+        watcher = await connect(database_url)
+        made = prepare(ALICE, [a_job()], key="k", dry_run=False)
+        call = (
+            SUBMIT, json.dumps([made.request]), list(made.texts), list(made.texts.values()), NOW,
+        )  # fmt: skip
+        transaction = first.transaction()
+        await transaction.start()
+        [one] = await first.fetch(*call)
+        waiting = asyncio.create_task(second.fetch(*call))
+        await until_it_waits(watcher, second.get_server_pid())
+        await transaction.commit()
+        assert [tuple(row) for row in await waiting] == [tuple(one)]
+        assert await watcher.fetchval("select count(*) from odc.job") == 1
+        for connection in (first, second, watcher):
+            await connection.close()
+
+    asyncio.run(race())
+
+
+def test_a_key_whose_first_request_failed_is_taken_by_the_second(database_url: str) -> None:
+    with Sql(database_url) as sql:
+        a_cluster(sql, h100=1)
+
+    async def race() -> None:
+        first, second = await connect(database_url), await connect(database_url)
+        watcher = await connect(database_url)
+        made = prepare(ALICE, [a_job()], key="k", dry_run=False)
+        call = (
+            SUBMIT, json.dumps([made.request]), list(made.texts), list(made.texts.values()), NOW,
+        )  # fmt: skip
+        transaction = first.transaction()
+        await transaction.start()
+        await first.fetch(*call)
+        waiting = asyncio.create_task(second.fetch(*call))
+        await until_it_waits(watcher, second.get_server_pid())
+        await transaction.rollback()
+        [two] = await waiting
+        assert await watcher.fetch("select id from odc.job") == [(two["job_id"],)]
+        for connection in (first, second, watcher):
+            await connection.close()
+
+    asyncio.run(race())
