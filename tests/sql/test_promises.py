@@ -1,0 +1,429 @@
+"""The promises of the queue, in whatever order users, executors, nodes and time act on it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from odcd.errors import LeadershipLost
+from odcd.slurm.dependencies import parse_dependency
+from tests.support.builders import ALICE, BOB, NOW, ROOT, Queue, a_cluster
+from tests.support.database import Sql
+
+NODES = ("h100-1", "h100-2", "l4-1")
+LIVE = "(select job_id from odc.pending union all select job_id from odc.running)"
+FACTS = ("job_id", "attempt", "rank", "kind", "at", "exit_code", "signal", "cause", "detail")
+Pick = st.integers(0, 40)
+
+shapes = st.sampled_from(
+    [
+        {"gpus": 1},
+        {"gpus": 2, "gpu_type": "h100"},
+        {"gpus": 8, "gpu_type": "h100"},
+        {"node_count": 2, "gpus_per_node": 8, "gpu_type": "h100"},
+        {"node_count": 2, "gpus_per_node": 1},
+        {"ntasks": 8},
+        {"gpus": 1, "gpu_type": "l4", "exclusive": True},
+    ]
+)
+ends = st.sampled_from(
+    [
+        ("exited", 0, None, None),
+        ("exited", 0, None, None),
+        ("exited", 3, None, None),
+        ("exited", None, 9, "oom"),
+        ("exited", None, 15, "timeout"),
+        ("lost", None, None, "unknown"),
+        ("start_failed", None, None, "launch"),
+        ("start_failed", None, None, "unknown"),
+    ]
+)
+
+
+class Promises(RuleBasedStateMachine):
+    sql: Sql
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sql.begin()
+        self.queue = Queue(self.sql)
+        self.term: int = self.sql.value("select term from odc.term")
+        self.jobs: dict[int, int] = {}
+        """Submitted jobs and arrays, with the number of their tasks."""
+        self.waits_for: dict[int, str] = {}
+        self.begins: dict[int, datetime] = {}
+        self.held: set[int] = set()
+        self.started: set[tuple[int, int]] = set()
+        self.ended: dict[int, str] = {}
+        self.told: list[dict[str, Any]] = []
+
+    def teardown(self) -> None:
+        try:
+            if self.jobs:
+                self.come_to_rest()
+        finally:
+            self.sql.rollback()
+
+    @initialize()
+    def a_cluster(self) -> None:
+        a_cluster(self.sql, now=self.now, h100=2, l4=1)
+
+    @property
+    def now(self) -> datetime:
+        return self.queue.now
+
+    def a_job(self, pick: int) -> int:
+        return list(self.jobs)[pick % len(self.jobs)]
+
+    # -- users -----------------------------------------------------------------------------------
+
+    @rule(
+        shape=shapes,
+        who=st.sampled_from([ALICE, ALICE, BOB]),
+        limit=st.sampled_from([60, 3600, 86_400]),
+        name=st.sampled_from(["train", "eval"]),
+        array=st.sampled_from([None, None, None, "0-3", "1-9:2%2", "7"]),
+        dependency=st.sampled_from([None, None, "afterany", "afterok", "afternotok", "after",
+                                    "aftercorr", "singleton"]),
+        other=Pick,
+        hold=st.sampled_from([False, False, False, True]),
+        begin_s=st.sampled_from([None, None, None, 30, 4000]),
+        deadline_s=st.sampled_from([None, None, None, None, 100_000]),
+        requeue=st.booleans(),
+    )  # fmt: skip
+    def submit(
+        self, shape: dict[str, Any], who: Any, limit: int, name: str, array: str | None,
+        dependency: str | None, other: int, hold: bool, begin_s: int | None,
+        deadline_s: int | None, requeue: bool,
+    ) -> None:  # fmt: skip
+        fields = {**shape, "time_limit_s": limit, "name": name, "hold": hold, "requeue": requeue}
+        if array:
+            fields["array"] = array
+        if dependency == "singleton":
+            fields["dependency"] = dependency
+        elif dependency and self.jobs:
+            fields["dependency"] = f"{dependency}:{self.a_job(other)}"
+        if begin_s:
+            fields["begin_at"] = self.now + timedelta(seconds=begin_s)
+        if deadline_s:
+            fields["deadline_at"] = self.now + timedelta(seconds=deadline_s)
+        job = self.queue.submit(who, **fields)
+        self.jobs[job] = {None: 1, "0-3": 4, "1-9:2%2": 5, "7": 1}[array]
+        self.waits_for[job] = fields.get("dependency", "")
+        if begin_s:
+            self.begins[job] = fields["begin_at"]
+        if hold:
+            self.held.add(job)
+
+    @precondition(lambda self: self.jobs)
+    @rule(pick=Pick, tasks=st.sampled_from([None, None, "{[1,3)}", "{[7,8)}"]))
+    def cancel(self, pick: int, tasks: str | None) -> None:
+        self.queue.cancel(self.named(pick, tasks), who=ROOT)
+
+    @precondition(lambda self: self.jobs)
+    @rule(pick=Pick, tasks=st.sampled_from([None, None, "{[1,3)}"]))
+    def hold(self, pick: int, tasks: str | None) -> None:
+        answers = self.queue.hold(self.named(pick, tasks), who=ROOT)
+        self.held |= {job for job, outcome in answers.items() if outcome == "held"}
+
+    @precondition(lambda self: self.jobs)
+    @rule(pick=Pick, tasks=st.sampled_from([None, None, None, "{[1,4)}"]))
+    def release(self, pick: int, tasks: str | None) -> None:
+        answers = self.queue.release(self.named(pick, tasks), who=ROOT)
+        self.held -= {job for job, outcome in answers.items() if outcome == "released"}
+
+    @precondition(lambda self: self.jobs)
+    @rule(pick=Pick, hold=st.booleans())
+    def requeue(self, pick: int, hold: bool) -> None:
+        self.queue.requeue(self.a_job(pick), hold=hold, who=ROOT)
+
+    @precondition(lambda self: self.jobs)
+    @rule(
+        pick=Pick,
+        other=Pick,
+        what=st.sampled_from(["limit", "nice", "name", "throttle", "dependency", "begin", "never"]),
+    )
+    def update(self, pick: int, other: int, what: str) -> None:
+        job, other = self.a_job(pick), self.a_job(other)
+        begin_at = self.now + timedelta(seconds=600)
+        changes: dict[str, Any] = {
+            "limit": {"time_limit_s": 120},
+            "nice": {"nice": 50},
+            "name": {"name": "other"},
+            "throttle": {"array_throttle": 1},
+            "dependency": {"dependency": f"afterany:{other}"},
+            "begin": {"begin_at": begin_at.isoformat()},
+            "never": {"dependency": None},
+        }[what]
+        if what == "never" or (what == "dependency" and other < job):
+            answers = self.queue.update(job, changes=changes, who=ROOT)
+            if answers.get(job) == "updated":
+                self.waits_for[job] = changes["dependency"] or ""
+        elif what == "begin":
+            for changed, outcome in self.queue.update(job, changes=changes, who=ROOT).items():
+                if outcome == "updated":
+                    self.begins[changed] = begin_at
+        elif what != "dependency":
+            self.queue.update(job, changes=changes, who=ROOT)
+
+    def named(self, pick: int, tasks: str | None) -> int | tuple[int, str]:
+        job = self.a_job(pick)
+        return (job, tasks) if tasks and self.jobs[job] > 1 else job
+
+    # -- the leader ------------------------------------------------------------------------------
+
+    @rule()
+    def a_pass(self) -> None:
+        live_names = self.live_names()
+        ready = self.targets()
+        started: list[int] = self.sql.value(
+            "select started from odc.plan_pass($1, $2)", self.term, self.now
+        )
+        for row in self.sql.rows(
+            "select r.job_id, r.attempt, j.array_job_id, j.uid, j.name from odc.running as r "
+            "join odc.job as j on j.id = r.job_id where r.job_id = any ($1) order by r.job_id",
+            started,
+        ):
+            attempt = row["job_id"], row["attempt"]
+            assert attempt not in self.started, f"started twice: {attempt}"
+            self.started.add(attempt)
+            top = row["array_job_id"] or row["job_id"]
+            own = row["job_id"] if row["job_id"] in self.held | self.begins.keys() else top
+            if row["attempt"] == 1:
+                assert self.begins.get(own, NOW) <= self.now, f"too early: {row}"
+                assert own not in self.held, f"held: {row}"
+                assert self.may_start(row, top, ready, live_names), f"{self.waits_for[top]}: {row}"
+
+    def targets(self) -> dict[int, tuple[bool, bool, bool]]:
+        """Of each job and array: has all of it ended, with success, and has all of it started?"""
+        rows = self.sql.rows(
+            """
+            select coalesce(j.array_job_id, j.id) as top, bool_and(j.state is not null) as ended,
+                   bool_and(j.state is not distinct from 'COMPLETED') as ok,
+                   bool_and(p.job_id is null or p.attempt > 1) as begun
+              from odc.job as j left join odc.pending as p on p.job_id = j.id
+             group by 1
+            """
+        )
+        return {row["top"]: (row["ended"], row["ok"], row["begun"]) for row in rows}
+
+    def live_names(self) -> Counter[tuple[int, str]]:
+        rows = self.sql.rows(
+            "select j.uid, j.name from odc.running as r join odc.job as j on j.id = r.job_id"
+        )
+        return Counter((row["uid"], row["name"]) for row in rows)
+
+    def may_start(
+        self, row: dict[str, Any], top: int, ready: dict[int, tuple[bool, bool, bool]],
+        live_names: Counter[tuple[int, str]],
+    ) -> bool:  # fmt: skip
+        text = self.waits_for[top]
+        if not text:
+            return True
+        [term] = parse_dependency(text).terms
+        if term.kind == "singleton":
+            return self.jobs[top] > 1 or live_names[row["uid"], row["name"]] == 0
+        assert term.target_id is not None
+        ended, ok, begun = ready[term.target_id]
+        if term.kind == "aftercorr" and self.jobs[top] > 1 and self.jobs[term.target_id] > 1:
+            return True
+        return {
+            "after": begun, "afterany": ended, "afterok": ended and ok,
+            "aftercorr": ended and ok, "afternotok": ended and not ok,
+        }[term.kind]  # fmt: skip
+
+    @rule()
+    def sweep(self) -> None:
+        self.sql.value("select odc.sweep($1, $2)", self.term, self.now)
+
+    @rule(seconds=st.sampled_from([1, 60, 600, 5000, 90_000]))
+    def time_passes(self, seconds: int) -> None:
+        self.queue.move(seconds)
+
+    @rule()
+    def another_leads(self) -> None:
+        """And the old leader is refused, whatever it does."""
+        old = self.term
+        row = self.sql.row("select term, beat from odc.term")
+        self.term = self.sql.value(
+            "select odc.take_term($1, $2, 'other', 'host', $3)", row["term"], row["beat"], self.now
+        )
+        before = self.fingerprint()
+        for call, *arguments in (
+            ("odc.plan_pass($1, $2)", old, self.now),
+            ("odc.sweep($1, $2)", old, self.now),
+            ("odc.take_stops($1, $2)", old, self.now),
+            ("odc.take_ends($1)", old),
+            ("odc.beat_term($1)", old),
+            ("odc.live_members($1)", old),
+        ):
+            with pytest.raises(LeadershipLost):
+                self.sql.rows(f"select {call}", *arguments)
+        with pytest.raises(LeadershipLost):
+            self.record([self.a_fact(1, 1, 0, "lost")], old)
+        assert self.fingerprint() == before
+
+    def fingerprint(self) -> str:
+        return self.sql.value(
+            "select md5(string_agg(t, ',' order by t)) from ("
+            "select p::text as t from odc.pending p union all select r::text from odc.running r "
+            "union all select a::text from odc.allocation a union all select j::text from odc.job j) as x"
+        )
+
+    # -- executors -------------------------------------------------------------------------------
+
+    def members(self) -> list[dict[str, Any]]:
+        return self.sql.rows(
+            "select r.job_id, r.attempt, a.rank, a.state::text from odc.running as r "
+            "join odc.allocation as a using (job_id) where a.state <> 'ended' order by 1, 3"
+        )
+
+    def a_fact(
+        self, job_id: int, attempt: int, rank: int, kind: str, exit_code: int | None = None,
+        signal: int | None = None, cause: str | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        values = (job_id, attempt, rank, kind, self.now, exit_code, signal, cause, None)
+        return dict(zip(FACTS, values, strict=True))
+
+    def record(self, facts: list[dict[str, Any]], term: int | None = None) -> None:
+        self.sql.rows(
+            "select odc.record_facts($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            self.term if term is None else term,
+            *([fact[name] for fact in facts] for name in FACTS),
+            self.now,
+        )
+        self.told += facts
+
+    @rule()
+    def members_start(self) -> None:
+        self.record([
+            self.a_fact(m["job_id"], m["attempt"], m["rank"], "started")
+            for m in self.members() if m["state"] == "starting"
+        ])  # fmt: skip
+
+    @rule(pick=Pick, end=ends)
+    def a_member_ends(self, pick: int, end: tuple[str, int | None, int | None, str | None]) -> None:
+        members = self.members()
+        if members:
+            member = members[pick % len(members)]
+            self.record([self.a_fact(member["job_id"], member["attempt"], member["rank"], *end)])
+
+    @rule(end=ends)
+    def all_members_end(self, end: tuple[str, int | None, int | None, str | None]) -> None:
+        self.record([
+            self.a_fact(m["job_id"], m["attempt"], m["rank"], *end) for m in self.members()
+        ])  # fmt: skip
+
+    @precondition(lambda self: self.told)
+    @rule(pick=Pick, count=st.integers(1, 5))
+    def facts_are_told_again(self, pick: int, count: int) -> None:
+        """Late, and in another order; nothing comes of it."""
+        at = pick % len(self.told)
+        again = self.told[at : at + count][::-1]
+        live = {(m["job_id"], m["attempt"], m["rank"]) for m in self.members()}
+        gone = [f for f in again if (f["job_id"], f["attempt"], f["rank"]) not in live]
+        before = self.fingerprint()
+        self.record(gone)
+        assert self.fingerprint() == before
+
+    @rule()
+    def what_is_to_end_is_ended(self) -> None:
+        stops = self.sql.rows("select * from odc.take_stops($1, $2)", self.term, self.now)
+        stopped = {(row["job_id"], row["attempt"]) for row in stops}
+        self.record([
+            self.a_fact(m["job_id"], m["attempt"], m["rank"], "exited", None, 15)
+            for m in self.members() if (m["job_id"], m["attempt"]) in stopped
+        ])  # fmt: skip
+
+    # -- nodes -----------------------------------------------------------------------------------
+
+    @rule(node=st.sampled_from(NODES), state=st.sampled_from(["DRAIN", "DOWN", "UP", "UP"]))
+    def a_node_changes(self, node: str, state: str) -> None:
+        self.set_node(node, state)
+
+    def set_node(self, node: str, state: str) -> None:
+        self.sql.value(
+            "select odc.set_node_state($1::jsonb, $2, $3, $4, $5)",
+            json.dumps({"user": "root", "uid": 0, "operator": True}), [node], state,
+            None if state == "UP" else "broken", self.now,
+        )  # fmt: skip
+
+    # -- promises --------------------------------------------------------------------------------
+
+    @invariant()
+    def the_books_balance(self) -> None:
+        assert self.queue.contradictions() == []
+
+    @invariant()
+    def every_task_is_somewhere_once(self) -> None:
+        rows = self.sql.rows(
+            "select coalesce(j.array_job_id, j.id) as top, sum(odc._task_count(coalesce("
+            "p.tasks, odc._tasks_of(j.array_tasks), int4multirange(int4range(0, 1)))))::integer "
+            "as tasks from odc.job as j left join odc.pending as p on p.job_id = j.id group by 1"
+        )
+        assert {row["top"]: row["tasks"] for row in rows} == self.jobs
+
+    @invariant()
+    def an_end_is_final(self) -> None:
+        rows = self.sql.rows("select id, state::text from odc.job where state is not null")
+        now = {row["id"]: row["state"] for row in rows}
+        assert now.items() >= self.ended.items()
+        self.ended = now
+
+    def come_to_rest(self) -> None:
+        """Everything that waits for nobody ends; what waits for ever can be cancelled."""
+        for node in NODES:
+            self.set_node(node, "UP")
+        everything = {"who": ROOT, "all": True}
+        self.queue.release(**everything)
+        self.held = set()
+        for _ in range(30):
+            self.time_passes(90_000)
+            self.sweep()
+            self.a_pass()
+            self.what_is_to_end_is_ended()
+            self.all_members_end(("exited", 0, None, None))
+            if not self.sql.value(f"select exists {LIVE}"):
+                break
+        stuck = self.sql.rows("select * from odc.pending where ready")
+        assert stuck == [], f"ready, and never started: {stuck}"
+        self.queue.cancel(**everything)
+        self.what_is_to_end_is_ended()
+        assert not self.sql.value(f"select exists {LIVE}")
+        self.the_books_balance()
+        self.every_task_is_somewhere_once()
+        self.an_end_is_final()
+
+
+def hold_to_it(database_url: str, **chosen: Any) -> None:
+    with Sql(database_url) as sql:
+        machine = type("PromisesHere", (Promises,), {"sql": sql})
+        run_state_machine_as_test(
+            machine,
+            settings=settings(
+                deadline=None, database=None, suppress_health_check=list(HealthCheck), **chosen
+            ),
+        )
+
+
+def test_the_queue_keeps_its_promises(database_url: str) -> None:
+    hold_to_it(database_url, max_examples=25, stateful_step_count=30, derandomize=True)
+
+
+@pytest.mark.long
+def test_the_queue_keeps_its_promises_for_long(database_url: str) -> None:
+    hold_to_it(database_url, max_examples=400, stateful_step_count=60)
