@@ -281,7 +281,8 @@ class Promises(RuleBasedStateMachine):
         return self.sql.value(
             "select md5(string_agg(t, ',' order by t)) from ("
             "select p::text as t from odc.pending p union all select r::text from odc.running r "
-            "union all select a::text from odc.allocation a union all select j::text from odc.job j) as x"
+            "union all select a::text from odc.allocation a "
+            "union all select j::text from odc.job j) as x"
         )
 
     # -- executors -------------------------------------------------------------------------------
