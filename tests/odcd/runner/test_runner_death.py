@@ -32,9 +32,13 @@ exit 9
 """
 
 
+def _pid_of(client: Client) -> int:
+    return client.ask("list")["members"][0]["pid"]
+
+
 def _shim_of(client: Client) -> int:
-    pid = client.ask("list")["members"][0]["pid"]
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    stat = Path(f"/proc/{_pid_of(client)}/stat").read_text()
+    return int(stat.rpartition(")")[2].split()[1])
 
 
 def _restart(home: RunnerHome) -> Client:
@@ -118,7 +122,7 @@ def test_a_shim_killed_while_no_runner_lived_means_lost(home: RunnerHome, work_d
     client.start(a_dispatch(1, WAITS, work_dir))
     client.wait_for(1, "started")
     shim = _shim_of(client)
-    (pid,) = (int(pid) for pid in (work_dir / "began").read_text().split())
+    pid = _pid_of(client)
     home.kill()
     os.kill(shim, signal.SIGKILL)
     home.launch()
@@ -205,7 +209,7 @@ def test_after_a_reboot_what_ran_is_lost_and_what_ended_is_told(
     client.start(a_dispatch(1, WAITS, work_dir), a_dispatch(2, "#!/bin/sh\nexit 4\n", work_dir))
     client.wait_for(1, "started"), client.wait_end(2)
     shim = _shim_of(client)
-    pid = int((work_dir / "began").read_text())
+    pid = _pid_of(client)
     home.kill()
     os.kill(shim, signal.SIGKILL)
     os.kill(pid, signal.SIGKILL)
