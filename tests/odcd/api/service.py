@@ -125,6 +125,9 @@ async def serving(
             asyncio.create_task(database.listen("odc", hub.wake, clock)),
         ]
         try:
+            # Notifications that nobody hears yet would make tests wait for the next sweep.
+            while not database.listening("odc"):
+                await asyncio.sleep(0.005)
             yield Service(database, api, create_app(api), hub, woken)
         finally:
             hub.close()
