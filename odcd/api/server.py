@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import logging
 import os
@@ -18,6 +19,9 @@ from odcd.api.streaming import Broken
 from odcd.errors import OdcError
 
 log = logging.getLogger(__name__)
+
+# The name of a TCP address is looked up with it, when root's Python may be closed to us already.
+codecs.lookup("idna")
 
 BACKLOG = 2048
 GRACE_S = 5
