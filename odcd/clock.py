@@ -1,4 +1,4 @@
-"""The only source of time. Everything else takes a Clock, so a test can live a month in a second."""
+"""The only source of time. All else takes a Clock, so a test can live a month in a second."""
 
 from __future__ import annotations
 

@@ -40,12 +40,13 @@ class Store:
     ) -> list[list[Submitted]]:
         """Submit many requests in one transaction; the answers per request, per job of it.
 
-        requests: a JSON array of {uid, gid, user, operator, key, digest, dry_run, jobs: […]}, made by
-        odcd.submission. A request is taken whole or refused whole; one refused does not touch others.
+        requests: a JSON array of {uid, gid, user, operator, key, digest, dry_run, jobs: […]}, made
+        by odcd.submission. A request is taken or refused whole; one refused touches no other.
         """
         rows = await self._db.fetch(
             "select request, job_id, code, message, hint from odc.submit_jobs("
-            "p_requests => $1::jsonb, p_digests => $2, p_texts => $3, p_now => $4) order by request, ord",
+            "p_requests => $1::jsonb, p_digests => $2, p_texts => $3, p_now => $4) "
+            "order by request, ord",
             requests, list(digests), list(texts), now,
         )  # fmt: skip
         answers: list[list[Submitted]] = []
@@ -63,12 +64,12 @@ class Store:
         return answers
 
     # -- changes by users: every one returns one JSON object a job touched -------------------------
-    # {"job_id", "array_task_id"|null, "outcome": "cancelled"|"held"|…|"refused", "code", "message", "hint"}
+    # {"job_id", "array_task_id"|null, "outcome": "cancelled"|…|"refused", "code", "message", "hint"}
 
     async def cancel(
         self, who: Identity, filters: Filters, now: datetime, *, signal: int | None = None
     ) -> str:
-        """Cancel pending jobs now and ask running ones to end; with signal, only signal running ones
+        """Cancel pending jobs now, ask running ones to end; with signal, only signal running ones
         (outcome "signal", with job_id and attempt: the caller then tells the executor)."""
         return await self._change("cancel_jobs", who, filters, now, p_signal=signal)
 
@@ -86,8 +87,8 @@ class Store:
     async def update(
         self, who: Identity, filters: Filters, now: datetime, changes: Mapping[str, object]
     ) -> str:
-        """changes: any of time_limit_s, nice, partitions, name, comment, dependency (parsed, with its
-        text), array_throttle, begin_at, deadline_at."""
+        """changes: any of time_limit_s, nice, partitions, name, comment, dependency (parsed, with
+        its text), array_throttle, begin_at, deadline_at."""
         return await self._change(
             "update_jobs", who, filters, now, p_changes=json.dumps(dict(changes))
         )
@@ -100,7 +101,8 @@ class Store:
             f", {name} => ${at}{casts.get(name, '')}" for at, name in enumerate(more, start=4)
         )
         return await self._db.fetchval(
-            f"select odc.{function}(p_actor => $1::jsonb, p_filters => $2::jsonb, p_now => $3{extra})",
+            f"select odc.{function}(p_actor => $1::jsonb, p_filters => $2::jsonb, "
+            f"p_now => $3{extra})",
             json.dumps({"user": who.user, "uid": who.uid, "operator": who.operator}),
             json.dumps(_plain(filters)), now, *more.values(),
         )  # fmt: skip
@@ -117,8 +119,8 @@ class Store:
         fields: only these keys.
         """
         row = await self._db.fetchrow(
-            "select jobs, next from odc.list_jobs(p_filters => $1::jsonb, p_ended => $2, p_after => $3, "
-            "p_limit => $4, p_fields => $5, p_now => $6)",
+            "select jobs, next from odc.list_jobs(p_filters => $1::jsonb, p_ended => $2, "
+            "p_after => $3, p_limit => $4, p_fields => $5, p_now => $6)",
             json.dumps(_plain(filters)), ended, after, limit, list(fields) if fields else None, now,
         )  # fmt: skip
         return row["jobs"], row["next"]
@@ -126,7 +128,8 @@ class Store:
     async def show_jobs(self, selector: Selector, now: datetime) -> str:
         """The job, or all rows of the array (elements and its waiting range), as a JSON array."""
         return await self._db.fetchval(
-            "select odc.show_jobs(p_job_id => $1, p_tasks => $2::text::int4multirange, p_now => $3)",
+            "select odc.show_jobs(p_job_id => $1, p_tasks => $2::text::int4multirange, "
+            "p_now => $3)",
             selector.job_id, selector.tasks, now,
         )  # fmt: skip
 
@@ -189,15 +192,16 @@ class Store:
     async def resolve(self, selector: Selector) -> list[int]:
         """Ids of the jobs a selector names (elements that started, and the range's row)."""
         rows = await self._db.fetch(
-            "select job_id from odc.resolve_jobs(p_job_id => $1, p_tasks => $2::text::int4multirange)",
+            "select job_id from odc.resolve_jobs(p_job_id => $1, "
+            "p_tasks => $2::text::int4multirange)",
             selector.job_id, selector.tasks,
         )  # fmt: skip
         return [row["job_id"] for row in rows]
 
     async def script(self, job_id: int) -> str | None:
         return await self._db.fetchval(
-            "select t.content from odc.job as j join odc.job_text as t on t.digest = j.script_digest "
-            "where j.id = $1",
+            "select t.content from odc.job as j "
+            "join odc.job_text as t on t.digest = j.script_digest where j.id = $1",
             job_id,
         )
 
@@ -207,7 +211,7 @@ class Store:
         )
         return {row["digest"]: row["content"] for row in rows}
 
-    # -- for the leader; every one takes the term and raises LeadershipLost when it is not the newest
+    # -- for the leader; each takes the term and raises LeadershipLost when it is not the newest
 
     async def record_facts(self, term: int, facts: Sequence[Fact], now: datetime) -> list[int]:
         """Write what an executor saw; the ids of jobs whose attempt ended by it. Idempotent."""
@@ -235,7 +239,8 @@ class Store:
             for n in nodes
         ]  # fmt: skip
         await self._db.execute(
-            "select odc.register_nodes(p_term => $1, p_nodes => $2::jsonb, p_whole => $3, p_now => $4)",
+            "select odc.register_nodes(p_term => $1, p_nodes => $2::jsonb, p_whole => $3, "
+            "p_now => $4)",
             term, json.dumps(body), whole, now,
         )  # fmt: skip
 
@@ -261,7 +266,7 @@ class Store:
         return [_dispatch(json.loads(row["body"])) for row in rows]
 
     async def dispatch_of(self, job_id: int, attempt: int | None = None) -> Dispatch | None:
-        """The last (or given) attempt of one job, live or ended; for logs. None: it never started."""
+        """The last (or given) attempt of one job, live or ended; None: it never started."""
         body = await self._db.fetchval(
             "select odc.dispatch_of(p_job_id => $1, p_attempt => $2)", job_id, attempt
         )
@@ -297,11 +302,11 @@ class Store:
         """Running attempts with an intent to end them that has not been sent (or not for 60 s);
         marks them sent."""
         rows = await self._db.fetch(
-            "select job_id, attempt, intent from odc.take_stops(p_term => $1, p_now => $2)", term, now
+            "select job_id, attempt, intent from odc.take_stops(p_term => $1, p_now => $2)",
+            term,
+            now,
         )
-        return [
-            Stop(job_id=r["job_id"], attempt=r["attempt"], intent=r["intent"]) for r in rows
-        ]
+        return [Stop(job_id=r["job_id"], attempt=r["attempt"], intent=r["intent"]) for r in rows]
 
     async def moved_ends(self, term: int) -> list[tuple[int, int, datetime | None]]:
         """(job, attempt, end) of running attempts whose time limit moved; marks them told."""
@@ -311,11 +316,11 @@ class Store:
         return [(r["job_id"], r["attempt"], r["ends_at"]) for r in rows]
 
     async def sweep(self, term: int, now: datetime) -> datetime | None:
-        """What time alone does: begin times, delays, deadlines, time limits overrun, partitions made
+        """What time alone does: begin times, delays, deadlines, limits overrun, partitions made
         ahead, old keys dropped. Returns when it should run next, at the latest."""
         return await self._db.fetchval("select odc.sweep(p_term => $1, p_now => $2)", term, now)
 
-    # -- nodes, by operators ------------------------------------------------------------------------
+    # -- nodes, by operators ---------------------------------------------------------------------
 
     async def set_node_state(
         self, who: Identity, names: Sequence[str], state: str, reason: str | None, now: datetime
@@ -328,7 +333,7 @@ class Store:
             list(names), state, reason, now,
         )  # fmt: skip
 
-    # -- keys ---------------------------------------------------------------------------------------
+    # -- keys ------------------------------------------------------------------------------------
 
     async def keep_key(self, who: Identity, digest: str, now: datetime, life: timedelta) -> None:
         await self._db.execute(

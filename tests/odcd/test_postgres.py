@@ -159,7 +159,7 @@ def test_watch_restarts_a_server_that_died(postgres: EmbeddedPostgres) -> None:
     async def run() -> None:
         watching = asyncio.create_task(postgres.watch(SystemClock()))
         os.kill(before, signal.SIGKILL)
-        while (now := postgres.postmaster()) is None or now.pid == before:  # noqa: ASYNC110
+        while (now := postgres.postmaster()) is None or now.pid == before:
             await asyncio.sleep(0.02)
         watching.cancel()
         with suppress(asyncio.CancelledError):
