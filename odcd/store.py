@@ -64,7 +64,7 @@ class Store:
         return answers
 
     # -- changes by users: every one returns one JSON object a job touched -------------------------
-    # {"job_id", "array_task_id"|null, "outcome": "cancelled"|…|"refused", "code", "message", "hint"}
+    # {"job_id", "array_task_id"|null, "outcome": "cancelled"|…, "code", "message", "hint"}
 
     async def cancel(
         self, who: Identity, filters: Filters, now: datetime, *, signal: int | None = None
