@@ -40,7 +40,7 @@ begin
         if found then
             raise exception using errcode = 'OD009',
                 message = format('time limit %s s is above the %s s of partition "%s"', v_limit, v_max.max_time_limit_s, v_max.name),
-                hint = format('Ask for %s s at most.', v_max.max_time_limit_s);
+                hint = format('Ask for at most %s.', _duration(v_max.max_time_limit_s));
         end if;
         if p_place = 'running' and v_limit > p_job.time_limit_s and not p_operator then
             raise exception using errcode = 'OD013',

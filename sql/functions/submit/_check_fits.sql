@@ -24,7 +24,10 @@ begin
     if v_fitting >= p_shape.node_count then
         return;
     end if;
-    v_asked := _amounts(p_shape.gpus_per_node, p_shape.cpus_per_node, p_shape.mem_per_node_mib);
+    -- One CPU beside GPUs is what nobody asked for: the least that a task has.
+    v_asked := _amounts(p_shape.gpus_per_node,
+                        nullif(p_shape.cpus_per_node, case when p_shape.gpus_per_node > 0 then 1 end),
+                        p_shape.mem_per_node_mib);
     select _amounts(n.gpus, n.cpus, n.mem) into v_biggest
       from unnest(p_gpus, p_cpus, p_mems) as n (gpus, cpus, mem)
      order by n.gpus desc, n.cpus desc, n.mem desc limit 1;

@@ -16,7 +16,7 @@ begin
     v_asked := concat_ws(' and ',
         'is of type "' || p_shape.gpu_type || '"',
         'has the features "' || p_shape.constraint_expr || '"',
-        case when p_shape.node_list is not null then 'is among those listed' end,
+        'is among those listed (' || array_to_string(p_shape.node_list, ', ') || ')',
         case when p_shape.exclude_nodes is not null then 'is not excluded' end);
     raise exception using errcode = 'OD008',
         message = case when v_asked = '' then format('no node could ever run it: partition %s has none', v_where)

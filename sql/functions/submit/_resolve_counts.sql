@@ -27,10 +27,10 @@ begin
 
     if v_ask.gpus_per_task > 0 and v_tasks is null and tasks_per_node is null then
         if v_total is not null then
-            perform _divide('gpus', v_total, 'gpus_per_task', v_ask.gpus_per_task);
+            perform _divide('--gpus', v_total, '--gpus-per-task', v_ask.gpus_per_task);
             v_tasks := v_total / v_ask.gpus_per_task;
         elsif gpus_per_node is not null then
-            perform _divide('gpus_per_node', gpus_per_node, 'gpus_per_task', v_ask.gpus_per_task);
+            perform _divide('--gpus-per-node (or --gres)', gpus_per_node, '--gpus-per-task', v_ask.gpus_per_task);
             tasks_per_node := gpus_per_node / v_ask.gpus_per_task;
         end if;
     end if;
@@ -39,7 +39,7 @@ begin
         if v_tasks is not null and tasks_per_node is not null then
             node_count := (v_tasks + tasks_per_node - 1) / tasks_per_node;
         elsif v_total is not null and gpus_per_node is not null then
-            perform _divide('gpus', v_total, 'gpus_per_node', gpus_per_node);
+            perform _divide('--gpus', v_total, '--gpus-per-node (or --gres)', gpus_per_node);
             node_count := v_total / gpus_per_node;
         elsif v_ask.node_list <> '{}' then
             node_count := (select count(distinct n) from unnest(v_ask.node_list) as n);

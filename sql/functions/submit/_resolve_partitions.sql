@@ -50,8 +50,7 @@ begin
             message = format('time limit %s is above the %s of partition "%s"',
                              case when p_time_limit_s = 2147483647 then 'UNLIMITED' else p_time_limit_s || ' s' end,
                              v_limit.s || ' s', v_limit.name),
-            hint = format('Ask for %s hours (%s minutes) at most, or name another partition.',
-                          round(v_limit.s / 3600.0, 1), v_limit.s / 60);
+            hint = format('Ask for at most %s, or name another partition.', _duration(v_limit.s));
     end if;
     time_limit_s := p_time_limit_s;
 end;

@@ -56,7 +56,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "too many gpus on a node": (
         {"gpus_per_node": 16},
         "OD008",
-        "asked for 16 GPUs, 1 CPU on one node, the biggest has 8 GPUs, 64 CPUs and 64000 MiB",
+        "asked for 16 GPUs on one node, the biggest has 8 GPUs, 64 CPUs and 64000 MiB",
         "odcctl nodes",
     ),
     "too many gpus of a type": (
@@ -89,7 +89,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "listed but excluded": (
         {"node_list": ["h100-1"], "exclude_nodes": ["h100-1"]},
         "OD008",
-        "is among those listed and is not excluded",
+        "is among those listed (h100-1) and is not excluded",
         "h100",
     ),
     "partition without nodes": (
@@ -105,14 +105,14 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
         {"time_limit_s": 31 * 86400},
         "OD009",
         '2678400 s is above the 2592000 s of partition "main"',
-        "720.0 hours",
+        "at most 30-00:00:00",
     ),
-    "no time limit": ({"time_limit_s": UNLIMITED_S}, "OD009", "UNLIMITED is above", "hours"),
+    "no time limit": ({"time_limit_s": UNLIMITED_S}, "OD009", "UNLIMITED is above", "at most"),
     "time limit of one of two partitions": (
         {"partitions": ["main", "short"], "time_limit_s": 2 * HOUR},
         "OD009",
         'partition "short"',
-        "1.0 hours",
+        "at most 01:00:00",
     ),
     "nodes of a partition": (
         {"partitions": ["short"], "node_count": 2},
@@ -143,6 +143,12 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "OD010",
         "gpus 7",
         "8 or 6",
+    ),
+    "fewer gpus than gpus per node": (
+        {"gpus": 2, "gpus_per_node": 4},
+        "OD010",
+        "--gpus 2 is not a multiple of --gpus-per-node (or --gres) 4",
+        "Ask for 4, or leave one of the two out.",
     ),
     "gpus not a multiple of gpus per task": (
         {"gpus": 7, "gpus_per_task": 2},
