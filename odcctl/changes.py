@@ -51,5 +51,7 @@ def _summary(done: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _name(outcome: Mapping[str, Any]) -> str:
-    task = outcome.get("array_task_id")
+    task, tasks = outcome.get("array_task_id"), outcome.get("array_tasks")
+    if tasks:
+        return f"{outcome['job_id']}_{tasks if tasks.isdecimal() else f'[{tasks}]'}"
     return str(outcome["job_id"]) if task is None else f"{outcome['job_id']} (task {task})"

@@ -129,11 +129,13 @@ class Explanation(_Answer):
 
 
 class Outcome(msgspec.Struct, kw_only=True):
-    """What became of one job; code, message and hint when it was refused."""
+    """What became of one job; code, message and hint when it was refused. array_tasks: those of a
+    waiting array that were cancelled."""
 
     job_id: int
     array_task_id: int | None
     outcome: str
+    array_tasks: str | None = None
     code: str | None = None
     message: str | None = None
     hint: str | None = None

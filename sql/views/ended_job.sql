@@ -1,7 +1,7 @@
 -- Jobs that ended, under the keys of the API; a range of tasks that ended unstarted is one row.
 create or replace view odc.ended_job as
 select j.id,
-       case when j.array_tasks is null then j.array_job_id else j.id end as array_job_id,
+       j.array_job_id,
        j.array_task_id,
        j.array_tasks,
        j.name,

@@ -37,6 +37,7 @@ def test_no_daemon_is_3_and_names_the_sockets_that_were_tried(odcctl: Odcctl, ho
         ["logs", "7", "--rank", "first"], ["history", "-t", "RUNNING"], ["history", "--limit", "0"],
         ["history", "--since", "once"], ["node", "drain", "a"], ["node", "paint", "a"],
         ["node", "resume", "a", "--reason", "x"], ["node", "drain", "a[1-", "--reason", "x"],
+        ["--output", "quiet", "submit", "x.sh"], ["--output", "yaml", "queue"],
         ["completion", "tcsh"], ["queue", "--watch"], ["--server", "http://x", "queue"],
         ["submit", "--server"],
     ],
@@ -106,6 +107,20 @@ def test_cancel_tells_what_was_not_possible_and_exits_1(peer: Peer, odcctl: Odcc
     assert (done.code, done.out) == (1, "job 7 cancelled\n2 jobs cancelling\n")
     assert done.err == "odcctl: job 8 not cancelled: belongs to bob (OD013)\n  Ask bob.\n"
     assert peer.requests[0].body == {"ids": ["7", "8", "9", "10"], "signal": "TERM"}
+
+
+def test_cancelled_tasks_are_named_as_they_were_asked_for(peer: Peer, odcctl: Odcctl) -> None:
+    for tasks, name in (("8-9", "6_[8-9]"), ("8", "6_8")):
+        jobs = [outcome(6, "cancelled", array_tasks=tasks)]
+        peer.on("POST", "/v1/jobs/cancel", {"jobs": jobs})
+        assert odcctl("cancel", name).out == f"job {name} cancelled\n"
+
+
+def test_options_of_every_command_may_stand_before_it(peer: Peer, odcctl: Odcctl) -> None:
+    peer.on("GET", "/v1/jobs", {"jobs": [a_job(7)], "next": None})
+    for form in ("quiet", "json"):
+        before, after = odcctl("--output", form, "queue"), odcctl("queue", "--output", form)
+        assert (before.code, before.out, before.err) == (0, after.out, "")
 
 
 def test_changes_say_what_they_mean_to_the_daemon(peer: Peer, odcctl: Odcctl) -> None:

@@ -2,7 +2,8 @@
 -- Arguments  p_actor, p_filters  see _find_jobs
 --            p_signal            a signal's number: nothing is cancelled; the caller tells the executor
 -- Returns    JSON array text of {job_id, array_task_id, outcome, code, message, hint}; outcome is cancelled (it was
---            pending), cancelling (it runs), ended (already), signal (with attempt) or refused
+--            pending; of an array with array_tasks: those cancelled), cancelling (it runs), ended (already), signal
+--            (with attempt) or refused
 -- Locks      the turn; pending, running, job
 -- Raises     OD010 BadRequest: nothing says which jobs
 create or replace function odc.cancel_jobs(
@@ -23,6 +24,10 @@ begin
     select json_agg(
                case when f.code is not null then _answer(f.id, f.task, 'refused', f.code, f.message, f.hint)
                     when f.place = 'ended' then _answer(f.id, f.task, 'ended')
+                    when p_signal is null and f.place = 'pending' and p.tasks is not null
+                    then json_build_object('job_id', f.id, 'array_task_id', f.task, 'outcome', 'cancelled',
+                                           'array_tasks', _task_text(coalesce(f.part::int4multirange, p.tasks), null),
+                                           'code', null, 'message', null, 'hint', null)
                     when p_signal is null and f.place = 'pending' then _answer(f.id, f.task, 'cancelled')
                     when p_signal is null then _answer(f.id, f.task, 'cancelling')
                     when f.place = 'running'
@@ -32,8 +37,9 @@ begin
                                  format('job %s is pending: it has no process to signal', f.id),
                                  'Without --signal it is cancelled.') end order by f.id)::text
       into v_answers
-      from unnest(v_found.ids, v_found.tasks, v_found.places, v_found.codes, v_found.messages, v_found.hints)
-           as f (id, task, place, code, message, hint)
+      from unnest(v_found.ids, v_found.tasks, v_found.places, v_found.parts, v_found.codes, v_found.messages,
+                  v_found.hints) as f (id, task, place, part, code, message, hint)
+      left join pending as p on p.job_id = f.id
       left join running as r on r.job_id = f.id and p_signal is not null;
     if p_signal is not null or v_answers is null then
         return coalesce(v_answers, '[]');

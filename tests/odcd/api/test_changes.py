@@ -157,11 +157,15 @@ def test_array_tasks_are_named_as_in_slurm(database_url: str) -> None:
         array = await service.submit(array="0-9", gpus=8)
         [running] = await service.plan()
         outcomes = await change(service, f"/v1/jobs/{array}_[0-1,5]/cancel")
-        assert {outcome.outcome for outcome in outcomes} == {"cancelling", "cancelled"}
+        assert {(o.outcome, o.array_tasks) for o in outcomes} == {
+            ("cancelling", None),
+            ("cancelled", "1,5"),
+        }
         async with service.client() as client:
             jobs = (await client.get(f"/v1/jobs/{array}")).json()["jobs"]
         assert {job["array_tasks"] for job in jobs} == {None, "2-4,6-9", "1,5"}
         assert any(job["id"] == running for job in jobs)
+        assert {job["array_job_id"] for job in jobs} == {array}
 
     serve(database_url, work)
 

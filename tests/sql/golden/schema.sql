@@ -526,10 +526,7 @@ WITH (fillfactor='50');
 
 CREATE VIEW odc.ended_job AS
  SELECT j.id,
-        CASE
-            WHEN (j.array_tasks IS NULL) THEN j.array_job_id
-            ELSE j.id
-        END AS array_job_id,
+    j.array_job_id,
     j.array_task_id,
     j.array_tasks,
     j.name,
