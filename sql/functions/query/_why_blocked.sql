@@ -13,7 +13,7 @@ language sql stable as $$
       cross join lateral (
           select 1 as ord, 'hold' as cause,
                  case when p.reason = 'JobHoldMaxRequeue'
-                      then format('held after %s failed starts%s; `odcctl release %s` tries again', p.attempt - 1,
+                      then format('held after %s failed starts%s; an operator can release it: `odcctl release %s`', p.attempt - 1,
                                   coalesce(', the last because ' || f.reason, ''), p.job_id)
                       when p.held = 'user' then format('held by its user; `odcctl release %s` lets it go', p.job_id)
                       else 'held by an operator' end as text,

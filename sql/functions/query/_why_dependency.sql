@@ -5,7 +5,9 @@ returns table (text text, job_id bigint, until timestamptz)
 language sql stable as $$
     select case d.state when 'never' then 'can never start: it needed ' else 'waits for ' end
            || case when d.kind = 'singleton' then 'its user''s earlier jobs of the same name to end'
-                   else t.label || case d.kind
+                   else case when d.target_task is null then format('job %s', d.target_id)
+                             else format('task %s_%s', d.target_id, d.target_task) end
+                        || case d.kind
                             when 'after' then ' to start' || case when d.delay_s > 0 then format(' and %s min more', d.delay_s / 60) else '' end
                             when 'afterany' then ' to end'
                             when 'afterok' then ' to end with success'
@@ -13,14 +15,13 @@ language sql stable as $$
                             when 'aftercorr' then '''s tasks of the same number to end with success' end
               end
            || format(' (%s)', d.kind)
-           || case when t.state is not null then format('; it is %s', t.state) else '' end,
+           || case when s.state is not null then format('; its %s %s', s.tasks, s.state)
+                   when t.state is not null then format('; it is %s', t.state) else '' end,
            d.target_id,
            coalesce(d.due_at, t.ends_at)
       from odc.dependency as d
       left join lateral (
-          select case when d.target_task is null then format('job %s', d.target_id)
-                      else format('task %s_%s', d.target_id, d.target_task) end as label,
-                 coalesce(r.state, j.state, case when w.job_id is not null then 'PENDING'::odc.job_state end) as state,
+          select coalesce(r.state, j.state, case when w.job_id is not null then 'PENDING'::odc.job_state end) as state,
                  r.ends_at
             from odc.job as j
             left join odc.running as r on r.job_id = j.id
@@ -29,6 +30,15 @@ language sql stable as $$
                       else j.array_job_id = d.target_id and j.array_task_id = d.target_task end
            limit 1
       ) as t on true
+      -- Of an array that spoilt it, the first task that did: its other tasks may still wait or run.
+      left join lateral (
+          select e.state, coalesce('task ' || e.array_task_id || ' is', 'tasks ' || e.array_tasks || ' are') as tasks
+            from odc.job as e
+           where d.state = 'never' and d.kind = 'afterok' and d.target_task is null
+             and e.array_job_id = d.target_id and e.state <> 'COMPLETED'
+           order by e.ended_at, e.id
+           limit 1
+      ) as s on true
      where d.job_id = p_job_id and d.state <> 'met'
      order by d.ord
 $$;

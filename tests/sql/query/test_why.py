@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -172,4 +173,21 @@ def test_a_dependency_that_cannot_be_met_any_more_is_told_apart(sql: Sql) -> Non
     assert (
         job["why"][1]["text"]
         == f"can never start: it needed job {first} to end with success (afterok); it is FAILED"
+    )
+
+
+def test_a_dependency_on_an_array_tells_which_task_spoilt_it(sql: Sql) -> None:
+    cluster = Cluster(sql)
+    array = cluster.submit(array="0-9", hold=True)
+    waiting = cluster.submit(dependency=f"afterok:{array}", hold=True)
+    sql.value(
+        "select odc.cancel_jobs($1::jsonb, $2::jsonb, $3)",
+        '{"user": "alice", "uid": 1001}',
+        json.dumps({"ids": [{"job_id": array, "tasks": "{[8,10)}"}]}),
+        NOW,
+    )
+    text = cluster.job(waiting)["why"][1]["text"]
+    assert text == (
+        f"can never start: it needed job {array} to end with success (afterok); "
+        "its tasks 8-9 are CANCELLED"
     )
