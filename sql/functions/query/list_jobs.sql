@@ -9,7 +9,7 @@
 --            p_fields   the keys wanted; null: all
 --            p_now      planned starts before it are given as it
 -- Returns    one row: the jobs as a JSON array, and the cursor of the next page or null
--- Raises     OD010 BadRequest: an unknown field
+-- Raises     OD010 BadRequest: an unknown field; OD001, OD002, OD004: a partition, account or QOS that is not there
 create or replace function odc.list_jobs(
     p_filters jsonb, p_ended boolean, p_after bigint, p_limit integer, p_fields text[], p_now timestamptz)
 returns table (jobs text, next bigint)
@@ -19,6 +19,9 @@ declare
     v_nice integer;
     v_ids  bigint[];    -- one more than asked, so that it is known whether there is a next page
 begin
+    if p_filters ?| '{partition,account,qos}' then
+        perform _check_names(p_filters);
+    end if;
     if not p_ended and p_after > 0 then
         select coalesce(r.started_at, j.started_at, t.started_at) into v_at
           from job as j

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from odcd.api import answers
-from odcd.errors import BadRequest, UnknownJob
+from odcd.errors import BadRequest, OdcError, UnknownJob
 from tests.sql.query.cluster import BOB, NOW, ROOT, Cluster
 from tests.support.database import Sql
 
@@ -135,19 +135,27 @@ def test_filters_narrow_one_another_down(sql: Sql) -> None:
         b,
         c,
     ]
-    for nobody in (
-        {"partition": ["x"]},
-        {"account": ["x"]},
-        {"qos": ["x"]},
-        {"user": "x"},
-        {"name": ["x"]},
-    ):
+    for nobody in ({"user": "x"}, {"name": ["x"]}):
         assert cluster.ids(nobody) == []
         assert cluster.ids(nobody, ended=True) == []
     cluster.end(a)
     assert cluster.ids({"state": ["COMPLETED"]}, ended=True) == [a]
     assert cluster.ids({"state": ["COMPLETED", "PENDING"], "user": "bob"}, ended=True) == [c, b]
     assert cluster.ids({"partition": ["main"]}, ended=True) == [c, b, a]
+
+
+@pytest.mark.parametrize(
+    ("key", "code", "known"),
+    [("partition", "OD001", "main"), ("account", "OD002", "default"), ("qos", "OD004", "normal")],
+)
+def test_a_filter_by_what_does_not_exist_is_refused_with_what_does(
+    sql: Sql, key: str, code: str, known: str
+) -> None:
+    cluster = Cluster(sql)
+    with pytest.raises(OdcError) as refused:
+        cluster.ids({key: [known, "x"]})
+    assert (refused.value.code, '"x" does not exist' in refused.value.message) == (code, True)
+    assert known in (refused.value.hint or "")
 
 
 def test_only_the_fields_asked_for_are_given_in_the_documented_order(sql: Sql) -> None:
