@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from odcctl import exits
 from odcctl.exits import Failure, WrongUsage
-from odcctl.options import BEFORE_VERB, Command, option_lines
+from odcctl.options import COMMON, OUTPUT, Command, option_lines
 
 GROUPS = {
     "Jobs": (
@@ -66,6 +66,8 @@ def dispatch(argv: Sequence[str]) -> int:
         if verb is None:
             return _without_verb(common)
         command = load(verb)
+        if OUTPUT not in command.common and any(o.startswith("--output=") for o in common):
+            command.wrong("before it, --output has no meaning; --json has, and --parsable after it")
         arguments = command.parse([*common, *rest])
         if arguments.flag("help"):
             print(command.help())
@@ -79,7 +81,7 @@ def dispatch(argv: Sequence[str]) -> int:
 
 def split(argv: Sequence[str]) -> tuple[list[str], str | None, list[str]]:
     """The common options before the verb, the verb, and the rest."""
-    longs = [o.long + ("=" if o.value else "") for o in BEFORE_VERB] + ["version"]
+    longs = [o.long + ("=" if o.value else "") for o in COMMON] + ["version"]
     try:
         pairs, rest = getopt.getopt(list(argv), "hV", longs)
     except getopt.GetoptError as error:

@@ -35,14 +35,16 @@ JSON = Option("json", None, None, "print the answer as the API gave it: one JSON
 OUTPUT = Option("output", None, "FORM", "table (the default), json, or quiet: an id a line")
 SERVER = Option("server", None, "ADDRESS", "a socket's path, or http(s)://HOST:PORT")
 HELP = Option("help", "h", None, "show this help")
-BEFORE_VERB = (JSON, SERVER, HELP)
-"""Also understood before the verb: `odcctl --server ADDRESS queue`."""
+COMMON = (JSON, OUTPUT, SERVER, HELP)
+"""Of every verb, and understood before it too: `odcctl --server ADDRESS queue`."""
+OF_SUBMIT = (JSON, SERVER, HELP)
+"""Where --output is sbatch's."""
 
 
 class Command:
     """One verb. words: the fewest and the most of them (None: any number)."""
 
-    common: ClassVar[tuple[Option, ...]] = (JSON, OUTPUT, SERVER, HELP)
+    common: ClassVar[tuple[Option, ...]] = COMMON
 
     def __init__(
         self,

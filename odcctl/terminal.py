@@ -13,7 +13,7 @@ import sys
 import termios
 import threading
 import tty
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,32 +35,40 @@ class Detached(Exception):
     """The user left; the job runs on."""
 
 
-def attach(client: Client, job: str) -> int:
-    """Speak to the job's terminal until it ends; its exit code.
+def attach(client: Client, job: str, attached: Callable[[], None] = lambda: None) -> int:
+    """Speak to the job's terminal until it ends; its exit code. attached: called once it is ours.
 
     Raises Detached; Refused when the job has no terminal, or does not run.
     """
-    last: dict[str, Any] = {}
-    with _connected(client, f"/v1/jobs/{quote(job)}/attach") as connection, _raw():
-        pump = Pump(connection)
-        pump.start()
-        try:
-            for message in connection:
-                if isinstance(message, bytes):
-                    _write(message)
-                else:
-                    last = json.loads(message)
-        except ConnectionClosed:
-            pass  # Without a last frame this is an outage, told below.
-        finally:
-            pump.stop()
-    if pump.detached:
-        raise Detached
+    with _connected(client, f"/v1/jobs/{quote(job)}/attach") as connection:
+        attached()
+        with _raw():
+            last = _use(connection)
     if "exit_code" not in last and "signal" not in last:
         raise Unreachable("the terminal was lost; the job runs on", f"Try: odcctl attach {job}")
     if last.get("signal"):
         return 128 + int(last["signal"])
     return NO_EXIT_CODE if last.get("exit_code") is None else int(last["exit_code"])
+
+
+def _use(connection: Connection) -> dict[str, Any]:
+    """The job's last word; empty when the connection ended without. Raises Detached."""
+    last: dict[str, Any] = {}
+    pump = Pump(connection)
+    pump.start()
+    try:
+        for message in connection:
+            if isinstance(message, bytes):
+                _write(message)
+            else:
+                last = json.loads(message)
+    except ConnectionClosed:
+        pass
+    finally:
+        pump.stop()
+    if pump.detached:
+        raise Detached
+    return last
 
 
 class Pump(threading.Thread):

@@ -9,8 +9,8 @@ from typing import Any
 from odcctl.client import Client
 from odcctl.exits import Failure
 from odcctl.options import (
-    BEFORE_VERB,
     HELP_WIDTH,
+    OF_SUBMIT,
     Arguments,
     Command,
     Option,
@@ -30,7 +30,7 @@ docs/reference/submit-options.md."""
 class SubmitCommand(Command):
     """A verb whose words are the daemon's to parse; --json and --server may stand before them."""
 
-    common = BEFORE_VERB  # --output is sbatch's here
+    common = OF_SUBMIT  # --output is sbatch's here
 
     def parse(self, argv: Sequence[str]) -> Arguments:
         rest, arguments = list(argv), Arguments(self, [])

@@ -15,9 +15,9 @@ def run(arguments: Arguments) -> int:
     job = check_selector(arguments.words[0])
     if arguments.form != "table":
         arguments.command.wrong("a terminal has no other form")
-    note(f"odcctl: attached to job {job}; {DETACH_KEYS} detaches")
+    told = f"odcctl: attached to job {job}; {DETACH_KEYS} detaches"
     try:
-        return attach(Client.of(arguments), job)
+        return attach(Client.of(arguments), job, lambda: note(told))
     except Detached:
         note(f"\nodcctl: detached; job {job} runs on")
         return DONE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from odcctl import render
 from odcctl.client import Client, quote
@@ -53,6 +53,8 @@ def line(event: Mapping[str, Any]) -> str:
 
 
 def _plain(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(_plain(item) for item in cast("list[object]", value))
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
