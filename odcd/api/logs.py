@@ -15,6 +15,7 @@ from odcd.api.routing import Call, Operation
 from odcd.api.streaming import Begun, Streamed
 from odcd.errors import BadRequest, OdcError, WrongState
 from odcd.executor.base import Executor
+from odcd.executor.output import streams
 from odcd.model import Dispatch, Selector
 
 MEDIA_TYPE = "application/octet-stream"
@@ -27,7 +28,8 @@ class LogsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     follow: bool = False
     """Wait for the job to start, and go on until it has ended."""
     rank: Annotated[str, msgspec.Meta(pattern="^([0-9]{1,6}|all)$")] = "0"
-    """Of a gang: which member; all: every line with its rank before it."""
+    """Of a gang: which member; all: every line with its rank before it, or, of members that share
+    one file, that file as it is."""
 
 
 class LogRoutes:
@@ -74,10 +76,10 @@ class LogRoutes:
         if dispatch is None:
             return
         stderr = query.stream == "stderr"
-        if query.rank == "all":
+        if query.rank == "all" and not _one_file(dispatch, stderr=stderr):
             pieces = _all_ranks(executor, dispatch, stderr=stderr, follow=query.follow)
         else:
-            rank = int(query.rank)
+            rank = 0 if query.rank == "all" else int(query.rank)
             if rank >= len(dispatch.members):
                 return
             pieces = _one_rank(executor, dispatch, rank, stderr=stderr, follow=query.follow)
@@ -103,6 +105,14 @@ def _not_started(job_id: int) -> WrongState:
         f"job {job_id} has not started, so it has written nothing",
         "With follow=true the answer waits for it; of an array, name one task, as in 7_3.",
     )
+
+
+def _one_file(dispatch: Dispatch, *, stderr: bool) -> bool:
+    """Nobody can tell then which member wrote a line."""
+    if dispatch.options.get("spool_output") or dispatch.options.get("pty"):
+        return False
+    files = streams(dispatch, dispatch.members[0])
+    return (files.stderr if stderr and files.stderr else files.stdout).shared
 
 
 def _check_rank(dispatch: Dispatch, rank: str) -> None:

@@ -131,7 +131,7 @@ def test_all_ranks_come_line_by_line_with_their_rank(database_url: str, folder: 
     executor = Output([b"a1\na", b"2\n", None, b"end"], [b"b1\n", b"x" * 100_000, None])
 
     async def work(service: Service) -> None:
-        job_id = await service.submit(node_count=2, gpus=None, gpus_per_node=8)
+        job_id = await service.submit(node_count=2, gpus=None, gpus_per_node=8, stdout="%t.out")
         await service.plan()
         async with on_socket(service, folder / "s"), over(folder / "s") as client:
             path = f"/v1/jobs/{job_id}/logs"
@@ -218,3 +218,19 @@ def test_without_an_executor_the_answer_says_so(database_url: str) -> None:
             assert (answer.status_code, answer.json()["code"]) == (503, "OD024")
 
     serve(database_url, work)
+
+
+def test_a_file_that_all_ranks_share_comes_once_as_it_is(database_url: str) -> None:
+    executor = Output([b"a\nb\n"], [b"a\nb\n"])
+
+    async def work(service: Service) -> None:
+        gang = {"node_count": 2, "gpus": None, "gpus_per_node": 8}
+        job_id = await service.submit(**gang, stderr="%t.err")
+        await service.plan()
+        async with service.client() as client:
+            for stream, content in (("stdout", b"a\nb\n"), ("stderr", b"0: a\n0: b\n1: a\n1: b\n")):
+                params = {"rank": "all", "stream": stream}
+                answer = await client.get(f"/v1/jobs/{job_id}/logs", params=params)
+                assert b"".join(sorted(answer.content.splitlines(True))) == content
+
+    serve(database_url, work, nodes=2, executor_of=lambda: executor)
