@@ -21,7 +21,10 @@ PEER = "peer"
 """Where the scope's state has the Peer of a unix connection."""
 NAMES_KEPT_S = 300.0
 _CREDENTIALS = struct.Struct("3i")
-LOGIN_HINT = "Send an API key: Authorization: Bearer KEY. On the daemon's machine use its socket."
+LOGIN_HINT = (
+    "Give odcctl an API key in ODC_TOKEN (`odcd token` makes one); other clients send it as "
+    "Authorization: Bearer KEY. On the daemon's machine use its socket."
+)
 
 
 class Peer(NamedTuple):

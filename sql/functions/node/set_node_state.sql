@@ -16,7 +16,7 @@ begin
     if not (p_actor ->> 'operator')::boolean then
         raise exception using errcode = 'OD013',
             message = format('user %s may not change nodes', p_actor ->> 'user'),
-            hint = 'Operators may: root, and the account that runs odcd.';
+            hint = 'Operators may: root, the account that runs odcd, and who was named with odcd up --operator USER.';
     end if;
     if p_state not in ('UP', 'DRAIN', 'DOWN') then
         raise exception using errcode = 'OD010',
