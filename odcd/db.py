@@ -174,7 +174,6 @@ class Database:
                 timeout=CONNECT_TIMEOUT_S,
                 command_timeout=STATEMENT_TIMEOUT_S,
                 server_settings=_settings(self._name),
-                reset=_keep_as_it_is,
             )
         except Exception as error:
             raise translate(error) from error
@@ -289,11 +288,6 @@ def _calling(callback: Callable[[], None]) -> Callable[..., None]:
         callback()
 
     return call
-
-
-async def _keep_as_it_is(_: object) -> None:
-    """The driver would send RESET ALL after every call: as long as a short call itself takes, and
-    nothing to undo, because each is one statement and none sets anything in its session."""
 
 
 async def close(connection: asyncpg.Connection) -> None:
