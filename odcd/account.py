@@ -108,6 +108,7 @@ def prepare_home(home: Path, account: Account) -> None:
     if not home.is_absolute():
         raise OdcError(f"home {home} is not an absolute path", "Give --home an absolute path.")
     mode = 0o755 if os.geteuid() == 0 else 0o700
+    missing = [folder for folder in (home, *home.parents) if not folder.exists()]
     try:
         home.mkdir(parents=True, mode=mode)
         fresh = True
@@ -121,7 +122,12 @@ def prepare_home(home: Path, account: Account) -> None:
         check_ours(home, account)
     if fresh or (os.geteuid() == 0 and home.stat().st_uid == 0):
         account.own(home, mode)
-    check_entry(home, account)
+    try:
+        check_entry(home, account)
+    except OdcError:
+        for folder in missing:
+            folder.rmdir()
+        raise
     marker = home / MARKER
     if not marker.exists():
         marker.touch(mode=0o644)

@@ -113,6 +113,14 @@ def end_runner(run_folder: Path, grace_s: float | None = None) -> bool:
         runner.close()
 
 
+def runner_lives(run_folder: Path) -> bool:
+    try:
+        RunnerClient(run_folder).close()
+    except OSError:
+        return False
+    return True
+
+
 def running_attempts(run_folder: Path) -> int:
     """How many attempts have a process here, asked of the runner itself."""
     with suppress(OSError):

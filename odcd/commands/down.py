@@ -36,11 +36,12 @@ def add(subparsers: Subparsers) -> None:
 def run(args: Namespace) -> int:
     from odcd.lock import holder
     from odcd.postgres import EmbeddedPostgres
-    from odcd.shutdown import end_daemon, end_runner
+    from odcd.shutdown import end_daemon, end_runner, runner_lives
 
     home = find_home(args.home, os.environ)
     postgres = EmbeddedPostgres(home) if (home / "data").exists() else None
-    if postgres is None and holder(home / "odcd.lock") is None:
+    daemon = holder(home / "odcd.lock")
+    if postgres is None and daemon is None and not runner_lives(home / "runner"):
         print(f"nothing runs in {home}")
         return 0
     if (count := _running(home, postgres)) and not args.force:

@@ -120,6 +120,25 @@ def test_serve_runs_jobs_out_of_an_external_database(fresh: Odc, database_url: s
     assert odc.processes() == []
 
 
+def test_down_sees_the_jobs_of_a_home_without_a_database(fresh: Odc, database_url: str) -> None:
+    odc = fresh
+    with odc.serving("serve", "--dsn", database_url, "--node", "n1=l4:4"):
+        odc.wait_for(odc.submit("--wrap", "sleep 600"), "RUNNING")
+    refused = odc.odcd("down", check=False)
+    assert (refused.returncode, "1 job is running" in refused.stderr) == (1, True)
+    odc.odcd("down", "--force")
+    assert odc.processes() == []
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root's daemon is another account")
+def test_a_home_that_is_refused_leaves_no_folder_behind(odc_home: Path) -> None:
+    closed = odc_home / "closed"
+    closed.mkdir(mode=0o700)
+    refused = Odc(odc_home, odc_home).odcd("up", "--home", closed / "new" / "home", check=False)
+    assert (refused.returncode, "cannot enter" in refused.stderr) == (1, True), refused.stderr
+    assert list(closed.iterdir()) == []
+
+
 def test_down_by_force_ends_jobs_and_says_why(odc: Odc) -> None:
     """Those that may run again do so after the next up; the others are cancelled."""
     odc.up()
