@@ -17,9 +17,26 @@ def run(arguments: Arguments) -> int:
         render.put(reply.text.rstrip("\n") + "\n")
     elif arguments.form == "quiet":
         arguments.command.wrong("there are no ids to print")
-    else:
+    elif render.terminal_width() is None:
         render.put(describe(reply.json()))
+    else:
+        show(reply.json())
     return DONE
+
+
+def show(value: Mapping[str, Any]) -> None:
+    """The same blocks as panels side by side, as many as the terminal is wide."""
+    from rich.columns import Columns
+    from rich.console import Console
+    from rich.panel import Panel
+    from rich.text import Text
+
+    panels: list[Panel] = []
+    for block in describe(value).split("\n\n"):
+        title, _, body = block.strip("\n").partition("\n")
+        lines = [line.removeprefix("  ") for line in body.splitlines()]
+        panels.append(Panel(Text("\n".join(lines)), title=title, title_align="left"))
+    Console().print(Columns(panels))
 
 
 def describe(value: Mapping[str, Any]) -> str:
