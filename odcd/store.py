@@ -198,6 +198,15 @@ class Store:
         )  # fmt: skip
         return [row["job_id"] for row in rows]
 
+    async def without_files(self, job_ids: Sequence[int]) -> list[int]:
+        """Which of these jobs write to a terminal or to the executor's spool, not to files."""
+        rows = await self._db.fetch(
+            "select id from odc.job where id = any ($1) "
+            "and ((options ->> 'spool_output')::boolean or (options ->> 'pty')::boolean)",
+            list(job_ids),
+        )
+        return [row["id"] for row in rows]
+
     async def script(self, job_id: int) -> str | None:
         return await self._db.fetchval(
             "select t.content from odc.job as j "

@@ -47,7 +47,8 @@ class Eta(_Answer):
 class Job(_Answer):
     """Times are ISO 8601 in UTC, with Z. The tasks of an array that wait are one job with
     array_task_id null and array_tasks like 3-9%2. time_limit_s null: no limit. end_detail: what the
-    executor said of the end."""
+    executor said of the end. stdout, stderr: file patterns as submitted; of a single job that has
+    started, the path that its first node writes. stderr null: it goes where stdout goes."""
 
     id: int
     array_job_id: int | None

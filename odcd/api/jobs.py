@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from odcd.api.answers import END_STATES, LIVE_STATES, Ended, Explanation, JobList, Jobs
 from odcd.api.context import Api
+from odcd.api.paths import with_paths
 from odcd.api.routing import JSON, Call, Operation
 from odcd.api.streaming import unless_gone
 from odcd.errors import BadRequest, UnknownJob
@@ -120,7 +121,8 @@ class JobRoutes:
         selector = call.selector()
         if wait is None:
             jobs = await self._api.store.show_jobs(selector, self._api.clock.now())
-            return Response(f'{{"jobs":{jobs}}}', media_type=JSON)
+            shown = await with_paths(jobs, self._api.store)
+            return Response(f'{{"jobs":{shown}}}', media_type=JSON)
         ended = await unless_gone(self._api.events.ended(selector, wait), call.receive)
         known = "true" if ended is not None else "false"
         return Response(f'{{"jobs":{ended or "[]"},"ended":{known}}}', media_type=JSON)

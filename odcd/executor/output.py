@@ -6,6 +6,7 @@ import os.path
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from odcd.model import Dispatch, Member
 
@@ -40,10 +41,38 @@ class Streams:
     stderr: OutputFile | None
 
 
+class Named(Protocol):
+    """What patterns tell of a job."""
+
+    @property
+    def job_id(self) -> int: ...
+    @property
+    def array_job_id(self) -> int | None: ...
+    @property
+    def array_task_id(self) -> int | None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def user(self) -> str: ...
+    @property
+    def work_dir(self) -> str: ...
+
+
+class Placed(Protocol):
+    """What they tell of one of its members."""
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def node(self) -> str: ...
+
+
+def default_stdout(job: Named) -> str:
+    return STDOUT if job.array_job_id is None else STDOUT_OF_ARRAY
+
+
 def streams(dispatch: Dispatch, member: Member) -> Streams:
-    array = dispatch.array_job_id is not None
-    stdout = dispatch.stdout or (STDOUT_OF_ARRAY if array else STDOUT)
-    out = _output(stdout, dispatch, member)
+    out = _output(dispatch.stdout or default_stdout(dispatch), dispatch, member)
     err = _output(dispatch.stderr, dispatch, member) if dispatch.stderr else None
     if err is not None and err.path == out.path:
         err = None
@@ -64,7 +93,7 @@ def _output(pattern: str, dispatch: Dispatch, member: Member) -> OutputFile:
     )
 
 
-def expand(pattern: str, dispatch: Dispatch, member: Member) -> str:
+def expand(pattern: str, dispatch: Named, member: Placed) -> str:
     """The absolute path. %5j pads a number with zeros; a backslash anywhere turns patterns off."""
     if "\\" in pattern:
         text = pattern.replace("\\", "")
@@ -73,7 +102,7 @@ def expand(pattern: str, dispatch: Dispatch, member: Member) -> str:
     return os.path.normpath(os.path.join(dispatch.work_dir, text))  # noqa: PTH118
 
 
-_NUMBERS: dict[str, Callable[[Dispatch, Member], int]] = {
+_NUMBERS: dict[str, Callable[[Named, Placed], int]] = {
     "j": lambda d, m: d.job_id,
     "J": lambda d, m: d.job_id,
     "A": lambda d, m: d.job_id if d.array_job_id is None else d.array_job_id,
@@ -82,7 +111,7 @@ _NUMBERS: dict[str, Callable[[Dispatch, Member], int]] = {
     "n": lambda d, m: m.rank,
     "t": lambda d, m: m.rank,
 }
-_WORDS: dict[str, Callable[[Dispatch, Member], str]] = {
+_WORDS: dict[str, Callable[[Named, Placed], str]] = {
     "N": lambda d, m: m.node.partition(".")[0],
     "u": lambda d, m: d.user,
     "x": lambda d, m: d.name,
@@ -90,7 +119,7 @@ _WORDS: dict[str, Callable[[Dispatch, Member], str]] = {
 }
 
 
-def _value(found: re.Match[str], dispatch: Dispatch, member: Member) -> str:
+def _value(found: re.Match[str], dispatch: Named, member: Placed) -> str:
     width, letter = found[1], found[2]
     if letter is None:
         return "%"

@@ -28,6 +28,30 @@ def test_a_list_is_what_the_document_says(database_url: str) -> None:
     serve(database_url, work)
 
 
+def test_a_started_job_shows_the_files_it_writes(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        usual = await service.submit()
+        own = await service.submit(name="train", stdout="%x-%j.out", stderr="/var/%N.err")
+        array = await service.submit(array="3")
+        waits = await service.submit(hold=True, stdout="%j.out")
+        spooled = await service.submit(spool_output=True)
+        await service.plan()
+        async with service.client() as client:
+
+            async def files(job_id: int) -> tuple[str | None, str | None]:
+                [job] = (await client.get(f"/v1/jobs/{job_id}")).json()["jobs"]
+                stdout: str | None = job["stdout"]
+                return stdout and stdout.removeprefix(job["work_dir"]), job["stderr"]
+
+            assert await files(usual) == (f"/slurm-{usual}.out", None)
+            assert await files(own) == (f"/train-{own}.out", "/var/n1.err")
+            assert await files(array) == (f"/slurm-{array}_3.out", None)
+            assert await files(waits) == ("%j.out", None)
+            assert await files(spooled) == (None, None)
+
+    serve(database_url, work)
+
+
 def test_pages_follow_the_cursor_to_the_end(database_url: str) -> None:
     async def work(service: Service) -> None:
         jobs = [await service.submit(gpus=8) for _ in range(5)]
