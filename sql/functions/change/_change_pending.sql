@@ -17,13 +17,13 @@ begin
            array_agg(f.tasks::text) as parts, array_agg(f.code) as codes, array_agg(f.message) as messages,
            array_agg(f.hint) as hints
       into v_found
-      from _find_jobs(p_actor, p_filters) as f;
+      from _find_jobs(p_actor, p_filters, 'pending') as f;
     for v_part in
         select f.id, f.tasks::int4multirange as tasks, f.n
           from unnest(v_found.ids, v_found.parts) with ordinality as f (id, tasks, n)
          where f.tasks is not null
     loop
-        v_done := _split_tasks(v_part.id, v_part.tasks);
+        v_done := _split_tasks(v_part.id, v_part.tasks, p_now);
         v_found.places[v_part.n] := 'split';
         v_found.ids := v_found.ids || v_done;
         v_found.tasks := v_found.tasks || array(

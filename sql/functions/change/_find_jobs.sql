@@ -3,11 +3,13 @@
 --            p_filters  {ids: [{job_id, tasks}], job_ids: [id]} names jobs, arrays and tasks, and filters narrow
 --                       them down; without, user, name[], partition[], account[], qos[], state[] choose among the
 --                       live jobs of the actor (of an operator: of all), and all: true takes every one of them
+--            p_place    pending or running: what the command is for; null: for both
 -- Returns    a row per job, however often it is named; tasks: the part of an array's waiting range that is meant, null
 --            for all of it; place: pending, running, ended; or a refusal (OD006 unknown, OD013 not the owner), place null.
---            Of an array, tasks that have ended are left out unless all those named have
+--            Of an array or a filter only what the command is for, where there is any; tasks that have ended are left
+--            out unless all those named have
 -- Raises     OD010 BadRequest: nothing says which jobs
-create or replace function odc._find_jobs(p_actor jsonb, p_filters jsonb)
+create or replace function odc._find_jobs(p_actor jsonb, p_filters jsonb, p_place text default null)
 returns table (
     job_id bigint, tasks int4multirange, place text, uid integer, array_task_id integer, array_job_id bigint,
     code text, message text, hint text)
@@ -90,13 +92,15 @@ begin
            and (not p_filters ? 'partition'
                 or case when coalesce(r.partition_id, j.partition_id) is null then j.partition_ids && v_partitions
                         else coalesce(r.partition_id, j.partition_id) = any (v_partitions) end)
+    ), ranked as (
+        select f.*, case f.place when p_place then 0 when 'ended' then 2 else 1 end as rank from found as f
     ), meant as (
-        select f.*, bool_or(f.place <> 'ended') over (partition by f.ord) as live from found as f
+        select r.*, min(r.rank) over (partition by r.ord) as best from ranked as r
     ), merged as (
         select m.id, m.uid, m.user_name, m.array_task_id, m.array_job_id, m.place, min(m.ord) as ord,
                case when bool_and(m.tasks is not null) then range_agg(m.tasks) end as tasks
           from meant as m
-         where m.place <> 'ended' or not m.live
+         where m.rank = m.best
          group by m.id, m.uid, m.user_name, m.array_task_id, m.array_job_id, m.place
     )
     select m.id, m.tasks, case when v_operator or m.uid = v_uid then m.place end, m.uid, m.array_task_id,

@@ -2,7 +2,8 @@
 -- held or changed apart. Not for all tasks that wait: those stay the range.
 -- Returns    ids of the new rows
 -- Raises     OD017 TooLarge: more than 10,000 tasks
-create or replace function odc._split_tasks(p_array_id bigint, p_tasks int4multirange)
+create or replace function odc._split_tasks(
+    p_array_id bigint, p_tasks int4multirange, p_now timestamptz)
 returns bigint[]
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
@@ -28,12 +29,13 @@ begin
     insert into dependency (job_id, ord, kind, target_id, target_task, delay_s, due_at, name_key, state)
     select t.id, d.ord, case when d.kind = 'aftercorr' then 'afterok' else d.kind end, d.target_id,
            case when d.kind = 'aftercorr' then t.task else d.target_task end, d.delay_s, d.due_at, d.name_key,
-           -- Task by task: its counterpart has ended with success, or it would be closed.
+           -- Task by task: a task that is open has nothing to wait for any more.
            case when d.kind <> 'aftercorr' then d.state
                 when p.closed_tasks @> t.task then 'waiting' else 'met' end
       from unnest(v_ids, v_tasks) as t (id, task)
       join dependency as d on d.job_id = p_array_id
       join pending as p on p.job_id = p_array_id;
+    perform _judge_dependencies(v_ids, p_now);
     update pending set tasks = tasks - p_tasks, closed_tasks = closed_tasks - p_tasks where job_id = p_array_id;
     perform _refresh_open_counts(array[p_array_id]);
     return v_ids;

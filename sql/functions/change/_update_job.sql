@@ -69,6 +69,9 @@ begin
                               when held is null and dependency = 'met' then coalesce(eligible_at, p_now)
                               else eligible_at end
      where job_id = p_job_id;
+    if p_changes ? 'begin_at' and v_job.array_job_id is not null then
+        perform _refresh_open_counts(array[v_job.array_job_id]);
+    end if;
     update running
        set time_limit_s = v_ask.time_limit_s, deadline_at = v_ask.deadline_at,
            ends_at = case when v_limit is null then ends_at when v_limit = 2147483647 then 'infinity'

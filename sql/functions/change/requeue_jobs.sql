@@ -11,7 +11,7 @@ begin
     perform _take_turn();
     with found as materialized (
         select f.*, j.requeue as may, r.intent
-          from _find_jobs(p_actor, p_filters) as f
+          from _find_jobs(p_actor, p_filters, 'running') as f
           left join job as j on j.id = f.job_id
           left join running as r on r.job_id = f.job_id
     ), asked as (

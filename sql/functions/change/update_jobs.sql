@@ -36,7 +36,7 @@ begin
         begin
             v_mine := '{}';
             foreach v_id in array case when f.tasks is null then array[f.job_id]
-                                       else _split_tasks(f.job_id, f.tasks) end loop
+                                       else _split_tasks(f.job_id, f.tasks, p_now) end loop
                 v_old := _update_job(p_actor, v_id, f.place, p_changes, p_now);
                 insert into event (at, kind, actor, job_id, detail)
                 values (p_now, 'updated', p_actor ->> 'user', v_id, jsonb_build_object('old', v_old, 'new', p_changes));

@@ -1,4 +1,5 @@
--- odc._jobs_started: jobs have been placed. Counts the tasks of their arrays, and wakes what waits for a start.
+-- odc._jobs_started: jobs have been placed. Counts the tasks of their arrays, and wakes what waits for a start. What
+-- they waited for themselves is over, also when they are requeued.
 -- Arguments  p_job_ids  ids with a row in running; of tasks, their own
 -- Locks      the caller holds the turn; as _recount_arrays and _judge_dependencies
 create or replace function odc._jobs_started(p_job_ids bigint[], p_now timestamptz)
@@ -23,6 +24,7 @@ begin
     if not exists (select from dependency) then
         return;
     end if;
+    delete from dependency as d using unnest(p_job_ids) as s (id) where d.job_id = s.id;
     select array_agg(distinct d.job_id) into v_waiting
       from unnest(p_job_ids || v_arrays) as s (id)
       join dependency as d on d.target_id = s.id and d.state = 'waiting' and d.kind = 'after';

@@ -7,6 +7,8 @@ create or replace function odc._judge_dependencies(
     p_job_ids bigint[], p_now timestamptz, p_target_ids bigint[] default null)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_arrays bigint[];
 begin
     if p_job_ids is null then
         return;
@@ -27,26 +29,35 @@ begin
      where d.job_id = w.id and d.kind = 'aftercorr' and d.state = 'waiting'
        and p.job_id = d.job_id and a.job_id = d.target_id and a.ended_ok + a.ended_not_ok >= a.task_count;
 
-    update pending as p
-       set dependency = v.state,
-           eligible_at = case when v.state = 'met' and p.held is null and p.begun
-                              then coalesce(p.eligible_at, p_now) else p.eligible_at end
-      from (select p.job_id,
-                   case when p.dependency_any
-                        then case when bool_or(t.state = 'met') then 'met'
-                                  when bool_and(t.state = 'never') then 'never' else 'waiting' end
-                        else case when bool_or(t.state = 'never') then 'never'
-                                  when bool_and(t.state = 'met') then 'met' else 'waiting' end
-                   end::dependency_state as state
-              from unnest(p_job_ids) as w (id)
-              join pending as p on p.job_id = w.id
-              join dependency as d on d.job_id = p.job_id
-             cross join lateral (
-                   -- Closed tasks hold themselves back; the array as a whole is lost when no task is left but those.
-                   select case when d.kind <> 'aftercorr' then d.state
-                               when d.state = 'never' and p.tasks <@ p.closed_tasks then 'never'
-                               else 'met' end as state) as t
-             group by p.job_id, p.dependency_any) as v
-     where p.job_id = v.job_id and p.dependency <> v.state;
+    with changed as (
+        update pending as p
+           set dependency = v.state,
+               eligible_at = case when v.state = 'met' and p.held is null and p.begun
+                                  then coalesce(p.eligible_at, p_now) else p.eligible_at end
+          from (select p.job_id,
+                       case when p.dependency_any
+                            then case when bool_or(t.state = 'met') then 'met'
+                                      when bool_and(t.state = 'never') then 'never' else 'waiting' end
+                            else case when bool_or(t.state = 'never') then 'never'
+                                      when bool_and(t.state = 'met') then 'met' else 'waiting' end
+                       end::dependency_state as state
+                  from unnest(p_job_ids) as w (id)
+                  join pending as p on p.job_id = w.id
+                  join dependency as d on d.job_id = p.job_id
+                 cross join lateral (
+                       -- Closed tasks hold themselves back; the array as a whole is lost when no task is left but those.
+                       select case when d.kind <> 'aftercorr' then d.state
+                                   when d.state = 'never' and p.tasks <@ p.closed_tasks then 'never'
+                                   else 'met' end as state) as t
+                 group by p.job_id, p.dependency_any) as v
+         where p.job_id = v.job_id and p.dependency <> v.state
+        returning p.array_job_id, p.tasks
+    )
+    -- A task with a row of its own that is let go takes its place before those of the range.
+    select array_agg(distinct array_job_id) filter (where tasks is null and array_job_id is not null)
+      into v_arrays from changed;
+    if v_arrays is not null then
+        perform _refresh_open_counts(v_arrays);
+    end if;
 end;
 $$;
