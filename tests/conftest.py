@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from tests.support.database import (
     shared_server,
     sow,
 )
+
+# A run in the background of a shell without job control ignores SIGINT, and so would every child.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

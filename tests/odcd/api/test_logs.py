@@ -108,7 +108,7 @@ def test_following_a_job_that_is_cancelled_unstarted_ends_empty(
             async with asyncio.timeout(10):
                 assert await answer.aread() == b""
 
-    serve(database_url, work, executor_of=Output, own_uid=0)
+    serve(database_url, work, executor_of=Output)
 
 
 def test_a_follower_that_goes_leaves_nothing_open(database_url: str, folder: Path) -> None:
