@@ -75,8 +75,8 @@ def translate(error: BaseException) -> BaseException:
     if isinstance(error, (OSError, TimeoutError)):
         return DatabaseDown(
             f"PostgreSQL cannot be reached: {error or type(error).__name__}",
-            "Nothing was lost; try again. `odcd doctor` looks at the PostgreSQL of a home; try one of "
-            "your own with `psql DSN`.",
+            "Nothing was lost; try again. `odcd doctor` looks at the PostgreSQL of a home; try one "
+            "of your own with `psql DSN`.",
         )
     return error
 
@@ -174,6 +174,7 @@ class Database:
                 timeout=CONNECT_TIMEOUT_S,
                 command_timeout=STATEMENT_TIMEOUT_S,
                 server_settings=_settings(self._name),
+                reset=_keep_as_it_is,
             )
         except Exception as error:
             raise translate(error) from error
@@ -288,6 +289,11 @@ def _calling(callback: Callable[[], None]) -> Callable[..., None]:
         callback()
 
     return call
+
+
+async def _keep_as_it_is(_: object) -> None:
+    """The driver would send RESET ALL after every call: as long as a short call itself takes, and
+    nothing to undo, because each is one statement and none sets anything in its session."""
 
 
 async def close(connection: asyncpg.Connection) -> None:

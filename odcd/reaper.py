@@ -16,7 +16,8 @@ from odcd.store import Store
 
 log = logging.getLogger(__name__)
 
-MIN_GAP_S = 0.01
+MIN_GAP_S = 0.05
+"""Between two looks for what is to end: each is a transaction, and every submit calls for one."""
 
 
 class Reaper:
