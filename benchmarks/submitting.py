@@ -78,8 +78,9 @@ def cancels(runs: int) -> list[Figure]:
 
 
 def thin(daemon: Daemon, number: int) -> dict[str, object]:
-    """Jobs of a batch share script and environment, as a sweep's do, and differ in an argument."""
-    return job(daemon, gpus=1, args=["--seed", str(number)])
+    """One of a sweep: they differ in an argument, and a request of 10,000 has room for no more."""
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "DATA": "/home/ann/data"}
+    return job(daemon, gpus=1, args=["--seed", str(number)], environment=environment)
 
 
 def cancel_waiting(daemon: Daemon, client: Client) -> None:
