@@ -67,7 +67,8 @@ def report(figures: list[Figure], runs: int, date: str | None) -> str:
         f"- Command: `make bench`, which is `python -m benchmarks --write`; {runs} runs.",
         f"- Version: odc {version('odc')}, commit {commit or 'unknown'}, {date or day}.",
         f"- Machine: {machine()}.",
-        f"- Software: {platform.system()} {platform.release()}, Python {platform.python_version()}, "
+        f"- Software: {platform.system()} {platform.release()}, "
+        f"Python {platform.python_version()}, "
         f"asyncpg {version('asyncpg')}, uvloop {version('uvloop')}, "
         f"PostgreSQL {max(INSTALLS)} embedded, fsync and synchronous_commit on.",
         "",
