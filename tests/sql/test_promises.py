@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,6 +26,8 @@ from tests.support.database import Sql
 NODES = ("h100-1", "h100-2", "l4-1")
 LIVE = "(select job_id from odc.pending union all select job_id from odc.running)"
 FACTS = ("job_id", "attempt", "rank", "kind", "at", "exit_code", "signal", "cause", "detail")
+ARRAYS = {"0-3": (0, 1, 2, 3), "1-9:2%2": (1, 3, 5, 7, 9), "7": (7,)}
+KINDS = ("after", "afterany", "afterok", "afternotok", "aftercorr", "singleton")
 Pick = st.integers(0, 40)
 
 shapes = st.sampled_from(
@@ -39,6 +40,21 @@ shapes = st.sampled_from(
         {"ntasks": 8},
         {"gpus": 1, "gpu_type": "l4", "exclusive": True},
     ]
+)
+asks = st.fixed_dictionaries(
+    {
+        "shape": shapes,
+        "who": st.sampled_from([ALICE, ALICE, BOB]),
+        "time_limit_s": st.sampled_from([60, 3600, 86_400]),
+        "name": st.sampled_from(["train", "eval"]),
+        "array": st.sampled_from([None, None, None, *ARRAYS]),
+        "dependency": st.sampled_from([None, None, *KINDS]),
+        "other": Pick,
+        "hold": st.sampled_from([False, False, False, True]),
+        "begin_s": st.sampled_from([None, None, None, 30, 4000]),
+        "deadline_s": st.sampled_from([None, None, None, None, 100_000]),
+        "requeue": st.booleans(),
+    }
 )
 ends = st.sampled_from(
     [
@@ -64,9 +80,12 @@ class Promises(RuleBasedStateMachine):
         self.term: int = self.sql.value("select term from odc.term")
         self.jobs: dict[int, int] = {}
         """Submitted jobs and arrays, with the number of their tasks."""
+        self.arrays: dict[int, tuple[int, ...]] = {}
         self.waits_for: dict[int, str] = {}
         self.begins: dict[int, datetime] = {}
         self.held: set[int] = set()
+        self.apart: set[int] = set()
+        """Tasks of arrays that got a row of their own before they started."""
         self.started: set[tuple[int, int]] = set()
         self.ended: dict[int, str] = {}
         self.told: list[dict[str, Any]] = []
@@ -78,9 +97,12 @@ class Promises(RuleBasedStateMachine):
         finally:
             self.sql.rollback()
 
-    @initialize()
-    def a_cluster(self) -> None:
+    @initialize(first=st.lists(asks, min_size=1, max_size=6))
+    def a_morning(self, first: list[dict[str, Any]]) -> None:
         a_cluster(self.sql, now=self.now, h100=2, l4=1)
+        for ask in first:
+            self.submit(ask)
+        self.a_pass()
 
     @property
     def now(self) -> datetime:
@@ -91,42 +113,30 @@ class Promises(RuleBasedStateMachine):
 
     # -- users -----------------------------------------------------------------------------------
 
-    @rule(
-        shape=shapes,
-        who=st.sampled_from([ALICE, ALICE, BOB]),
-        limit=st.sampled_from([60, 3600, 86_400]),
-        name=st.sampled_from(["train", "eval"]),
-        array=st.sampled_from([None, None, None, "0-3", "1-9:2%2", "7"]),
-        dependency=st.sampled_from([None, None, "afterany", "afterok", "afternotok", "after",
-                                    "aftercorr", "singleton"]),
-        other=Pick,
-        hold=st.sampled_from([False, False, False, True]),
-        begin_s=st.sampled_from([None, None, None, 30, 4000]),
-        deadline_s=st.sampled_from([None, None, None, None, 100_000]),
-        requeue=st.booleans(),
-    )  # fmt: skip
-    def submit(
-        self, shape: dict[str, Any], who: Any, limit: int, name: str, array: str | None,
-        dependency: str | None, other: int, hold: bool, begin_s: int | None,
-        deadline_s: int | None, requeue: bool,
-    ) -> None:  # fmt: skip
-        fields = {**shape, "time_limit_s": limit, "name": name, "hold": hold, "requeue": requeue}
+    @rule(ask=asks)
+    def submit(self, ask: dict[str, Any]) -> None:
+        kept = ("time_limit_s", "name", "hold", "requeue")
+        fields = {**ask["shape"], **{name: ask[name] for name in kept}}
+        array, who = ask["array"], ask["who"]
         if array:
             fields["array"] = array
-        if dependency == "singleton":
-            fields["dependency"] = dependency
-        elif dependency and self.jobs:
-            fields["dependency"] = f"{dependency}:{self.a_job(other)}"
-        if begin_s:
-            fields["begin_at"] = self.now + timedelta(seconds=begin_s)
-        if deadline_s:
-            fields["deadline_at"] = self.now + timedelta(seconds=deadline_s)
+        if ask["dependency"] == "singleton":
+            fields["dependency"] = "singleton"
+        elif ask["dependency"] and self.jobs:
+            fields["dependency"] = f"{ask['dependency']}:{self.a_job(ask['other'])}"
+        if ask["begin_s"]:
+            fields["begin_at"] = self.now + timedelta(seconds=ask["begin_s"])
+        if ask["deadline_s"]:
+            fields["deadline_at"] = self.now + timedelta(seconds=ask["deadline_s"])
         job = self.queue.submit(who, **fields)
-        self.jobs[job] = {None: 1, "0-3": 4, "1-9:2%2": 5, "7": 1}[array]
+        self.jobs[job] = 1
+        if array:
+            self.arrays[job] = ARRAYS[array]
+            self.jobs[job] = len(self.arrays[job])
         self.waits_for[job] = fields.get("dependency", "")
-        if begin_s:
+        if ask["begin_s"]:
             self.begins[job] = fields["begin_at"]
-        if hold:
+        if ask["hold"]:
             self.held.add(job)
 
     @precondition(lambda self: self.jobs)
@@ -138,12 +148,14 @@ class Promises(RuleBasedStateMachine):
     @rule(pick=Pick, tasks=st.sampled_from([None, None, "{[1,3)}"]))
     def hold(self, pick: int, tasks: str | None) -> None:
         answers = self.queue.hold(self.named(pick, tasks), who=ROOT)
+        self.apart |= answers.keys()
         self.held |= {job for job, outcome in answers.items() if outcome == "held"}
 
     @precondition(lambda self: self.jobs)
     @rule(pick=Pick, tasks=st.sampled_from([None, None, None, "{[1,4)}"]))
     def release(self, pick: int, tasks: str | None) -> None:
         answers = self.queue.release(self.named(pick, tasks), who=ROOT)
+        self.apart |= answers.keys()
         self.held -= {job for job, outcome in answers.items() if outcome == "released"}
 
     @precondition(lambda self: self.jobs)
@@ -188,13 +200,13 @@ class Promises(RuleBasedStateMachine):
 
     @rule()
     def a_pass(self) -> None:
-        live_names = self.live_names()
-        ready = self.targets()
+        before = self.world()
         started: list[int] = self.sql.value(
             "select started from odc.plan_pass($1, $2)", self.term, self.now
         )
         for row in self.sql.rows(
-            "select r.job_id, r.attempt, j.array_job_id, j.uid, j.name from odc.running as r "
+            "select r.job_id, r.attempt, j.array_job_id, j.array_task_id, j.uid, j.name "
+            "from odc.running as r "
             "join odc.job as j on j.id = r.job_id where r.job_id = any ($1) order by r.job_id",
             started,
         ):
@@ -202,47 +214,44 @@ class Promises(RuleBasedStateMachine):
             assert attempt not in self.started, f"started twice: {attempt}"
             self.started.add(attempt)
             top = row["array_job_id"] or row["job_id"]
-            own = row["job_id"] if row["job_id"] in self.held | self.begins.keys() else top
+            own = row["job_id"] if row["job_id"] in self.apart else top
             if row["attempt"] == 1:
-                assert self.begins.get(own, NOW) <= self.now, f"too early: {row}"
+                begin_at = self.begins.get(own) or self.begins.get(top, NOW)
+                assert begin_at <= self.now, f"too early: {row}"
                 assert own not in self.held, f"held: {row}"
-                assert self.may_start(row, top, ready, live_names), f"{self.waits_for[top]}: {row}"
+                assert self.may_start(row, top, before), f"{self.waits_for[top]}: {row}"
 
-    def targets(self) -> dict[int, tuple[bool, bool, bool]]:
-        """Of each job and array: has all of it ended, with success, and has all of it started?"""
-        rows = self.sql.rows(
+    def world(self) -> list[dict[str, Any]]:
+        """All rows of jobs; state: null while it lives; begun: it waits for no first start."""
+        return self.sql.rows(
             """
-            select coalesce(j.array_job_id, j.id) as top, bool_and(j.state is not null) as ended,
-                   bool_and(j.state is not distinct from 'COMPLETED') as ok,
-                   bool_and(p.job_id is null or p.attempt > 1) as begun
+            select coalesce(j.array_job_id, j.id) as top, j.array_task_id as task, j.uid, j.name,
+                   j.state::text, p.job_id is null or p.attempt > 1 as begun
               from odc.job as j left join odc.pending as p on p.job_id = j.id
-             group by 1
             """
         )
-        return {row["top"]: (row["ended"], row["ok"], row["begun"]) for row in rows}
 
-    def live_names(self) -> Counter[tuple[int, str]]:
-        rows = self.sql.rows(
-            "select j.uid, j.name from odc.running as r join odc.job as j on j.id = r.job_id"
-        )
-        return Counter((row["uid"], row["name"]) for row in rows)
-
-    def may_start(
-        self, row: dict[str, Any], top: int, ready: dict[int, tuple[bool, bool, bool]],
-        live_names: Counter[tuple[int, str]],
-    ) -> bool:  # fmt: skip
-        text = self.waits_for[top]
-        if not text:
+    def may_start(self, row: dict[str, Any], top: int, before: list[dict[str, Any]]) -> bool:
+        if not self.waits_for[top]:
             return True
-        [term] = parse_dependency(text).terms
+        [term] = parse_dependency(self.waits_for[top]).terms
         if term.kind == "singleton":
-            return self.jobs[top] > 1 or live_names[row["uid"], row["name"]] == 0
-        assert term.target_id is not None
-        ended, ok, begun = ready[term.target_id]
-        if term.kind == "aftercorr" and self.jobs[top] > 1 and self.jobs[term.target_id] > 1:
-            return True
+            # Whoever was renamed came late to its name.
+            return row["name"] == "other" or not any(
+                r["state"] is None and r["top"] < top
+                and (r["uid"], r["name"]) == (row["uid"], row["name"])
+                for r in before
+            )  # fmt: skip
+        target = [r for r in before if r["top"] == term.target_id]
+        if term.kind == "aftercorr" and {top, term.target_id} <= self.arrays.keys():
+            task = row["array_task_id"]
+            if task not in self.arrays[term.target_id]:
+                return True
+            return [r["state"] for r in target if r["task"] == task] == ["COMPLETED"]
+        ended = all(r["state"] is not None for r in target)
+        ok = all(r["state"] == "COMPLETED" for r in target)
         return {
-            "after": begun, "afterany": ended, "afterok": ended and ok,
+            "after": all(r["begun"] for r in target), "afterany": ended, "afterok": ended and ok,
             "aftercorr": ended and ok, "afternotok": ended and not ok,
         }[term.kind]  # fmt: skip
 
@@ -253,6 +262,7 @@ class Promises(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1, 60, 600, 5000, 90_000]))
     def time_passes(self, seconds: int) -> None:
         self.queue.move(seconds)
+        self.a_pass()
 
     @rule()
     def another_leads(self) -> None:
@@ -311,23 +321,28 @@ class Promises(RuleBasedStateMachine):
 
     @rule()
     def members_start(self) -> None:
+        self.a_pass()
         self.record([
             self.a_fact(m["job_id"], m["attempt"], m["rank"], "started")
             for m in self.members() if m["state"] == "starting"
         ])  # fmt: skip
 
+    @precondition(lambda self: self.started)
     @rule(pick=Pick, end=ends)
     def a_member_ends(self, pick: int, end: tuple[str, int | None, int | None, str | None]) -> None:
         members = self.members()
         if members:
             member = members[pick % len(members)]
             self.record([self.a_fact(member["job_id"], member["attempt"], member["rank"], *end)])
+        self.a_pass()
 
+    @precondition(lambda self: self.started)
     @rule(end=ends)
     def all_members_end(self, end: tuple[str, int | None, int | None, str | None]) -> None:
         self.record([
             self.a_fact(m["job_id"], m["attempt"], m["rank"], *end) for m in self.members()
         ])  # fmt: skip
+        self.a_pass()
 
     @precondition(lambda self: self.told)
     @rule(pick=Pick, count=st.integers(1, 5))
@@ -341,6 +356,7 @@ class Promises(RuleBasedStateMachine):
         self.record(gone)
         assert self.fingerprint() == before
 
+    @precondition(lambda self: self.started)
     @rule()
     def what_is_to_end_is_ended(self) -> None:
         stops = self.sql.rows("select * from odc.take_stops($1, $2)", self.term, self.now)

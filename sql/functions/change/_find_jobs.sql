@@ -8,7 +8,7 @@
 --            for all of it; place: pending, running, ended; or a refusal (OD006 unknown, OD013 not the owner), place null.
 --            Of an array or a filter only what the command is for, where there is any; tasks that have ended are left
 --            out unless all those named have
--- Raises     OD010 BadRequest: nothing says which jobs
+-- Raises     OD010 BadRequest: nothing says which jobs; OD001, OD002, OD004: a filter by what does not exist
 create or replace function odc._find_jobs(p_actor jsonb, p_filters jsonb, p_place text default null)
 returns table (
     job_id bigint, tasks int4multirange, place text, uid integer, array_task_id integer, array_job_id bigint,
@@ -31,6 +31,7 @@ begin
         raise exception using errcode = 'OD010', message = 'nothing says which jobs',
             hint = 'Give ids, a filter, or all: true.';
     end if;
+    perform _check_names(p_filters);
     return query
     with asked as materialized (
         select row_number() over () as ord, a.job_id, a.tasks

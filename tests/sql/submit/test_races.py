@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
+
 from odcd.db import connect
 from odcd.submission import prepare
 from tests.support.builders import ALICE, NOW, a_cluster, a_job
@@ -58,6 +60,41 @@ def test_a_key_whose_first_request_failed_is_taken_by_the_second(database_url: s
         await transaction.rollback()
         [two] = await waiting
         assert await watcher.fetch("select id from odc.job") == [(two["job_id"],)]
+        for connection in (first, second, watcher):
+            await connection.close()
+
+    asyncio.run(race())
+
+
+@pytest.mark.parametrize("first_ends", ["commit", "rollback"])
+def test_a_script_and_a_shape_that_two_submit_first_are_kept_once(
+    database_url: str, first_ends: str
+) -> None:
+    with Sql(database_url) as sql:
+        a_cluster(sql, h100=1)
+
+    async def race() -> None:
+        first, second = await connect(database_url), await connect(database_url)
+        watcher = await connect(database_url)
+        made = prepare(ALICE, [a_job(gpus=5)], key=None, dry_run=False)
+        call = (
+            SUBMIT, json.dumps([made.request]), list(made.texts), list(made.texts.values()), NOW,
+        )  # fmt: skip
+        transaction = first.transaction()
+        await transaction.start()
+        await first.fetch(*call)
+        waiting = asyncio.create_task(second.fetch(*call))
+        await until_it_waits(watcher, second.get_server_pid())
+        await getattr(transaction, first_ends)()
+        [two] = await waiting
+        assert two["job_id"] is not None
+        assert await watcher.fetchval("select count(*) from odc.shape") == 1
+        assert await watcher.fetchval("select count(*) from odc.job_text") == 2
+        jobs = await watcher.fetchval(
+            "select count(*) from odc.job as j join odc.shape as s on s.id = j.shape_id "
+            "join odc.job_text as t on t.digest = j.script_digest"
+        )
+        assert jobs == (2 if first_ends == "commit" else 1)
         for connection in (first, second, watcher):
             await connection.close()
 
