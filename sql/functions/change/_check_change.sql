@@ -39,7 +39,8 @@ begin
          order by p.max_time_limit_s limit 1;
         if found then
             raise exception using errcode = 'OD009',
-                message = format('time limit %s s is above the %s s of partition "%s"', v_limit, v_max.max_time_limit_s, v_max.name),
+                message = format('time limit %s s is above the %s s of partition "%s"',
+                                 v_limit, v_max.max_time_limit_s, v_max.name),
                 hint = format('Ask for at most %s.', _duration(v_max.max_time_limit_s));
         end if;
         if p_place = 'running' and v_limit > p_job.time_limit_s and not p_operator then
