@@ -7,9 +7,9 @@ import os
 import pwd
 import shutil
 import signal
-import time
 import stat
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
