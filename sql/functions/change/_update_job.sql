@@ -63,14 +63,21 @@ begin
      where id = p_job_id
     returning * into v_ask;
     update pending
-       set time_limit_s = v_ask.time_limit_s, nice = v_ask.nice, shape_id = v_ask.shape_id, begin_at = v_ask.begin_at,
-           begun = coalesce(v_ask.begin_at <= p_now, true), deadline_at = v_ask.deadline_at,
-           eligible_at = case when not coalesce(v_ask.begin_at <= p_now, true) then null
-                              when held is null and dependency = 'met' then coalesce(eligible_at, p_now)
-                              else eligible_at end
+       set time_limit_s = v_ask.time_limit_s, nice = v_ask.nice, shape_id = v_ask.shape_id,
+           deadline_at = v_ask.deadline_at
      where job_id = p_job_id;
-    if p_changes ? 'begin_at' and v_job.array_job_id is not null then
-        perform _refresh_open_counts(array[v_job.array_job_id]);
+    -- Apart, because a job that could not be launched is put off beyond its own begin time.
+    if p_changes ? 'begin_at' then
+        update pending
+           set begin_at = v_ask.begin_at, begun = coalesce(v_ask.begin_at <= p_now, true),
+               reason = case when held is not null then reason end,
+               eligible_at = case when not coalesce(v_ask.begin_at <= p_now, true) then null
+                                  when held is null and dependency = 'met' then coalesce(eligible_at, p_now)
+                                  else eligible_at end
+         where job_id = p_job_id;
+        if v_job.array_job_id is not null then
+            perform _refresh_open_counts(array[v_job.array_job_id]);
+        end if;
     end if;
     update running
        set time_limit_s = v_ask.time_limit_s, deadline_at = v_ask.deadline_at,
