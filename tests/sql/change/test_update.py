@@ -169,6 +169,24 @@ def test_a_begin_time_that_moves_stops_and_starts_a_job(queue: Queue) -> None:
     assert queue.start() == [job]
 
 
+def test_a_job_put_off_by_a_failed_launch_stays_so_until_its_begin_is_changed(queue: Queue) -> None:
+    job = queue.submit()
+    assert queue.start() == [job]
+    queue.sql.rows(
+        "select * from odc.record_facts(0, array[$1::bigint], array[1], array[0], "
+        "array['start_failed'], array[$2::timestamptz], array[null::integer], "
+        "array[null::integer], array['launch'], array['no space left'], $2)",
+        job, queue.now,
+    )  # fmt: skip
+    assert queue.pending(job)["reason"] == "JobLaunchFailure"
+    one(queue, job, {"comment": "patience"})
+    assert queue.start() == []
+    assert queue.pending(job)["reason"] == "JobLaunchFailure"
+    one(queue, job, {"begin_at": None})
+    assert queue.pending(job)["reason"] is None
+    assert queue.start() == [job]
+
+
 def test_an_arrays_throttle_can_be_moved_while_it_runs(queue: Queue) -> None:
     array = queue.submit(array="0-9%2")
     assert len(queue.start()) == 2
