@@ -16,6 +16,8 @@ from benchmarks.client import Client
 
 COMMANDS = Path(sys.executable).parent
 WAIT_S = 120
+POLL_S = 0.025
+"""Often enough to tell, and seldom enough not to be what is measured."""
 
 
 class Daemon:
@@ -61,7 +63,7 @@ class Daemon:
                 return seen
             if time.monotonic() > until:
                 raise RuntimeError(f"expected {counts}, still {jobs}")
-            time.sleep(0.01)
+            time.sleep(POLL_S)
 
     def resident_mib(self) -> tuple[float, float]:
         """Rss and Pss of the daemon's process."""

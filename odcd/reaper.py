@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 MIN_GAP_S = 0.05
 """Between two looks for what is to end: each is a transaction, and every submit calls for one."""
+MAX_GATHER_S = 0.05
+"""The longest that facts are let gather before they are written together."""
 
 
 class Reaper:
@@ -56,6 +58,7 @@ class Reaper:
 
     async def _record(self) -> None:
         async for facts in self._executor.observe():
+            begun = self._clock.monotonic()
             ended = await self._store.record_facts(self._lead.term, facts, self._clock.now())
             await self._executor.acknowledge(facts)
             # One member of a gang that failed leaves others to be stopped.
@@ -63,6 +66,11 @@ class Reaper:
             if ended:
                 log.info("reap.ended", extra={"jobs": len(ended)})
                 self._on_change()
+            # A transaction costs the same for one fact and for many: when they come thick, let
+            # some gather.
+            took_s = self._clock.monotonic() - begun
+            if took_s > 0:
+                await self._clock.sleep(min(2 * took_s, MAX_GATHER_S))
 
     async def _carry_out(self) -> None:
         while True:

@@ -35,6 +35,7 @@ class Link:
         self._writer = writer
         self._turn = asyncio.Lock()
         self._number = 0
+        self._rest = b""
         self.about: dict[str, Any] = {}
 
     @classmethod
@@ -82,6 +83,22 @@ class Link:
             raise ConnectionResetError("connection closed")
         try:
             return protocol.decode(line)
+        except protocol.ProtocolError as error:
+            raise ValueError(error.message) from error
+
+    async def read_all(self) -> list[dict[str, Any]]:
+        """The next message and those that came after it. Not to be mixed with read() or ask().
+
+        Raises as read().
+        """
+        while b"\n" not in self._rest:
+            data = await self._reader.read(MAX_LINE_BYTES)
+            if not data:
+                raise ConnectionResetError("connection closed")
+            self._rest += data
+        whole, _, self._rest = self._rest.rpartition(b"\n")
+        try:
+            return [protocol.decode(line) for line in whole.split(b"\n")]
         except protocol.ProtocolError as error:
             raise ValueError(error.message) from error
 

@@ -176,9 +176,9 @@ class LocalExecutor:
                 await link.ask("observe")
                 pause_s = RETRY_S[0]
                 while True:
-                    message = await link.read()
-                    if "facts" in message:
-                        facts = [fact_of(told) for told in message["facts"]]
+                    messages = await link.read_all()
+                    facts = [fact_of(told) for m in messages for told in m.get("facts", ())]
+                    if facts:
                         self._note(facts)
                         yield facts
             except (RunnerDown, RunnerRefused, OSError, ValueError) as error:
