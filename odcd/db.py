@@ -24,7 +24,8 @@ CONNECT_TIMEOUT_S = 10
 LISTEN_RETRY_S = 0.5
 LISTEN_CHECK_S = 15.0
 ACQUIRE_TIMEOUT_S = 30
-TRIES = 3
+TRIES = 4
+RETRY_AFTER_S = 0.02
 # After these everything was rolled back, so the statement may run again.
 ROLLED_BACK = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
@@ -217,6 +218,8 @@ class Database:
             except PlanStale as error:
                 if not (tries_left and isinstance(error.__cause__, ROLLED_BACK)):
                     raise
+            # The other side of a deadlock must get its lock before this one asks for it again.
+            await asyncio.sleep(RETRY_AFTER_S * (TRIES - tries_left))
         raise AssertionError("the last try returns or raises")
 
     @asynccontextmanager

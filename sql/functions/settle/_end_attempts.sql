@@ -16,7 +16,7 @@ begin
                     when r.intent = 'preempt' then 'PREEMPTED'
                     when r.intent = 'node_fail' then 'NODE_FAIL'
                     when r.intent in ('requeue', 'requeue_hold') then 'CANCELLED'
-                    when r.exit_cause = 'lost' then 'NODE_FAIL'
+                    when r.exit_cause = 'lost' or half_launched then 'NODE_FAIL'
                     when r.intent = 'timeout' or r.exit_cause = 'timeout' then 'TIMEOUT'
                     when r.exit_cause = 'oom' then 'OUT_OF_MEMORY'
                     when r.exit_cause is not null then 'FAILED'
@@ -24,7 +24,7 @@ begin
                case when r.intent in ('requeue', 'requeue_hold') then 'Requeued'
                     when r.intent = 'preempt' then 'Preempted'
                     when r.intent = 'cancel' or r.intent = 'deadline' then null
-                    when r.exit_cause = 'lost' or r.intent = 'node_fail' then 'NodeFail'
+                    when r.exit_cause = 'lost' or r.intent = 'node_fail' or half_launched then 'NodeFail'
                     when r.intent = 'timeout' or r.exit_cause = 'timeout' then 'TimeLimit'
                     when r.exit_cause = 'oom' then 'OutOfMemory'
                     when r.exit_cause in ('launch', 'start_failed') then 'JobLaunchFailure'
@@ -32,9 +32,12 @@ begin
                coalesce(r.intent in ('requeue', 'requeue_hold')
                         or (r.intent in ('preempt', 'node_fail') and j.requeue)
                         or (r.intent is null or r.intent = 'member_failed')
-                           and ((r.exit_cause = 'lost' and j.requeue) or r.exit_cause = 'launch'), false) as again
+                           and (((r.exit_cause = 'lost' or half_launched) and j.requeue)
+                                or (r.exit_cause = 'launch' and not half_launched)), false) as again
           from running as r
           join job as j on j.id = r.job_id
+         -- A machine could not launch one member of a gang while another ran: the job has run.
+         cross join lateral (select coalesce(r.exit_cause = 'launch' and r.running_at is not null, false)) as h (half_launched)
          where r.job_id = any (p_job_ids)
     ), gone as (
         delete from running as r where r.job_id = any (p_job_ids) returning r.*

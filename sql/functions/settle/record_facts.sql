@@ -58,7 +58,9 @@ begin
        set live_members = r.live_members - t.ended,
            exit_code = greatest(r.exit_code, t.exit_code),
            exit_signal = greatest(r.exit_signal, t.signal),
-           exit_cause = coalesce(r.exit_cause, t.cause),
+           -- The first cause decides; but what may have run must not pass for what never did.
+           exit_cause = case when r.exit_cause = 'launch' and t.cause = 'lost' then 'lost'
+                             else coalesce(r.exit_cause, t.cause) end,
            exit_detail = coalesce(r.exit_detail, t.detail),
            running_at = coalesce(r.running_at, t.begun_at),
            exited_at = greatest(r.exited_at, t.ended_at),

@@ -129,6 +129,30 @@ def test_a_machine_that_cannot_launch_is_tried_again_later_and_not_for_ever(queu
     assert (pending["held"], pending["reason"]) == ("admin", "JobHoldMaxRequeue")
 
 
+@pytest.mark.parametrize("requeue", [False, True])
+@pytest.mark.parametrize("first", [0, 1], ids=["ran-first", "failed-first"])
+def test_a_gang_launched_in_part_has_run(queue: Queue, requeue: bool, first: int) -> None:
+    """Rank 0 ran while the machine could not launch rank 1: not a start that never was."""
+    job_id = started(queue, **GANG, requeue=requeue)
+    for turn in (first, 1 - first):
+        if turn == 0:
+            tell(queue, job_id, "started", rank=0)
+        else:
+            tell(queue, job_id, "start_failed", cause="launch", detail="no space", rank=1)
+    tell(queue, job_id, "exited", signal=15, rank=0)
+    if requeue:
+        assert queue.pending(job_id)["attempt"] == 2
+    else:
+        assert queue.state(job_id) == "NODE_FAIL"
+
+
+def test_a_lost_member_beside_one_never_launched_may_have_run(queue: Queue) -> None:
+    job_id = started(queue, **GANG, requeue=False)
+    tell(queue, job_id, "start_failed", cause="launch", detail="no space", rank=1)
+    tell(queue, job_id, "lost", rank=0)
+    assert queue.state(job_id) == "NODE_FAIL"
+
+
 def test_what_the_database_wanted_decides_over_how_it_ended(queue: Queue) -> None:
     job_id = started(queue, gpus=1)
     queue.cancel(job_id)
