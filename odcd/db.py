@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 
 import asyncpg
 
-from odcd.clock import Clock
+from odcd.clock import Clock, SystemClock
 from odcd.errors import BY_CODE, BadRequest, DatabaseDown, PlanStale
 
 Row = asyncpg.Record
@@ -219,7 +219,7 @@ class Database:
                 if not (tries_left and isinstance(error.__cause__, ROLLED_BACK)):
                     raise
             # The other side of a deadlock must get its lock before this one asks for it again.
-            await asyncio.sleep(RETRY_AFTER_S * (TRIES - tries_left))
+            await SystemClock().sleep(RETRY_AFTER_S * (TRIES - tries_left))
         raise AssertionError("the last try returns or raises")
 
     @asynccontextmanager
