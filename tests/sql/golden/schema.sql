@@ -349,6 +349,7 @@ CREATE TABLE odc.node (
     reason_by text,
     state_at timestamp with time zone NOT NULL,
     declared boolean DEFAULT false NOT NULL,
+    topology text[] DEFAULT '{}'::text[] NOT NULL,
     CONSTRAINT node_cpus_check CHECK ((cpus > 0)),
     CONSTRAINT node_gpus_check CHECK (((gpus >= 0) AND (gpus <= 62))),
     CONSTRAINT node_mem_mib_check CHECK ((mem_mib > 0))
@@ -391,10 +392,15 @@ CREATE TABLE odc.partition (
     default_time_limit_s integer,
     max_nodes integer,
     def_mem_per_cpu_mib integer,
+    policy text DEFAULT 'odc'::text NOT NULL,
+    placement text DEFAULT 'pack'::text NOT NULL,
+    tier integer DEFAULT 1 NOT NULL,
     CONSTRAINT partition_def_mem_per_cpu_mib_check CHECK ((def_mem_per_cpu_mib > 0)),
     CONSTRAINT partition_default_time_limit_s_check CHECK ((default_time_limit_s > 0)),
     CONSTRAINT partition_max_nodes_check CHECK ((max_nodes > 0)),
-    CONSTRAINT partition_max_time_limit_s_check CHECK ((max_time_limit_s > 0))
+    CONSTRAINT partition_max_time_limit_s_check CHECK ((max_time_limit_s > 0)),
+    CONSTRAINT partition_placement_check CHECK ((placement = ANY (ARRAY['pack'::text, 'spread'::text]))),
+    CONSTRAINT partition_tier_check CHECK (((tier >= 0) AND (tier <= 65533)))
 );
 
 CREATE TABLE odc.partition_node (
@@ -445,6 +451,35 @@ CREATE TABLE odc.planned (
     node_names text[] NOT NULL,
     fitting integer NOT NULL,
     detail text NOT NULL
+);
+
+CREATE TABLE odc.policy (
+    name text NOT NULL,
+    ordering text NOT NULL,
+    max_wait_s integer,
+    backfill text DEFAULT 'order'::text NOT NULL,
+    plan_depth integer DEFAULT 1 NOT NULL,
+    CONSTRAINT policy_backfill_check CHECK ((backfill = ANY (ARRAY['order'::text, 'fifo'::text, 'sjbf'::text, 'safbf'::text]))),
+    CONSTRAINT policy_max_wait_s_check CHECK ((max_wait_s > 0)),
+    CONSTRAINT policy_name_check CHECK ((name <> ''::text)),
+    CONSTRAINT policy_ordering_check CHECK ((ordering = ANY (ARRAY['fifo'::text, 'multifactor'::text, 'sjf'::text, 'saf'::text, 'wfp3'::text, 'odc'::text]))),
+    CONSTRAINT policy_plan_depth_check CHECK (((plan_depth >= 0) AND (plan_depth <= 1000000)))
+);
+
+CREATE TABLE odc.priority_setting (
+    one boolean DEFAULT true NOT NULL,
+    max_age_s integer DEFAULT 604800 NOT NULL,
+    half_life_s integer DEFAULT 604800 NOT NULL,
+    CONSTRAINT priority_setting_half_life_s_check CHECK ((half_life_s > 0)),
+    CONSTRAINT priority_setting_max_age_s_check CHECK ((max_age_s > 0)),
+    CONSTRAINT priority_setting_one_check CHECK (one)
+);
+
+CREATE TABLE odc.priority_weight (
+    factor text NOT NULL,
+    weight integer NOT NULL,
+    CONSTRAINT priority_weight_factor_check CHECK ((factor = ANY (ARRAY['age'::text, 'size'::text, 'fairshare'::text, 'qos'::text, 'partition'::text]))),
+    CONSTRAINT priority_weight_weight_check CHECK (((weight >= 0) AND (weight <= 1000000)))
 );
 
 CREATE TABLE odc.qos (
@@ -506,10 +541,17 @@ CREATE TABLE odc.shape (
     constraint_expr text,
     node_list text[],
     exclude_nodes text[],
+    node_count_max integer,
+    switches integer,
+    switches_wait_s integer,
+    booking_id integer,
+    CONSTRAINT shape_check CHECK ((node_count_max >= node_count)),
     CONSTRAINT shape_cpus_per_node_check CHECK ((cpus_per_node > 0)),
     CONSTRAINT shape_gpus_per_node_check CHECK ((gpus_per_node >= 0)),
     CONSTRAINT shape_mem_per_node_mib_check CHECK ((mem_per_node_mib >= 0)),
-    CONSTRAINT shape_node_count_check CHECK ((node_count > 0))
+    CONSTRAINT shape_node_count_check CHECK ((node_count > 0)),
+    CONSTRAINT shape_switches_check CHECK ((switches > 0)),
+    CONSTRAINT shape_switches_wait_s_check CHECK ((switches_wait_s >= 0))
 );
 
 CREATE TABLE odc.term (
@@ -843,6 +885,15 @@ ALTER TABLE ONLY odc.pending
 ALTER TABLE ONLY odc.planned
     ADD CONSTRAINT planned_pkey PRIMARY KEY (job_id);
 
+ALTER TABLE ONLY odc.policy
+    ADD CONSTRAINT policy_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY odc.priority_setting
+    ADD CONSTRAINT priority_setting_pkey PRIMARY KEY (one);
+
+ALTER TABLE ONLY odc.priority_weight
+    ADD CONSTRAINT priority_weight_pkey PRIMARY KEY (factor);
+
 ALTER TABLE ONLY odc.qos
     ADD CONSTRAINT qos_name_key UNIQUE (name);
 
@@ -883,11 +934,11 @@ CREATE INDEX pending_array ON odc.pending USING btree (array_job_id) WHERE (arra
 
 CREATE INDEX pending_begin ON odc.pending USING btree (begin_at) WHERE (NOT begun);
 
+CREATE INDEX pending_class ON odc.pending USING btree (shape_id, time_limit_s, uid, account_id, qos_id, nice, queued_at, job_id) INCLUDE (open_count) WHERE ready;
+
 CREATE INDEX pending_deadline ON odc.pending USING btree (deadline_at) WHERE (deadline_at IS NOT NULL);
 
-CREATE INDEX pending_order ON odc.pending USING btree (shape_id, nice, queued_at, job_id) INCLUDE (time_limit_s, open_count) WHERE ready;
-
-CREATE UNIQUE INDEX shape_value ON odc.shape USING btree (node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, partition_ids, constraint_expr, node_list, exclude_nodes) NULLS NOT DISTINCT;
+CREATE UNIQUE INDEX shape_value ON odc.shape USING btree (node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, partition_ids, constraint_expr, node_list, exclude_nodes, node_count_max, switches, switches_wait_s, booking_id) NULLS NOT DISTINCT;
 
 CREATE TRIGGER job_end_is_final BEFORE UPDATE ON odc.job FOR EACH ROW WHEN (((old.state IS NOT NULL) AND ((new.state IS DISTINCT FROM old.state) OR (new.ended_at IS DISTINCT FROM old.ended_at)))) EXECUTE FUNCTION odc._refuse_change_of_ended();
 
@@ -905,6 +956,9 @@ ALTER TABLE ONLY odc.node_free
 
 ALTER TABLE ONLY odc.node_group
     ADD CONSTRAINT node_group_gpu_type_fkey FOREIGN KEY (gpu_type) REFERENCES odc.gpu_type(name);
+
+ALTER TABLE ONLY odc.partition
+    ADD CONSTRAINT partition_policy_fkey FOREIGN KEY (policy) REFERENCES odc.policy(name);
 
 ALTER TABLE ONLY odc.partition_node
     ADD CONSTRAINT partition_node_node_id_fkey FOREIGN KEY (node_id) REFERENCES odc.node(id) ON DELETE CASCADE;
