@@ -47,7 +47,9 @@ begin
     ), told as (
         select m.job_id, count(*) filter (where m.ended) as ended, max(m.begun_at) as begun_at,
                max(m.ended_at) as ended_at,
-               max(m.exit_code) as exit_code, max(m.signal) as signal, max(m.detail) as detail,
+               max(m.exit_code) as exit_code, max(m.detail) as detail,
+               -- A member that failed by itself tells more than those that were ended for it.
+               case when coalesce(max(m.exit_code), 0) = 0 then max(m.signal) end as signal,
                -- The cause that decides, when members ended in different ways.
                (array_agg(m.cause order by array_position(
                    array['lost', 'timeout', 'oom', 'launch', 'start_failed', 'failed'], m.cause))
@@ -56,8 +58,8 @@ begin
     )
     update running as r
        set live_members = r.live_members - t.ended,
-           exit_code = greatest(r.exit_code, t.exit_code),
-           exit_signal = greatest(r.exit_signal, t.signal),
+           exit_code = case when r.exit_cause is null then greatest(r.exit_code, t.exit_code) else r.exit_code end,
+           exit_signal = case when r.exit_cause is null then greatest(r.exit_signal, t.signal) else r.exit_signal end,
            -- The first cause decides; but what may have run must not pass for what never did.
            exit_cause = case when r.exit_cause = 'launch' and t.cause = 'lost' then 'lost'
                              else coalesce(r.exit_cause, t.cause) end,

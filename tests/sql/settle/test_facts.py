@@ -86,7 +86,9 @@ def test_one_failed_member_ends_the_whole_gang(queue: Queue) -> None:
     stops = queue.sql.rows("select job_id, intent from odc.take_stops(0, $1)", queue.now)
     assert stops == [{"job_id": job_id, "intent": "member_failed"}]
     tell(queue, job_id, "exited", signal=15, rank=0)
-    assert (queue.state(job_id), queue.job(job_id)["exit_code"]) == ("FAILED", 0)
+    job = queue.job(job_id)
+    told = "how the member failed, not how the others were ended for it"
+    assert (job["state"], job["exit_code"], job["signal"]) == ("FAILED", 7, None), told
 
 
 def test_a_stop_is_told_once_a_minute_until_it_is_done(queue: Queue) -> None:
