@@ -1,6 +1,6 @@
 -- odc._end_attempts: close attempts whose members have all ended; each job ends or goes back to the queue.
 -- Arguments  p_job_ids  running jobs, locked by the caller
--- Locks      pending, running, job, node_free, allocation rows of these jobs
+-- Locks      usage; pending, running, job, node_free, allocation rows of these jobs
 create or replace function odc._end_attempts(p_job_ids bigint[], p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -9,6 +9,7 @@ declare
     v_ended    bigint[];
     v_requeued bigint[];
 begin
+    perform _charge_usage(p_job_ids, p_now);
     with verdict as materialized (
         select r.job_id, j.requeue as may_requeue,
                case when r.intent in ('cancel') then 'CANCELLED'
@@ -53,19 +54,19 @@ begin
                   from freed group by node_id) as t
          where f.node_id = t.node_id
     ), done as materialized (
-        select g.*, v.state as end_state, v.reason as end_reason, v.again, v.may_requeue, n.names,
+        select g.*, v.state as end_state, v.reason as end_reason, v.again, v.may_requeue, n.names, n.gpus, n.cpus,
                case when g.exit_signal is null then g.exit_code else 0 end as code,
                -- When it ended, not when we learned of it; never before it started or after now.
                greatest(g.started_at, least(p_now, coalesce(g.exited_at, p_now))) as over_at
           from gone as g
           join verdict as v on v.job_id = g.job_id
-          join (select f.job_id, array_agg(n.name order by f.rank) as names
+          join (select f.job_id, array_agg(n.name order by f.rank) as names, sum(f.gpus) as gpus, sum(f.cpus) as cpus
                   from freed as f join node as n on n.id = f.node_id group by f.job_id) as n on n.job_id = g.job_id
     ), past as (
         insert into attempt (job_id, attempt, state, started_at, running_at, ended_at, node_names, exit_code,
-                             signal, reason, requeued)
+                             signal, reason, requeued, gpus, cpus)
         select job_id, attempt, end_state, started_at, running_at, over_at, names, code, exit_signal,
-               coalesce(exit_detail, end_reason), again
+               coalesce(exit_detail, end_reason), again, gpus, cpus
           from done
     ), final as (
         update job as j

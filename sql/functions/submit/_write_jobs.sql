@@ -2,7 +2,7 @@
 -- Arguments  p_heads, p_jobs, p_requests  the requests, their jobs, and of each job its request, counted from 0
 --            p_ids                        of each job its id; null: not accepted
 --            p_shape_ids, p_account_ids, p_qos_ids, p_time_limits_s  what they were resolved to
--- Locks      job_text: waits for a transaction that keeps the same text
+-- Locks      job_text and usage: waits for a transaction that keeps the same text, or the first job of the same user
 create or replace function odc._write_jobs(
     p_heads jsonb[], p_jobs jsonb[], p_requests integer[], p_ids bigint[], p_shape_ids integer[],
     p_account_ids integer[], p_qos_ids integer[], p_time_limits_s integer[],
@@ -59,6 +59,14 @@ begin
                case when tasks is not null then id end, tasks::int4multirange,
                case when tasks is null then 1 else least(("array" -> 'count')::integer, throttle) end
           from asked
+    ), known as (
+        insert into usage (account_id, uid, qos_id, user_name, used_at)
+        select distinct on (account_id, uid, qos_id) account_id, uid, qos_id, user_name, p_now
+          from asked as a
+         where not exists (select from usage as u
+                            where u.account_id = a.account_id and u.uid = a.uid and u.qos_id = a.qos_id)
+         order by account_id, uid, qos_id, user_name
+            on conflict do nothing
     ), ranged as (
         insert into array_job (job_id, task_min, task_max, task_count, task_step, throttle)
         select id, ("array" -> 'min')::integer, ("array" -> 'max')::integer, ("array" -> 'count')::integer,

@@ -78,6 +78,15 @@ ALTER TABLE odc.account ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+ALTER TABLE odc.association ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.association_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 ALTER TABLE odc.event ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.event_id_seq
     START WITH 1
@@ -151,7 +160,23 @@ ALTER TABLE odc.shape ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
 CREATE TABLE odc.account (
     id integer NOT NULL,
     name text NOT NULL,
-    parent integer
+    parent integer,
+    description text,
+    organisation text,
+    shares integer DEFAULT 1 NOT NULL,
+    default_qos_id integer,
+    qos_ids integer[],
+    deleted_at timestamp with time zone,
+    CONSTRAINT account_check CHECK ((parent <> id)),
+    CONSTRAINT account_shares_check CHECK (((shares >= 0) AND (shares <= 1000000)))
+);
+
+CREATE TABLE odc.account_setting (
+    one boolean DEFAULT true NOT NULL,
+    enforce boolean DEFAULT false NOT NULL,
+    cpus_per_gpu integer DEFAULT 24 NOT NULL,
+    CONSTRAINT account_setting_cpus_per_gpu_check CHECK (((cpus_per_gpu >= 1) AND (cpus_per_gpu <= 100000))),
+    CONSTRAINT account_setting_one_check CHECK (one)
 );
 
 CREATE TABLE odc.allocation (
@@ -192,6 +217,20 @@ CREATE TABLE odc.array_job (
 )
 WITH (fillfactor='70');
 
+CREATE TABLE odc.association (
+    id integer NOT NULL,
+    account_id integer NOT NULL,
+    uid integer NOT NULL,
+    user_name text NOT NULL,
+    partition_id integer,
+    shares integer DEFAULT 1 NOT NULL,
+    is_default boolean DEFAULT false NOT NULL,
+    default_qos_id integer,
+    qos_ids integer[],
+    made_at timestamp with time zone NOT NULL,
+    CONSTRAINT association_shares_check CHECK (((shares >= 0) AND (shares <= 1000000)))
+);
+
 CREATE TABLE odc.attempt (
     job_id bigint NOT NULL,
     attempt integer NOT NULL,
@@ -203,9 +242,17 @@ CREATE TABLE odc.attempt (
     exit_code integer,
     signal integer,
     reason text,
-    requeued boolean NOT NULL
+    requeued boolean NOT NULL,
+    gpus integer,
+    cpus integer
 )
 PARTITION BY RANGE (job_id);
+
+CREATE TABLE odc.coordinator (
+    account_id integer NOT NULL,
+    uid integer NOT NULL,
+    user_name text NOT NULL
+);
 
 CREATE TABLE odc.dependency (
     job_id bigint NOT NULL,
@@ -485,7 +532,22 @@ CREATE TABLE odc.priority_weight (
 CREATE TABLE odc.qos (
     id integer NOT NULL,
     name text NOT NULL,
-    priority integer DEFAULT 0 NOT NULL
+    priority integer DEFAULT 0 NOT NULL,
+    description text,
+    restricted boolean DEFAULT false NOT NULL,
+    deny_on_limit boolean DEFAULT false NOT NULL,
+    usage_factor numeric(9,3) DEFAULT 1 NOT NULL,
+    preempts integer[] DEFAULT '{}'::integer[] NOT NULL,
+    preempt_mode text DEFAULT 'requeue'::text NOT NULL,
+    exempt_s integer DEFAULT 0 NOT NULL,
+    grace_s integer DEFAULT 0 NOT NULL,
+    deleted_at timestamp with time zone,
+    CONSTRAINT qos_check CHECK ((id <> ALL (preempts))),
+    CONSTRAINT qos_exempt_s_check CHECK ((exempt_s >= 0)),
+    CONSTRAINT qos_grace_s_check CHECK (((grace_s >= 0) AND (grace_s <= 86400))),
+    CONSTRAINT qos_preempt_mode_check CHECK ((preempt_mode = ANY (ARRAY['requeue'::text, 'cancel'::text]))),
+    CONSTRAINT qos_priority_check CHECK (((priority >= 0) AND (priority <= 1000000000))),
+    CONSTRAINT qos_usage_factor_check CHECK (((usage_factor >= (0)::numeric) AND (usage_factor <= (1000)::numeric)))
 );
 
 CREATE TABLE odc.refusal (
@@ -493,6 +555,30 @@ CREATE TABLE odc.refusal (
     reason text NOT NULL,
     detail text NOT NULL,
     head_job_id bigint
+);
+
+CREATE TABLE odc.resource_limit (
+    scope text NOT NULL,
+    scope_id integer NOT NULL,
+    per text NOT NULL,
+    what text NOT NULL,
+    value bigint NOT NULL,
+    CONSTRAINT resource_limit_check CHECK (
+CASE per
+    WHEN 'job'::text THEN (what <> ALL (ARRAY['jobs'::text, 'submitted'::text]))
+    ELSE (what <> 'wall_s'::text)
+END),
+    CONSTRAINT resource_limit_check1 CHECK (((what <> 'gpu_minutes'::text) OR (per = 'job'::text) OR ((per = 'group'::text) AND (scope <> 'partition'::text)) OR ((per = 'user'::text) AND (scope = 'account'::text)))),
+    CONSTRAINT resource_limit_check2 CHECK (
+CASE scope
+    WHEN 'account'::text THEN (per <> 'account'::text)
+    WHEN 'user'::text THEN (per = ANY (ARRAY['group'::text, 'job'::text]))
+    ELSE true
+END),
+    CONSTRAINT resource_limit_per_check CHECK ((per = ANY (ARRAY['group'::text, 'user'::text, 'account'::text, 'job'::text]))),
+    CONSTRAINT resource_limit_scope_check CHECK ((scope = ANY (ARRAY['qos'::text, 'account'::text, 'user'::text, 'partition'::text]))),
+    CONSTRAINT resource_limit_value_check CHECK (((value >= 0) AND (value <= '1000000000000'::bigint))),
+    CONSTRAINT resource_limit_what_check CHECK ((what = ANY (ARRAY['jobs'::text, 'submitted'::text, 'gpus'::text, 'gpu_minutes'::text, 'cpus'::text, 'nodes'::text, 'wall_s'::text])))
 );
 
 CREATE TABLE odc.running (
@@ -565,6 +651,21 @@ CREATE TABLE odc.term (
     CONSTRAINT term_one_check CHECK (one)
 )
 WITH (fillfactor='50');
+
+CREATE TABLE odc.usage (
+    account_id integer NOT NULL,
+    uid integer NOT NULL,
+    qos_id integer NOT NULL,
+    user_name text NOT NULL,
+    used_ms bigint DEFAULT 0 NOT NULL,
+    used_gpu_ms bigint DEFAULT 0 NOT NULL,
+    total_gpu_ms bigint DEFAULT 0 NOT NULL,
+    used_at timestamp with time zone NOT NULL,
+    CONSTRAINT usage_total_gpu_ms_check CHECK ((total_gpu_ms >= 0)),
+    CONSTRAINT usage_used_gpu_ms_check CHECK ((used_gpu_ms >= 0)),
+    CONSTRAINT usage_used_ms_check CHECK ((used_ms >= 0))
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
 
 CREATE VIEW odc.ended_job AS
  SELECT j.id,
@@ -816,6 +917,9 @@ ALTER TABLE ONLY odc.account
 ALTER TABLE ONLY odc.account
     ADD CONSTRAINT account_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY odc.account_setting
+    ADD CONSTRAINT account_setting_pkey PRIMARY KEY (one);
+
 ALTER TABLE ONLY odc.allocation
     ADD CONSTRAINT allocation_pkey PRIMARY KEY (job_id, rank);
 
@@ -825,8 +929,14 @@ ALTER TABLE ONLY odc.api_key
 ALTER TABLE ONLY odc.array_job
     ADD CONSTRAINT array_job_pkey PRIMARY KEY (job_id);
 
+ALTER TABLE ONLY odc.association
+    ADD CONSTRAINT association_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY odc.attempt
     ADD CONSTRAINT attempt_pkey PRIMARY KEY (job_id, attempt);
+
+ALTER TABLE ONLY odc.coordinator
+    ADD CONSTRAINT coordinator_pkey PRIMARY KEY (account_id, uid);
 
 ALTER TABLE ONLY odc.dependency
     ADD CONSTRAINT dependency_pkey PRIMARY KEY (job_id, ord);
@@ -903,6 +1013,9 @@ ALTER TABLE ONLY odc.qos
 ALTER TABLE ONLY odc.refusal
     ADD CONSTRAINT refusal_pkey PRIMARY KEY (shape_id);
 
+ALTER TABLE ONLY odc.resource_limit
+    ADD CONSTRAINT resource_limit_pkey PRIMARY KEY (scope, scope_id, per, what);
+
 ALTER TABLE ONLY odc.running
     ADD CONSTRAINT running_pkey PRIMARY KEY (job_id);
 
@@ -911,6 +1024,17 @@ ALTER TABLE ONLY odc.shape
 
 ALTER TABLE ONLY odc.term
     ADD CONSTRAINT term_pkey PRIMARY KEY (one);
+
+ALTER TABLE ONLY odc.usage
+    ADD CONSTRAINT usage_pkey PRIMARY KEY (account_id, uid, qos_id);
+
+CREATE INDEX account_parent ON odc.account USING btree (parent) WHERE (parent IS NOT NULL);
+
+CREATE UNIQUE INDEX association_one_default ON odc.association USING btree (uid) WHERE is_default;
+
+CREATE INDEX association_user ON odc.association USING btree (uid);
+
+CREATE UNIQUE INDEX association_value ON odc.association USING btree (account_id, uid, partition_id) NULLS NOT DISTINCT;
 
 CREATE INDEX dependency_due ON odc.dependency USING btree (due_at) WHERE ((state = 'waiting'::odc.dependency_state) AND (due_at IS NOT NULL));
 
@@ -944,6 +1068,18 @@ CREATE TRIGGER job_end_is_final BEFORE UPDATE ON odc.job FOR EACH ROW WHEN (((ol
 
 ALTER TABLE ONLY odc.account
     ADD CONSTRAINT account_parent_fkey FOREIGN KEY (parent) REFERENCES odc.account(id);
+
+ALTER TABLE ONLY odc.association
+    ADD CONSTRAINT association_account_id_fkey FOREIGN KEY (account_id) REFERENCES odc.account(id);
+
+ALTER TABLE ONLY odc.association
+    ADD CONSTRAINT association_default_qos_id_fkey FOREIGN KEY (default_qos_id) REFERENCES odc.qos(id);
+
+ALTER TABLE ONLY odc.association
+    ADD CONSTRAINT association_partition_id_fkey FOREIGN KEY (partition_id) REFERENCES odc.partition(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY odc.coordinator
+    ADD CONSTRAINT coordinator_account_id_fkey FOREIGN KEY (account_id) REFERENCES odc.account(id);
 
 ALTER TABLE ONLY odc.node
     ADD CONSTRAINT node_gpu_type_fkey FOREIGN KEY (gpu_type) REFERENCES odc.gpu_type(name);

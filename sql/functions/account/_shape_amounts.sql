@@ -1,0 +1,13 @@
+-- odc._shape_amounts: what a job of a shape takes of limits: nodes, GPUs, CPUs. One that is exclusive counts with the
+-- largest node it might get, for it takes all of it; one of n to m nodes with n.
+create or replace function odc._shape_amounts(p_shape odc.shape)
+returns table (nodes bigint, gpus bigint, cpus bigint)
+language sql stable as $$
+    select p_shape.node_count::bigint,
+           p_shape.node_count * greatest(p_shape.gpus_per_node, g.gpus)::bigint,
+           p_shape.node_count * greatest(p_shape.cpus_per_node, g.cpus)::bigint
+      from (select max(n.gpus) as gpus, max(n.cpus) as cpus
+              from odc.node_group as n
+             where p_shape.exclusive and n.partition_ids && p_shape.partition_ids
+               and (p_shape.gpu_type is null or n.gpu_type = p_shape.gpu_type)) as g
+$$;

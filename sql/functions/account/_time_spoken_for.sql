@@ -1,0 +1,19 @@
+-- odc._time_spoken_for: GPU time that limits in GPU-minutes count, times the QOS's usage factor: what ended attempts
+-- used, decayed; and of running jobs all from their start to their limit, or to now where there is none or it is over.
+-- Returns    partition_id: null for what has ended
+create or replace function odc._time_spoken_for(p_now timestamptz)
+returns table (account_id integer, uid integer, qos_id integer, partition_id integer, gpu_ms bigint)
+language sql stable as $$
+    select d.account_id, d.uid, d.qos_id, null, d.used_gpu_ms from odc._decayed_usage(p_now) as d
+     union all
+    select r.account_id, r.uid, r.qos_id, r.partition_id,
+           (g.gpus * greatest(0, (date_part('epoch', greatest(p_now, case when r.time_limit_s < 2147483647 then r.ends_at end)
+                                                     - r.started_at) * 1000)::bigint) * q.usage_factor)::bigint
+      from odc.running as r
+      join odc.shape as s on s.id = r.shape_id
+      join odc.qos as q on q.id = r.qos_id
+     cross join lateral (
+           select case when s.exclusive then (select sum(a.gpus) from odc.allocation as a where a.job_id = r.job_id)
+                       else r.node_count::bigint * s.gpus_per_node end) as g (gpus)
+     where g.gpus > 0
+$$;
