@@ -1,10 +1,12 @@
 -- odc._plan_nodes: the nodes that may start jobs, as parallel arrays; position is the planner's number of a node.
 -- Returns    one row: node_ids, groups (dense numbers 1..), masks and amounts free, and per dense group its
---            id, totals and EFA domain (0: gangs there need none)
+--            id, totals and EFA domain (0: gangs there need none); blocks: dense numbers of the nodes' topology
+--            blocks, null when no node tells its topology
 create or replace function odc._plan_nodes(
     out node_ids integer[], out groups integer[], out masks bigint[], out gpus integer[], out cpus integer[],
     out mems integer[], out jobs integer[], out group_ids integer[], out group_gpus integer[],
-    out group_cpus integer[], out group_mems integer[], out group_domains integer[])
+    out group_cpus integer[], out group_mems integer[], out group_domains integer[],
+    out blocks integer[])
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 begin
@@ -25,5 +27,10 @@ begin
               join unnest(group_ids) with ordinality as g (id, number) on g.id = f.group_id
              where f.up
              order by f.node_id) as f;
+    if exists (select from node where topology <> '{}') then
+        select array_agg(b.block order by b.ord) into blocks
+          from (select u.ord, dense_rank() over (order by n.topology)::integer as block
+                  from unnest(node_ids) with ordinality as u (id, ord) join node as n on n.id = u.id) as b;
+    end if;
 end;
 $$;

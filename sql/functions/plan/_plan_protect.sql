@@ -1,92 +1,180 @@
--- odc._plan_protect: the earliest start of a job that does not fit now, and what each of its nodes has free then.
--- The seam of protection. A running job frees its part when its time limit ends; one that is overdue, in a second.
--- The ends are walked in order of time, giving back what they hold, until enough nodes of one domain fit.
--- Arguments  p_now         the pass's time
---            p_needs       per node position: may the job use it? (its groups, its lists, its partition)
---            p_domains     per node position: EFA domain; 0 for all when the gang need not stay in one
---            p_gpus …      what is free now per node position; its group, and the totals of a node of a group
---            p_need_*      what one member needs; -1 means all of the node
---            p_placed_*    what this pass has placed so far: node position, amounts, seconds until its limit
--- Returns    fitting: how many nodes fit now; planned_at: null when there is no such moment; chosen: the positions
---            that fit first; fit_count: how many nodes of their domain fit then; fits: which; then_*: per position
---            what is free then
+-- odc._plan_protect: the earliest start of a job that cannot start now, and the nodes that fit it then.
+-- The seam of protection. Time is walked from one change to the next: running jobs give back what they hold when
+-- their limits end, this pass's starts likewise, protected jobs take and give back, bookings close and open nodes.
+-- A node fits at a moment when its free amounts suffice then and at every later start of a protected job that the
+-- job would still run into. Moments are microseconds from the pass's time.
+-- Arguments  p_groups, p_in_domain  groups that the job may use; whether its nodes must share an EFA domain
+--            p_group … p_mems       per node: group, free amounts now;  p_domain, p_group_*  per group
+--            p_first, p_next        the lists of nodes by group and level; p_max_level
+--            p_k … p_limit          nodes, amounts of one member (-1: all of the node), time limit
+--            p_allow                per node: the job's lists let it; null: all
+--            p_booking              the job runs inside this booking; null: outside of all
+--            p_rel_*                releases of running jobs, from _plan_releases, in order
+--            p_ev_at, p_ev_ref      changes by this pass, in order: h, -h: protected job h starts, ends;
+--                                   1000000 + s: start s ends
+--            p_st_from, p_al_*      per start its first allocation; per allocation node and amounts
+--            p_hp_from, p_h_*       per protected job its first point, its amounts
+--            p_pt_*                 points: a moment at which a node's free amounts matter. head: the protected job,
+--                                   or minus a booking; left: what is free from then on; pin: the node is its own
+-- Returns    at: null when there is no such moment; fit: the nodes that fit then, in the order in which they came to
+--            fit; then_*: what they have free; fitting: how many fit now
 create or replace function odc._plan_protect(
-    p_now timestamptz, p_node_ids integer[], p_needs boolean[], p_domains integer[],
-    p_gpus integer[], p_cpus integer[], p_mems integer[],
-    p_groups integer[], p_group_gpus integer[], p_group_cpus integer[], p_group_mems integer[],
-    p_node_count integer, p_need_gpus integer, p_need_cpus integer, p_need_mem integer,
-    p_placed_nodes integer[], p_placed_gpus integer[], p_placed_cpus integer[], p_placed_mems integer[],
-    p_placed_limits_s integer[],
-    out planned_at timestamptz, out chosen integer[], out fit_count integer, out fits boolean[],
-    out then_gpus integer[], out then_cpus integer[], out then_mems integer[], out fitting integer)
+    p_groups integer[], p_in_domain boolean,
+    p_group integer[], p_gpus integer[], p_cpus integer[], p_mems integer[],
+    p_domain integer[], p_group_gpus integer[], p_group_cpus integer[], p_group_mems integer[],
+    p_first integer[], p_next integer[], p_max_level integer,
+    p_k integer, p_g integer, p_c integer, p_m integer, p_limit bigint, p_allow boolean[], p_booking integer,
+    p_rel_at bigint[], p_rel_node integer[], p_rel_gpus integer[], p_rel_cpus integer[], p_rel_mems integer[],
+    p_ev_at bigint[], p_ev_ref integer[],
+    p_st_from integer[], p_al_node integer[], p_al_gpus integer[], p_al_cpus integer[], p_al_mems integer[],
+    p_hp_from integer[], p_h_gpus integer[], p_h_cpus integer[], p_h_mems integer[],
+    p_pt_first integer[], p_pt_next integer[], p_pt_node integer[], p_pt_head integer[], p_pt_at bigint[],
+    p_pt_end bigint[], p_pt_gpus integer[], p_pt_cpus integer[], p_pt_mems integer[], p_pt_pin boolean[],
+    out at bigint, out fit integer[], out then_gpus integer[], out then_cpus integer[], out then_mems integer[],
+    out fitting integer)
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
-    v_ats timestamptz[];  v_positions integer[];  v_gpus integer[];  v_cpus integer[];  v_mems integer[];
-    v_count  integer[];         -- per domain, from 0: nodes that fit so far
-    v_fit    integer[] := '{}'; -- positions that fit, in order of time
-    v_domain integer;
-    v_at timestamptz;  d integer;  x integer;  i integer;
+    v_gpus integer[] := p_gpus;  v_cpus integer[] := p_cpus;  v_mems integer[] := p_mems;
+    v_usable boolean[];         -- per group
+    v_expiry bigint[];          -- per node: it fits until then; -1: it does not
+    v_list integer[] := '{}';   -- nodes in the order in which they came to fit; some did and do no more
+    v_count integer[];          -- per domain, from 0: nodes that fit
+    v_touched integer[];  v_n integer := 0;
+    v_rels integer := coalesce(cardinality(p_rel_at), 0);  v_evs integer := coalesce(cardinality(p_ev_at), 0);
+    r integer := 1;  e integer := 1;  t bigint := 0;  v_e bigint;  v_ok boolean;
+    x integer;  q integer;  h integer;  gr integer;  d integer;  i integer;  lv integer;  v_from integer;  v_to integer;
+    g integer;  c integer;  m integer;  sign integer;  v_enough boolean;
 begin
     fitting := 0;
-    then_gpus := p_gpus;  then_cpus := p_cpus;  then_mems := p_mems;
-    fits := array_fill(false, array[cardinality(p_node_ids)]);
-    v_count := array_fill(0, array[cardinality(p_node_ids) + 1]);
-    for x in 1..cardinality(p_node_ids) loop
-        if p_needs[x]
-           and p_gpus[x] >= (case when p_need_gpus < 0 then p_group_gpus[p_groups[x]] else p_need_gpus end)
-           and p_cpus[x] >= (case when p_need_cpus < 0 then p_group_cpus[p_groups[x]] else p_need_cpus end)
-           and p_mems[x] >= (case when p_need_mem < 0 then p_group_mems[p_groups[x]] else p_need_mem end) then
-            fits[x] := true;
-            fitting := fitting + 1;
-            v_fit := v_fit || x;
-            v_count[p_domains[x] + 1] := v_count[p_domains[x] + 1] + 1;
-        end if;
+    v_usable := array_fill(false, array[cardinality(p_group_gpus)]);
+    foreach gr in array p_groups loop
+        v_usable[gr] := true;
+    end loop;
+    v_expiry := array_fill(-1::bigint, array[cardinality(p_gpus)]);
+    v_count := array_fill(0, array[coalesce((select max(u) from unnest(p_domain) as u), 0) + 1]);
+    v_touched := array_fill(0, array[cardinality(p_gpus)]);
+
+    -- Who might fit now: the lists of the levels that have enough GPUs.
+    foreach gr in array p_groups loop
+        for lv in (case when p_g < 0 then p_group_gpus[gr] else p_g end)..p_max_level loop
+            x := p_first[(gr - 1) * 64 + lv + 1];
+            while x > 0 loop
+                v_n := v_n + 1;  v_touched[v_n] := x;
+                x := p_next[x];
+            end loop;
+        end loop;
     end loop;
 
-    select array_agg(e.at), array_agg(e.position), array_agg(e.gpus), array_agg(e.cpus), array_agg(e.mem)
-      into v_ats, v_positions, v_gpus, v_cpus, v_mems
-      from (select greatest(a.ends_at, p_now + interval '1 second') as at, n.position::integer as position,
-                   a.gpus, a.cpus, a.mem_mib as mem
-              from unnest(p_node_ids) with ordinality as n (id, position)
-              join allocation as a on a.node_id = n.id
-             union all
-            select p_now + make_interval(secs => p.limit_s), p.position, p.gpus, p.cpus, p.mem
-              from unnest(p_placed_nodes, p_placed_gpus, p_placed_cpus, p_placed_mems, p_placed_limits_s)
-                   as p (position, gpus, cpus, mem, limit_s)
-             where p.limit_s < 2147483647
-             order by at, position) as e;
-    for i in 1..coalesce(cardinality(v_ats), 0) loop
-        v_at := v_ats[i];
-        exit when v_at > planned_at or v_at = 'infinity';
-        x := v_positions[i];
-        continue when not p_needs[x];
-        then_gpus[x] := then_gpus[x] + v_gpus[i];
-        then_cpus[x] := then_cpus[x] + v_cpus[i];
-        then_mems[x] := then_mems[x] + v_mems[i];
-        if not fits[x]
-           and then_gpus[x] >= (case when p_need_gpus < 0 then p_group_gpus[p_groups[x]] else p_need_gpus end)
-           and then_cpus[x] >= (case when p_need_cpus < 0 then p_group_cpus[p_groups[x]] else p_need_cpus end)
-           and then_mems[x] >= (case when p_need_mem < 0 then p_group_mems[p_groups[x]] else p_need_mem end) then
-            fits[x] := true;
-            v_fit := v_fit || x;
-            d := p_domains[x] + 1;
-            v_count[d] := v_count[d] + 1;
-            if planned_at is null and v_count[d] = p_node_count then
-                planned_at := v_at;  v_domain := d - 1;
+    loop
+        -- Look again at the nodes that changed at t.
+        v_enough := false;
+        for i in 1..v_n loop
+            x := v_touched[i];  gr := p_group[x];
+            if p_g < 0 then
+                v_ok := v_gpus[x] = p_group_gpus[gr] and v_cpus[x] = p_group_cpus[gr] and v_mems[x] = p_group_mems[gr];
+            else
+                v_ok := v_gpus[x] >= p_g and v_cpus[x] >= p_c and v_mems[x] >= p_m;
+            end if;
+            v_ok := v_ok and coalesce(p_allow[x], true);
+            v_e := case when v_ok then 9000000000000000000 else -1 end;
+            if v_ok then
+                v_ok := p_booking is null;
+                q := p_pt_first[x];
+                while q > 0 loop
+                    h := p_pt_head[q];
+                    if h = -p_booking then
+                        if p_pt_at[q] <= t and p_pt_end[q] - p_limit >= t then
+                            v_ok := true;  v_e := least(v_e, p_pt_end[q] - p_limit);
+                        end if;
+                    elsif h < 0 then
+                        if p_pt_end[q] > t then
+                            v_e := least(v_e, p_pt_at[q] - p_limit);
+                        end if;
+                    elsif p_pt_pin[q] and p_pt_at[q] > t
+                          and (p_g < 0 or p_pt_gpus[q] < p_g or p_pt_cpus[q] < p_c or p_pt_mems[q] < p_m) then
+                        v_e := least(v_e, p_pt_at[q] - p_limit);
+                    end if;
+                    q := p_pt_next[q];
+                end loop;
+                if not v_ok or v_e < t then
+                    v_e := -1;
+                end if;
+            end if;
+            d := case when p_in_domain then p_domain[gr] else 0 end + 1;
+            if v_e >= 0 and v_expiry[x] < 0 then
+                v_count[d] := v_count[d] + 1;  v_list := v_list || x;
+                v_enough := v_enough or v_count[d] >= p_k;
+            elsif v_e < 0 and v_expiry[x] >= 0 then
+                v_count[d] := v_count[d] - 1;
+                v_list := array_remove(v_list, x);
+            end if;
+            v_expiry[x] := v_e;
+        end loop;
+        if t = 0 then
+            fitting := cardinality(v_list);
+        end if;
+        if v_enough then
+            -- Some may have fitted only until before now.
+            foreach x in array v_list loop
+                if v_expiry[x] < t then
+                    d := case when p_in_domain then p_domain[p_group[x]] else 0 end + 1;
+                    v_count[d] := v_count[d] - 1;  v_expiry[x] := -1;
+                    v_list := array_remove(v_list, x);
+                end if;
+            end loop;
+            d := array_position(array(select n >= p_k from unnest(v_count) with ordinality as u (n, o) order by o), true);
+            if d is not null then
+                at := t;
+                select array_agg(u.x order by u.o), array_agg(v_gpus[u.x] order by u.o),
+                       array_agg(v_cpus[u.x] order by u.o), array_agg(v_mems[u.x] order by u.o)
+                  into fit, then_gpus, then_cpus, then_mems
+                  from unnest(v_list) with ordinality as u (x, o)
+                 where not p_in_domain or p_domain[p_group[u.x]] = d - 1;
+                return;
             end if;
         end if;
-    end loop;
-    if planned_at is null then
-        return;
-    end if;
-    fit_count := v_count[v_domain + 1];
-    chosen := '{}';
-    foreach x in array v_fit loop
-        if p_domains[x] <> v_domain then
-            fits[x] := false;
-        elsif cardinality(chosen) < p_node_count then
-            chosen := chosen || x;
-        end if;
+
+        -- On to the next change.
+        exit when r > v_rels and e > v_evs;
+        t := least(case when r <= v_rels then p_rel_at[r] end, case when e <= v_evs then p_ev_at[e] end);
+        v_n := 0;
+        while r <= v_rels and p_rel_at[r] = t loop
+            x := p_rel_node[r];
+            if v_usable[p_group[x]] and (p_allow is null or p_allow[x]) then
+                v_gpus[x] := v_gpus[x] + p_rel_gpus[r];  v_cpus[x] := v_cpus[x] + p_rel_cpus[r];
+                v_mems[x] := v_mems[x] + p_rel_mems[r];
+                v_n := v_n + 1;  v_touched[v_n] := x;
+            end if;
+            r := r + 1;
+        end loop;
+        while e <= v_evs and p_ev_at[e] = t loop
+            h := abs(p_ev_ref[e]);  sign := case when p_ev_ref[e] < 0 or h > 1000000 then 1 else -1 end;
+            if h > 1000000 then
+                v_from := p_st_from[h - 1000000];  v_to := p_st_from[h - 1000000 + 1] - 1;
+            else
+                v_from := p_hp_from[h];  v_to := p_hp_from[h + 1] - 1;
+                g := p_h_gpus[h];  c := p_h_cpus[h];  m := p_h_mems[h];
+            end if;
+            for q in v_from..v_to loop
+                if h > 1000000 then
+                    x := p_al_node[q];  g := p_al_gpus[q];  c := p_al_cpus[q];  m := p_al_mems[q];
+                else
+                    continue when not p_pt_pin[q];
+                    x := p_pt_node[q];
+                end if;
+                gr := p_group[x];
+                continue when not v_usable[gr] or not coalesce(p_allow[x], true);
+                if g < 0 then
+                    v_gpus[x] := v_gpus[x] + sign * p_group_gpus[gr];  v_cpus[x] := v_cpus[x] + sign * p_group_cpus[gr];
+                    v_mems[x] := v_mems[x] + sign * p_group_mems[gr];
+                else
+                    v_gpus[x] := v_gpus[x] + sign * g;  v_cpus[x] := v_cpus[x] + sign * c;
+                    v_mems[x] := v_mems[x] + sign * m;
+                end if;
+                v_n := v_n + 1;  v_touched[v_n] := x;
+            end loop;
+            e := e + 1;
+        end loop;
     end loop;
 end;
 $$;

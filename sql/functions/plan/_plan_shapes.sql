@@ -1,45 +1,46 @@
--- odc._plan_shapes: what the ready jobs ask for, and on which groups of nodes each could ever run.
+-- odc._plan_shapes: what the jobs of a pass ask for, and on which groups of nodes each could ever run.
 -- A shape has one alternative per partition it names, in its order; a gang never mixes partitions.
 -- The groups of an alternative are flattened: those without GPUs first, so that a job without GPUs
 -- fills them before it takes CPUs from nodes with GPUs.
 -- Arguments  p_group_ids  ids of the dense groups 1.. of _plan_nodes
+--            p_shape_ids  the shapes of the classes
 --            p_what_if    hypothetical jobs: their shapes join, with negative ids
 -- Returns    one row of arrays: per shape (position = the planner's number of a shape) its id, amounts and
 --            alternatives alt_from..alt_to; per alternative its partition and group list
 --            alt_group_from..alt_group_mid (no GPUs), alt_group_mid+1..alt_group_to; the flat list itself;
 --            and why a shape has no alternative at all
 create or replace function odc._plan_shapes(
-    p_group_ids integer[], p_what_if jsonb,
-    out ids integer[], out node_counts integer[], out gpus integer[], out cpus integer[], out mems integer[],
+    p_group_ids integer[], p_shape_ids integer[], p_what_if jsonb,
+    out ids integer[], out node_counts integer[], out node_maxes integer[], out switches integer[],
+    out switches_waits_s integer[], out booking_ids integer[], out gpus integer[], out cpus integer[], out mems integer[],
     out exclusives boolean[], out listed boolean[], out alt_from integer[], out alt_to integer[], out idle_reasons text[],
-    out alt_partitions integer[], out alt_group_from integer[], out alt_group_mid integer[],
+    out alt_partitions integer[], out alt_spreads boolean[], out alt_group_from integer[], out alt_group_mid integer[],
     out alt_group_to integer[], out alt_groups integer[])
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 begin
-    with recursive found (id) as (
-        (select shape_id from pending where ready order by shape_id limit 1)
+    with asked as (
+        select s.id, s.partition_ids, s.node_count, s.node_count_max, s.gpus_per_node, s.gpu_type, s.cpus_per_node,
+               s.mem_per_node_mib, s.exclusive, s.constraint_expr, s.node_list, s.exclude_nodes, s.switches,
+               s.switches_wait_s, s.booking_id
+          from (select distinct id from unnest(p_shape_ids) as u (id) where id > 0) as f
+          join shape as s on s.id = f.id
         union all
-        select (select p.shape_id from pending as p
-                 where p.ready and p.shape_id > f.id order by p.shape_id limit 1)
-          from found as f where f.id is not null
-    ), asked as (
-        select s.id, s.partition_ids, s.node_count, s.gpus_per_node, s.gpu_type, s.cpus_per_node,
-               s.mem_per_node_mib, s.exclusive, s.constraint_expr, s.node_list, s.exclude_nodes
-          from found as f join shape as s on s.id = f.id
-        union all
-        select -w.ord::integer, w.partition_ids, w.node_count, w.gpus_per_node, w.gpu_type, w.cpus_per_node,
-               w.mem_per_node_mib, coalesce(w.exclusive, false), w.constraint_expr, w.node_list, w.exclude_nodes
+        select -w.ord::integer, w.partition_ids, w.node_count, w.node_count_max, w.gpus_per_node, w.gpu_type,
+               w.cpus_per_node, w.mem_per_node_mib, coalesce(w.exclusive, false), w.constraint_expr, w.node_list,
+               w.exclude_nodes, w.switches, w.switches_wait_s, w.booking_id
           from rows from (jsonb_to_recordset(coalesce(p_what_if, '[]')) as (
-               partition_ids integer[], node_count integer, gpus_per_node integer, gpu_type text,
+               partition_ids integer[], node_count integer, node_count_max integer, gpus_per_node integer, gpu_type text,
                cpus_per_node integer, mem_per_node_mib integer, exclusive boolean, constraint_expr text,
-               node_list text[], exclude_nodes text[])) with ordinality as w (
-               partition_ids, node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive,
-               constraint_expr, node_list, exclude_nodes, ord)
+               node_list text[], exclude_nodes text[], switches integer, switches_wait_s integer, booking_id integer))
+               with ordinality as w (
+               partition_ids, node_count, node_count_max, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib,
+               exclusive, constraint_expr, node_list, exclude_nodes, switches, switches_wait_s, booking_id, ord)
     ), s as (
         select a.*, row_number() over (order by id)::integer as number from asked as a
     ), alternative as (
-        select s.number as shape, w.ord, p.id as partition_id, p.state, fit.groups, fit.plain
+        select s.number as shape, w.ord, p.id as partition_id, p.state, p.placement = 'spread' as spread, fit.groups,
+               fit.plain
           from s
          cross join unnest(s.partition_ids) with ordinality as w (partition_id, ord)
           join partition as p on p.id = w.partition_id
@@ -59,7 +60,8 @@ begin
           from alternative
          where state in ('UP', 'DRAIN') and groups is not null
     ), per_shape as (
-        select s.number, s.id, s.node_count, s.gpus_per_node, s.cpus_per_node, s.mem_per_node_mib, s.exclusive,
+        select s.number, s.id, s.node_count, coalesce(s.node_count_max, s.node_count) as node_max, s.switches,
+               s.switches_wait_s, s.booking_id, s.gpus_per_node, s.cpus_per_node, s.mem_per_node_mib, s.exclusive,
                coalesce(cardinality(s.node_list), 0) + coalesce(cardinality(s.exclude_nodes), 0) > 0 as listed,
                coalesce(min(u.number), 0) as alt_from, coalesce(max(u.number), -1) as alt_to,
                case when count(u.number) > 0 then null
@@ -68,21 +70,24 @@ begin
                                                    else 'ReqNodeNotAvail' end
                             from alternative as a where a.shape = s.number) end as idle_reason
           from s left join usable as u on u.shape = s.number
-         group by s.number, s.id, s.node_count, s.gpus_per_node, s.cpus_per_node, s.mem_per_node_mib,
-                  s.exclusive, s.node_list, s.exclude_nodes
+         group by s.number, s.id, s.node_count, s.node_count_max, s.switches, s.switches_wait_s, s.booking_id,
+                  s.gpus_per_node, s.cpus_per_node, s.mem_per_node_mib, s.exclusive, s.node_list, s.exclude_nodes
     )
     select array_agg(id order by number), array_agg(node_count order by number),
+           array_agg(node_max order by number), array_agg(switches order by number),
+           array_agg(switches_wait_s order by number), array_agg(booking_id order by number),
            array_agg(gpus_per_node order by number), array_agg(cpus_per_node order by number),
            array_agg(mem_per_node_mib order by number), array_agg(exclusive order by number),
            array_agg(listed order by number), array_agg(alt_from order by number),
            array_agg(alt_to order by number), array_agg(idle_reason order by number),
            (select array_agg(partition_id order by number) from usable),
+           (select array_agg(spread order by number) from usable),
            (select array_agg(group_to - cardinality(groups) + 1 order by number) from usable),
            (select array_agg(group_to - cardinality(groups) + plain order by number) from usable),
            (select array_agg(group_to order by number) from usable),
            (select array_agg(g order by u.number, o) from usable as u, unnest(u.groups) with ordinality as x (g, o))
-      into ids, node_counts, gpus, cpus, mems, exclusives, listed, alt_from, alt_to, idle_reasons,
-           alt_partitions, alt_group_from, alt_group_mid, alt_group_to, alt_groups
+      into ids, node_counts, node_maxes, switches, switches_waits_s, booking_ids, gpus, cpus, mems, exclusives, listed, alt_from, alt_to, idle_reasons,
+           alt_partitions, alt_spreads, alt_group_from, alt_group_mid, alt_group_to, alt_groups
       from per_shape;
 end;
 $$;

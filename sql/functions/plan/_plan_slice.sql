@@ -1,44 +1,79 @@
--- odc._plan_slice: the next jobs of the queue, in order; the seam where an order policy goes.
--- First come, first served: by (nice, queued_at, job_id). For each entry (a shape, and the time limits above
--- p_lows up to p_highs) at most p_caps rows behind the position (p_nice, p_queued_at, p_job_id) are needed, because
--- jobs of one entry are placed as a prefix of their order; at most p_chunk are read. Where that is fewer, the slice
--- ends at the first such entry's last row, so that no job is passed over.
--- Returns    arrays of jobs in order: id, shape number, time limit, how many tasks may start, and their place in the
---            order; cut: there is more behind the last
+-- odc._plan_slice: the next jobs in order, merged from the heads of the classes; the seam where an order goes.
+-- Order: the partition's tier; who waited longer than the policy's max_wait_s; nice; score; queue time; id. First come,
+-- first served, with several protected jobs, goes by the starts already planned: planning anew in queue order could
+-- move one job into another's place, and a promise would slip though nothing happened to it.
+-- Of a class at most p_caps rows are needed, because its jobs are placed as a prefix of their order; at most p_chunk
+-- are read at once. Where that is fewer, the slice ends at the first such class's last row, so that no job is
+-- passed over.
+-- Arguments  p_caps      per class: rows wanted; 0: none
+--            p_after_*   per class: behind this row of its order
+--            p_backfill  in the order in which the policies want the candidates for backfill
+--            the others  per class, as _plan_classes returns them
+-- Returns    arrays of jobs in order: class, id, queue time, how many tasks may start;
+--            cut: there is more behind the last
 create or replace function odc._plan_slice(
-    p_shapes integer[], p_shape_ids integer[], p_lows integer[], p_highs integer[], p_caps integer[],
-    p_nice integer, p_queued_at timestamptz, p_job_id bigint, p_chunk integer,
-    out job_ids bigint[], out shapes integer[], out limits_s integer[], out counts integer[],
-    out nices integer[], out queued_ats timestamptz[], out cut boolean)
+    p_now timestamptz, p_backfill boolean, p_chunk integer,
+    p_caps integer[], p_after_ats timestamptz[], p_after_ids bigint[],
+    p_head_ats timestamptz[], p_head_ids bigint[], p_head_counts integer[],
+    p_shape_ids integer[], p_limits_s integer[], p_uids integer[], p_accounts integer[], p_qos_ids integer[],
+    p_nices integer[], p_tiers integer[], p_orderings text[], p_depths integer[], p_max_waits_s integer[], p_backfills text[],
+    p_sizes integer[], p_fairs integer[], p_statics float8[], p_age_weight integer, p_max_age_s integer,
+    out classes integer[], out job_ids bigint[], out queued_ats timestamptz[], out counts integer[], out cut boolean)
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 begin
-    with slice as materialized (
-        select r.job_id, e.shape, r.time_limit_s, r.open_count, r.nice, r.queued_at,
-               e.cap > p_chunk and row_number() over (partition by e.entry order by r.nice, r.queued_at, r.job_id) = p_chunk
-                   as last
-          from unnest(p_shapes, p_shape_ids, p_lows, p_highs, p_caps) with ordinality
-               as e (shape, shape_id, low, high, cap, entry)
+    with class as (
+        select c.*, case when c.ordering = 'multifactor' then 0 else c.nice end as back
+          from unnest(p_caps, p_after_ats, p_after_ids, p_head_ats, p_head_ids, p_head_counts, p_shape_ids, p_limits_s,
+                      p_uids, p_accounts, p_qos_ids, p_nices, p_tiers, p_orderings, p_depths, p_max_waits_s, p_backfills, p_sizes,
+                      p_fairs, p_statics) with ordinality as c (
+               cap, after_at, after_id, head_at, head_id, head_count, shape_id, limit_s, uid, account_id, qos_id, nice,
+               tier, ordering, depth, max_wait_s, backfill, size, fair, static, class)
+         where c.cap > 0
+    ), head as (
+        -- Read by _plan_classes already; a hypothetical job is nowhere else.
+        select c.class, c.head_id as job_id, c.head_at as queued_at, c.head_count as open_count, 1 as row
+          from class as c
+         where (c.head_at, c.head_id) > (c.after_at, c.after_id)
+    ), found as (
+        select * from head
+         union all
+        select c.class, r.job_id, r.queued_at, r.open_count,
+               (row_number() over (partition by c.class order by r.queued_at, r.job_id) + (h.row is not null)::integer)::integer
+          from class as c
+          left join head as h on h.class = c.class
          cross join lateral (
-               select p.job_id, p.time_limit_s, p.open_count, p.nice, p.queued_at
+               select p.job_id, p.queued_at, p.open_count
                  from pending as p
-                where p.ready and p.shape_id = e.shape_id
-                  and p.time_limit_s > e.low and p.time_limit_s <= e.high
-                  and (p.nice, p.queued_at, p.job_id) > (p_nice, p_queued_at, p_job_id)
-                order by p.nice, p.queued_at, p.job_id
-                limit least(e.cap, p_chunk)) as r
-    ), safe as (
-        select s.nice, s.queued_at, s.job_id from slice as s where s.last
-         order by s.nice, s.queued_at, s.job_id limit 1
+                where p.ready and p.shape_id = c.shape_id and p.time_limit_s = c.limit_s and p.uid = c.uid
+                  and p.account_id = c.account_id and p.qos_id = c.qos_id and p.nice = c.nice
+                  and (p.queued_at, p.job_id) > (coalesce(h.queued_at, c.after_at), coalesce(h.job_id, c.after_id))
+                order by p.queued_at, p.job_id
+                limit least(c.cap, p_chunk) - (h.row is not null)::integer) as r
+         where least(c.cap, p_chunk) > (h.row is not null)::integer
+    ), scored as (
+        select f.*, c.tier, c.back, coalesce(d.planned_start_at, 'infinity') as promised, c.cap > p_chunk and f.row = p_chunk as last,
+               c.max_wait_s is not null and wait.s > c.max_wait_s and not p_backfill as front,
+               case when not p_backfill then _score_class(
+                        c.ordering, wait.s, c.limit_s, c.size, c.fair, c.static, p_age_weight, p_max_age_s)
+                    when c.backfill = 'sjbf' then -c.limit_s
+                    when c.backfill = 'safbf' then -c.limit_s::float8 * c.size
+                    else 0 end as score
+          from found as f
+          join class as c on c.class = f.class
+          left join planned as d on c.ordering = 'fifo' and c.depth > 1 and d.job_id = f.job_id
+         cross join lateral (select greatest(0, extract(epoch from p_now - f.queued_at)::float8)) as wait (s)
     ), ordered as (
-        select s.* from slice as s
-         where not exists (select from safe)
-            or (s.nice, s.queued_at, s.job_id) <= (select f.nice, f.queued_at, f.job_id from safe as f)
-         order by s.nice, s.queued_at, s.job_id
+        select s.*, row_number() over (
+                   order by s.tier desc, s.front desc, s.back, s.promised,
+                            case when s.front then 0 else s.score end desc, s.queued_at, s.job_id) as place
+          from scored as s
     )
-    select array_agg(z.job_id), array_agg(z.shape), array_agg(z.time_limit_s), array_agg(z.open_count),
-           array_agg(z.nice), array_agg(z.queued_at), exists (select from safe)
-      into job_ids, shapes, limits_s, counts, nices, queued_ats, cut
-      from ordered as z;
+    select array_agg(o.class::integer order by o.place), array_agg(o.job_id order by o.place),
+           array_agg(o.queued_at order by o.place), array_agg(o.open_count order by o.place),
+           coalesce((select true from ordered where last limit 1), false)
+      into classes, job_ids, queued_ats, counts, cut
+      from ordered as o
+     where o.place <= (select coalesce(min(place), 9223372036854775807) from ordered where last);
 end;
 $$;

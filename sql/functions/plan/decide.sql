@@ -1,29 +1,34 @@
--- odc.decide: which pending jobs start now and where, and when the first that cannot will start.
--- Reads and returns; writes nothing. Order comes from _plan_slice, protection from _plan_protect; this function
--- is the placement between them, on local int arrays (a node, a shape, a group is its position in them).
+-- odc.decide: which pending jobs start now and where, and when those that cannot will start.
+-- Reads and returns; writes nothing. Order comes from _plan_classes and _plan_slice, protection from _plan_protect,
+-- limits from _plan_limits; this function is the placement between them, on local int arrays (a node, a shape, a
+-- class, a group is its position in them).
 --
--- The queue is walked in order. A one-node job takes the fullest node that fits: nodes hang in lists by group and
--- level, their free GPUs (eighths of the CPUs where there are none). A gang takes distinct nodes of one partition,
--- and of one EFA domain when it takes whole nodes of an EFA type. The first job that does not fit and whose groups
--- no protected job claims becomes protected: it claims its groups and gets a planned start. Behind it a job may
--- start on a claimed node if it ends before that start, or if enough nodes still fit the protected job then.
--- A job refused makes every longer job of its shape hopeless (dead), so a walk looks at few of them; whenever a
--- job becomes protected, the walk goes on with a slice that knows the new planned start.
+-- The queue is walked in order. A job takes the fullest nodes that fit (or the emptiest: partition.placement): nodes
+-- hang in lists by group and level, their free GPUs (eighths of the CPUs where there are none). A gang takes distinct
+-- nodes of one partition, and of one EFA domain when it takes whole nodes of an EFA type. A job that does not fit
+-- becomes protected while fewer than plan_depth protected jobs claim one of its groups: it gets a planned start and
+-- is pinned to nodes, as a point of their time. Behind it a job may start on such a node if it ends before that
+-- point, if the node has room for both, or if the pin can move to a spare node that fits as well.
+-- A job refused makes every longer job of its shape hopeless (dead), so a walk tries few of them. A job over a limit
+-- is passed over with its class and never protected.
 --
 -- Arguments  p_now          the pass's time
---            p_what_if      hypothetical jobs, behind all others: array of {partition_ids, node_count,
+--            p_what_if      hypothetical jobs, queued at p_now: array of {partition_ids, node_count, node_count_max,
 --                           gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, constraint_expr,
---                           node_list, exclude_nodes, time_limit_s}; their job ids are -1, -2, …
+--                           node_list, exclude_nodes, switches, switches_wait_s, booking_id, time_limit_s, uid,
+--                           account_id, qos_id, nice}; their job ids are -1, -2, …
 --            p_start_limit  at most this many starts; `more` says that it cut the plan short
---            p_chunk        how many jobs of a shape are read at once; the plan does not depend on it
--- Returns    one row. Starts: job (an array's row once per task), partition, number of nodes, shape, time limit.
+--            p_chunk        how many jobs of a class are read at once; the plan does not depend on it
+--            p_depth        overrides the policies' plan_depth
+-- Returns    one row. Starts: job (an array's row once per task), partition, number of nodes, time limit.
 --            Their allocations, one after the other: node id, GPU mask, GPUs, CPUs, MiB.
 --            Protected jobs: id, planned start (null: not in sight), node ids, nodes that fit now, shape.
---            Refusals: shape, Slurm's reason, the protected job they wait behind. looked: jobs looked at.
+--            Refusals: shape, Slurm's reason, the protected job they wait behind. looked: jobs looked at;
+--            classes: how many there are.
 create or replace function odc.decide(
     p_now timestamptz, p_what_if jsonb default null, p_start_limit integer default 2000,
-    p_chunk integer default 100,
-    out looked integer, out more boolean,
+    p_chunk integer default 100, p_depth integer default null,
+    out looked integer, out classes integer, out more boolean,
     out start_jobs bigint[], out start_partitions integer[], out start_nodes integer[],
     out start_limits_s integer[],
     out alloc_nodes integer[], out alloc_masks bigint[], out alloc_gpus integer[], out alloc_cpus integer[],
@@ -34,77 +39,115 @@ create or replace function odc.decide(
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_unlimited constant integer := 2147483647;
+    v_never constant bigint := 8000000000000000000;
     v_n record;                 -- _plan_nodes
     v_s record;                 -- _plan_shapes
+    v_c record;                 -- _plan_classes
+    v_l record;                 -- _plan_limits
     v_q record;                 -- _plan_slice
-    v_h record;                 -- _plan_protect
+    v_r record;                 -- _plan_releases
+    v_h record;  v_try record;  -- _plan_protect
     -- nodes
     v_node_ids integer[];  v_group integer[];  v_mask bigint[];  v_gpus integer[];  v_cpus integer[];
-    v_mem integer[];       v_jobs integer[];   v_next integer[];
+    v_mem integer[];       v_jobs integer[];   v_block integer[];
     v_first integer[];          -- first node of a list: (group - 1) * 64 + level + 1
+    v_next integer[];  v_prev integer[];
     v_whole integer[];          -- nodes of a group with all its GPUs free
     v_group_gpus integer[];  v_group_cpus integer[];  v_group_mems integer[];  v_domain integer[];
-    v_claim integer[];          -- per group: the number of the protected job that claims it
-    -- nodes under a protected job
-    v_fits boolean[];  v_then_gpus integer[];  v_then_cpus integer[];  v_then_mem integer[];
-    -- protected jobs
-    v_heads integer := 0;  v_head_wait_s integer[];  v_head_slack integer[];  v_taken integer[];
-    v_head_gpus integer[];  v_head_cpus integer[];  v_head_mem integer[];
+    v_free_gpus bigint[];  v_free_cpus bigint[];  v_free_nodes bigint[];
+    -- protected jobs, and points: moments at which a node's free amounts matter (see _plan_protect)
+    v_heads integer := 0;  v_h_at bigint[];  v_h_gpus integer[];  v_h_cpus integer[];  v_h_mem integer[];
+    v_hp_from integer[];  v_hp_next integer[];  v_claims integer[];  v_claimer bigint[];
+    v_points integer := 0;  v_pt_first integer[];  v_pt_next integer[];  v_pt_node integer[];  v_pt_head integer[];
+    v_pt_at bigint[];  v_pt_end bigint[];  v_pt_gpus integer[];  v_pt_cpus integer[];  v_pt_mem integer[];
+    v_pt_pin boolean[];
+    v_released boolean := false;  v_ev_at bigint[];  v_ev_ref integer[];  v_ev_starts integer := 0;  v_st_from integer[];
+    v_depth integer[];          -- per shape
+    v_full integer[];           -- per shape: 1 when its claims are used up; -h - 1: they were not when h were protected
+    v_nowhere bigint[];         -- per shape: a job this long has no start in sight
     -- shapes
-    v_shape_ids integer[];  v_count integer[];  v_need_gpus integer[];  v_need_cpus integer[];  v_need_mem integer[];
+    v_shape_ids integer[];  v_count integer[];  v_max integer[];  v_need_gpus integer[];  v_need_cpus integer[];
+    v_need_mem integer[];
     v_alt_from integer[];   v_alt_to integer[];  v_from integer[];  v_mid integer[];  v_to integer[];  v_alt_group integer[];
     v_alt_part integer[];   v_alt_list integer[];  -- where the lists of a flat group begin in v_first
-    v_exclusive boolean[];  v_listed boolean[];
-    v_dead integer[];           -- a job of the shape with this time limit or a longer one cannot start
+    v_alt_spread boolean[];  v_exclusive boolean[];  v_listed boolean[];  v_booking integer[];
+    v_dead integer[];           -- per shape: a longer time limit cannot start
     v_allow boolean[];          -- of the shape in v_allow_shape, per node: its lists let it
     v_allow_shape integer := 0;
     v_refused text[];  v_behind bigint[];
+    -- classes
+    v_c_shape integer[];  v_c_limit integer[];  v_c_done boolean[];  v_c_last integer[];
+    v_c_later boolean[];        -- waits for the walk in the policy's backfill order
+    v_c_defers boolean[];  v_depths integer[];
+    v_after_ats timestamptz[];  v_after_ids bigint[];  v_cap integer[];
+    v_left bigint[];            -- limits: what is left of a bucket
     -- the slice
-    v_slice_shape integer[];  v_slice_id integer[];  v_low integer[];  v_high integer[];  v_cap integer[];
-    v_free_gpus bigint[];  v_free_cpus bigint[];  v_free_nodes bigint[];
-    v_nice integer := -2147483648;  v_queued_at timestamptz := '-infinity';  v_job_id bigint := 0;
-    v_job_ids bigint[];  v_shapes integer[];  v_limits_s integer[];  v_counts integer[];
-    v_rows integer;  v_done boolean := false;  v_restart boolean;
-    v_tail integer := -1;       -- hypothetical jobs done; -1 while the queue is walked
+    v_job_ids bigint[];  v_classes integer[];  v_counts integer[];  v_backfill boolean := false;  v_any boolean;
     -- the job at hand
-    s integer;  v_tl integer;  v_left integer;  k integer;  g integer;  c integer;  m integer;
-    v_tg integer;  v_tc integer;  v_tm integer;  v_excl boolean;  v_claimed boolean;  v_guarded boolean;  v_take boolean;
-    v_pick integer[] := '{}';  v_got integer;  v_part integer;  v_dom integer;  v_tried integer[];  v_best integer;  v_sum integer;
+    s integer;  cl integer;  v_tl integer;  v_len bigint;  v_tasks integer;  k integer;  g integer;  c integer;  m integer;
+    v_tg integer;  v_tc integer;  v_tm integer;  v_excl boolean;  v_ok boolean;  v_some boolean;  v_fail bigint;  v_at bigint;
+    v_pick integer[] := '{}';  v_got integer;  v_want integer;  v_part integer;  v_dom integer;  v_tried integer[];
+    v_best integer;  v_sum integer;  v_moved boolean;
     -- small change
-    a integer;  e integer;  x integer;  y integer;  h integer;  gr integer;  lv integer;  lo integer;
-    i integer;  j integer;  v_seg integer;  v_seg_from integer;  v_seg_to integer;  v_max_level integer;
+    a integer;  e integer;  x integer;  y integer;  h integer;  p integer;  q integer;  w integer;  gr integer;  lv integer;
+    i integer;  j integer;  lo integer;  v_seg integer;  v_max_level integer;  v_end bigint;
     b bigint;  f bigint;  v_bit bigint;  v_starts integer := 0;  v_allocs integer := 0;
     v_pos integer[];            -- node position of each allocation
-    v_need boolean[];  v_doms integer[];  v_hi integer;
 begin
-    looked := 0;  more := false;
-    select * into v_n from _plan_nodes();
-    select * into v_s from _plan_shapes(v_n.group_ids, p_what_if);
-    if v_s.ids is null then
+    looked := 0;  more := false;  classes := 0;
+    select * into v_c from _plan_classes(p_now, p_what_if);
+    if v_c.shape_ids is null then
         return;
     end if;
-    v_node_ids := coalesce(v_n.node_ids, '{}');  v_group := v_n.groups;  v_mask := v_n.masks;  v_gpus := v_n.gpus;
-    v_cpus := v_n.cpus;  v_mem := v_n.mems;  v_jobs := v_n.jobs;
+    classes := cardinality(v_c.shape_ids);
+    select * into v_n from _plan_nodes();
+    select * into v_s from _plan_shapes(v_n.group_ids, v_c.shape_ids, p_what_if);
+    select * into v_l from _plan_limits(p_now, v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids);
+    v_left := v_l.left;
+    v_node_ids := coalesce(v_n.node_ids, '{}');  v_group := v_n.groups;  v_mask := v_n.masks;
+    v_gpus := coalesce(v_n.gpus, '{}');  v_cpus := coalesce(v_n.cpus, '{}');  v_mem := coalesce(v_n.mems, '{}');  v_jobs := v_n.jobs;  v_block := v_n.blocks;
     v_group_gpus := v_n.group_gpus;  v_group_cpus := v_n.group_cpus;  v_group_mems := v_n.group_mems;
     v_domain := v_n.group_domains;
-    v_shape_ids := v_s.ids;  v_count := v_s.node_counts;  v_need_gpus := v_s.gpus;  v_need_cpus := v_s.cpus;
-    v_need_mem := v_s.mems;  v_exclusive := v_s.exclusives;  v_listed := v_s.listed;
-    v_alt_from := v_s.alt_from;  v_alt_to := v_s.alt_to;
+    v_shape_ids := v_s.ids;  v_count := v_s.node_counts;  v_max := v_s.node_maxes;  v_need_gpus := v_s.gpus;
+    v_need_cpus := v_s.cpus;  v_need_mem := v_s.mems;  v_exclusive := v_s.exclusives;  v_listed := v_s.listed;
+    v_booking := v_s.booking_ids;  v_alt_from := v_s.alt_from;  v_alt_to := v_s.alt_to;
     v_from := v_s.alt_group_from;  v_mid := v_s.alt_group_mid;  v_to := v_s.alt_group_to;
-    v_alt_group := v_s.alt_groups;  v_alt_part := v_s.alt_partitions;
+    v_alt_group := v_s.alt_groups;  v_alt_part := v_s.alt_partitions;  v_alt_spread := v_s.alt_spreads;
     select array_agg((t.gr - 1) * 64 + 1 order by t.o) into v_alt_list from unnest(v_alt_group) with ordinality as t (gr, o);
-    v_dead := array_fill(v_unlimited, array[cardinality(v_shape_ids)]);
     v_refused := v_s.idle_reasons;
     v_behind := array_fill(null::bigint, array[cardinality(v_shape_ids)]);
+    v_nowhere := array_fill(v_never, array[cardinality(v_shape_ids)]);
+    v_full := array_fill(-1, array[cardinality(v_shape_ids)]);
+    v_dead := array_fill(v_unlimited, array[cardinality(v_shape_ids)]);
     for s in 1..cardinality(v_shape_ids) loop
         if v_refused[s] is not null then
-            v_dead[s] := -1;
+            v_dead[s] := -1;  v_full[s] := 1;
         end if;
     end loop;
+    v_depths := case when p_depth is null then v_c.depths else array_fill(p_depth, array[classes]) end;
+    -- A class's shape and what its shape's first partition wants.
+    select array_agg(n.number order by u.o), array_agg(u.backfill <> 'order' order by u.o)
+      into v_c_shape, v_c_defers
+      from unnest(v_c.shape_ids, v_c.backfills) with ordinality as u (id, backfill, o)
+      join unnest(v_shape_ids) with ordinality as n (id, number) on n.id = u.id;
+    select array_agg(d.depth order by d.number) into v_depth
+      from (select n.number, min(u.depth) as depth
+              from unnest(v_shape_ids) with ordinality as n (id, number)
+              join unnest(v_c.shape_ids, v_depths) as u (id, depth) on u.id = n.id
+             group by n.number) as d;
+    v_c_limit := v_c.limits_s;
+    v_c_done := array_fill(false, array[classes]);  v_c_later := v_c_done;
+    v_c_last := array_fill(0, array[classes]);
+    v_after_ats := array_fill('-infinity'::timestamptz, array[classes]);
+    v_after_ids := array_fill(0::bigint, array[classes]);
+    v_cap := v_c_last;
+
+    -- Hang the nodes into their lists.
     v_first := array_fill(0, array[greatest(1, coalesce(cardinality(v_group_gpus), 0)) * 64]);
     v_whole := array_fill(0, array[greatest(1, coalesce(cardinality(v_group_gpus), 0))]);
-    v_claim := v_whole;
+    v_claims := v_whole;  v_claimer := array_fill(null::bigint, array[cardinality(v_whole)]);
     v_next := array_fill(0, array[greatest(1, cardinality(v_node_ids))]);
+    v_prev := v_next;  v_pt_first := v_next;
     for x in reverse cardinality(v_node_ids)..1 loop
         gr := v_group[x];
         if v_group_gpus[gr] > 0 then
@@ -116,7 +159,11 @@ begin
             lv := (8 * v_cpus[x] + v_group_cpus[gr] - 1) / v_group_cpus[gr];
         end if;
         y := (gr - 1) * 64 + lv + 1;
-        v_next[x] := v_first[y];  v_first[y] := x;
+        p := v_first[y];
+        if p > 0 then
+            v_next[x] := p;  v_prev[p] := x;
+        end if;
+        v_first[y] := x;
     end loop;
     select coalesce(max(greatest(t, 8)), 0) into v_max_level from unnest(v_group_gpus) as t;
     select array_agg(coalesce(z.gpus, 0) order by u.number), array_agg(coalesce(z.cpus, 0) order by u.number),
@@ -126,85 +173,117 @@ begin
       left join (select w.grp, sum(w.gpus) as gpus, sum(w.cpus) as cpus, count(*) filter (where w.jobs = 0) as idle
                    from unnest(v_group, v_gpus, v_cpus, v_jobs) as w (grp, gpus, cpus, jobs)
                   group by w.grp) as z on z.grp = u.number;
+    for v_try in
+        select n.ord::integer as x, -b.booking_id as id,
+               (extract(epoch from greatest(b.starts_at, p_now) - p_now) * 1000000)::bigint as at,
+               (extract(epoch from b.ends_at - p_now) * 1000000)::bigint as until
+          from _plan_bookings(p_now) as b
+          join unnest(v_node_ids) with ordinality as n (id, ord) on n.id = b.node_id
+         order by b.starts_at, n.ord
+    loop
+        v_points := v_points + 1;  x := v_try.x;
+        v_pt_node[v_points] := x;  v_pt_head[v_points] := v_try.id;  v_pt_pin[v_points] := true;
+        v_pt_at[v_points] := v_try.at;  v_pt_end[v_points] := v_try.until;
+        v_pt_gpus[v_points] := 0;  v_pt_cpus[v_points] := 0;  v_pt_mem[v_points] := 0;
+        v_pt_next[v_points] := v_pt_first[x];  v_pt_first[x] := v_points;
+    end loop;
+    v_hp_from[1] := v_points + 1;  v_st_from[1] := 1;
 
-    while not v_done loop
-        -- What is free per group bounds how many jobs of a shape a slice can need.
-        v_slice_shape := '{}';  v_slice_id := '{}';  v_low := '{}';  v_high := '{}';  v_cap := '{}';
-        for s in 1..cardinality(v_shape_ids) loop
-            continue when v_dead[s] < 0 or v_shape_ids[s] < 0;
-            f := 0;  v_tried := '{}';
-            for a in v_alt_from[s]..v_alt_to[s] loop
-                for e in v_from[a]..v_to[a] loop
+    <<slices>>
+    loop
+        -- What is free per group bounds how many jobs of a class can be needed.
+        v_any := false;
+        for cl in 1..classes loop
+            s := v_c_shape[cl];
+            if v_c_done[cl] or v_c_later[cl] <> v_backfill or (v_full[s] = 1 and v_dead[s] < v_c_limit[cl]) then
+                v_cap[cl] := 0;
+                continue;
+            end if;
+            f := 0;
+            if v_c_limit[cl] <= v_dead[s] then
+                for e in v_from[v_alt_from[s]]..v_to[v_alt_to[s]] loop
                     gr := v_alt_group[e];
-                    if v_exclusive[s] then
-                        f := f + v_free_nodes[gr];
-                    elsif v_need_gpus[s] > 0 then
-                        f := f + v_free_gpus[gr] / v_need_gpus[s];
-                    else
-                        f := f + v_free_cpus[gr] / v_need_cpus[s];
-                    end if;
-                    if v_claim[gr] > 0 and v_head_wait_s[v_claim[gr]] < v_dead[s]
-                       and not v_head_wait_s[v_claim[gr]] = any (v_tried) then
-                        v_tried := v_tried || v_head_wait_s[v_claim[gr]];
+                    f := f + case when v_exclusive[s] then v_free_nodes[gr]
+                                  when v_need_gpus[s] > 0 then v_free_gpus[gr] / v_need_gpus[s]
+                                  else v_free_cpus[gr] / v_need_cpus[s] end;
+                end loop;
+            end if;
+            v_cap[cl] := least(f / v_count[s] + 1 + case when v_full[s] = 1 then 0 else v_depth[s] end, 1000000);
+            v_any := true;
+        end loop;
+        if v_any then
+            select * into v_q from _plan_slice(
+                p_now, v_backfill, p_chunk, v_cap, v_after_ats, v_after_ids, v_c.head_ats, v_c.head_ids, v_c.head_counts,
+                v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids, v_c.nices, v_c.tiers, v_c.orderings, v_depths,
+                v_c.max_waits_s, v_c.backfills, v_c.sizes, v_c.fairs, v_c.statics, v_c.age_weight, v_c.max_age_s);
+            v_any := v_q.job_ids is not null;
+        end if;
+        if not v_any then
+            exit slices when v_backfill or not true = any (v_c_later);
+            v_backfill := true;
+            continue;
+        end if;
+        v_job_ids := v_q.job_ids;  v_classes := v_q.classes;  v_counts := v_q.counts;
+
+        <<jobs>>
+        for i in 1..cardinality(v_job_ids) loop
+            cl := v_classes[i];  s := v_c_shape[cl];  v_tl := v_c_limit[cl];
+            if v_tl > v_dead[s] and v_full[s] = 1 then
+                v_c_last[cl] := i;
+                continue;
+            end if;
+            continue when v_c_done[cl] or v_c_later[cl] <> v_backfill;
+            if v_full[s] <= 0 and v_full[s] <> -v_heads - 2 then
+                -- Has a group of its been claimed as often as may be since we looked last?
+                v_full[s] := -v_heads - 2;
+                for e in v_from[v_alt_from[s]]..v_to[v_alt_to[s]] loop
+                    if v_claims[v_alt_group[e]] >= v_depth[s] then
+                        v_full[s] := 1;
+                        v_behind[s] := coalesce(v_behind[s], v_claimer[v_alt_group[e]]);
+                        exit;
                     end if;
                 end loop;
-            end loop;
-            -- One slice per side of each planned start that matters to the shape.
-            lo := -1;
-            for v_hi in select t from unnest(v_tried || v_dead[s]) as t order by t loop
-                v_slice_shape := v_slice_shape || s;  v_slice_id := v_slice_id || v_shape_ids[s];
-                v_low := v_low || lo;  v_high := v_high || v_hi;
-                v_cap := v_cap || least(f / v_count[s] + 1, 1000000)::integer;
-                lo := v_hi;
-            end loop;
-        end loop;
-        if v_tail < 0 then
-            select * into v_q from _plan_slice(
-                v_slice_shape, v_slice_id, v_low, v_high, v_cap, v_nice, v_queued_at, v_job_id, p_chunk);
-            v_done := not v_q.cut;
-        else
-            -- The hypothetical jobs come behind the queue.
-            select array_agg(-w.ord order by w.ord) as job_ids,
-                   array_agg(array_position(v_shape_ids, -w.ord::integer) order by w.ord) as shapes,
-                   array_agg((w.job ->> 'time_limit_s')::integer order by w.ord) as limits_s,
-                   array_agg(1 order by w.ord) as counts,
-                   array_agg(0 order by w.ord) as nices, array_agg(p_now order by w.ord) as queued_ats
-              into v_q
-              from jsonb_array_elements(p_what_if) with ordinality as w (job, ord)
-             where w.ord > v_tail;
-            v_done := true;
-        end if;
-        v_job_ids := coalesce(v_q.job_ids, '{}');  v_shapes := v_q.shapes;  v_limits_s := v_q.limits_s;
-        v_counts := v_q.counts;
-        v_rows := cardinality(v_job_ids);
-        v_restart := false;
-
-        for i in 1..v_rows loop
-            s := v_shapes[i];  v_tl := v_limits_s[i];
-            continue when v_tl > v_dead[s] or v_dead[s] < 0;
+            end if;
+            if v_full[s] = 1 and v_c_defers[cl] and not v_backfill then
+                v_c_later[cl] := true;
+                continue;
+            end if;
+            v_c_last[cl] := i;
+            if v_l.use_from is not null then
+                for j in v_l.use_from[cl]..v_l.use_to[cl] loop
+                    if v_left[v_l.use_bucket[j]] < v_l.use_need[j] then
+                        v_c_done[cl] := true;
+                        exit;
+                    end if;
+                end loop;
+                continue when v_c_done[cl];
+            end if;
             looked := looked + 1;
-            v_left := v_counts[i];
             k := v_count[s];  g := v_need_gpus[s];  c := v_need_cpus[s];  m := v_need_mem[s];  v_excl := v_exclusive[s];
+            v_len := case when v_tl = v_unlimited then v_never / 2 else v_tl::bigint * 1000000 end;
             if v_listed[s] and v_allow_shape <> s then
                 select array_agg(coalesce(n.name = any (d.node_list), true)
                                  and not coalesce(n.name = any (d.exclude_nodes), false) order by u.ord)
                   into v_allow
                   from unnest(v_node_ids) with ordinality as u (id, ord)
                   join node as n on n.id = u.id
-                 cross join shape as d
-                 where d.id = v_shape_ids[s];
+                 cross join (select ds.id, ds.node_list, ds.exclude_nodes from shape as ds where ds.id = v_shape_ids[s]
+                              union all
+                             select v_shape_ids[s],
+                                    (select array_agg(t) from jsonb_array_elements_text(nullif(p_what_if -> (-v_shape_ids[s] - 1) -> 'node_list', 'null')) as t),
+                                    (select array_agg(t) from jsonb_array_elements_text(nullif(p_what_if -> (-v_shape_ids[s] - 1) -> 'exclude_nodes', 'null')) as t)
+                              where v_shape_ids[s] < 0) as d;
                 v_allow_shape := s;
             end if;
+            v_tasks := v_counts[i];
 
-            while v_left > 0 loop
-                v_got := 0;  v_guarded := false;
+            <<tasks>>
+            while v_tasks > 0 and v_tl <= v_dead[s] loop
+                v_got := 0;  v_fail := -1;  v_some := false;
                 <<alternatives>>
                 for a in v_alt_from[s]..v_alt_to[s] loop
                     v_part := v_alt_part[a];
-                    v_dom := 0;
-                    if k > 1 then
-                        v_tried := '{}';
-                    end if;
+                    v_dom := 0;  v_tried := '{}';
                     <<domains>>
                     loop
                         -- A gang of whole nodes of EFA types: the domain with the fewest whole nodes that are enough.
@@ -233,81 +312,135 @@ begin
                             v_dom := v_best;  v_tried := v_tried || v_dom;
                         end if;
 
+                        -- Whole nodes that tell their topology are all gathered, for _choose_blocks to choose from.
+                        v_want := case when v_dom > 0 and v_block is not null then 1000000 else v_max[s] end;
                         v_got := 0;
-                        if v_heads > 0 then
-                            v_taken := array_fill(0, array[v_heads]);
-                        end if;
                         <<search>>
                         for v_seg in 1..2 loop
                             -- Groups without GPUs, then those with; a job with GPUs has none of the first.
-                            if v_seg = 1 then
-                                v_seg_from := v_from[a];  v_seg_to := v_mid[a];
-                            else
-                                v_seg_from := v_mid[a] + 1;  v_seg_to := v_to[a];
-                            end if;
-                            continue when v_seg_from > v_seg_to;
-                            for lv in g..v_max_level loop
-                                for e in v_seg_from..v_seg_to loop
+                            continue when case when v_seg = 1 then v_from[a] > v_mid[a] else v_mid[a] >= v_to[a] end;
+                            for lo in g..v_max_level loop
+                                lv := case when v_alt_spread[a] then v_max_level + g - lo else lo end;
+                                for e in (case when v_seg = 1 then v_from[a] else v_mid[a] + 1 end)
+                                         ..(case when v_seg = 1 then v_mid[a] else v_to[a] end) loop
                                     x := v_first[v_alt_list[e] + lv];
                                     continue when x = 0;
                                     gr := v_alt_group[e];
                                     continue when v_dom > 0 and v_domain[gr] <> v_dom;
                                     continue when v_dom = 0 and k > 1 and v_domain[gr] > 0
                                               and (v_excl or g = v_group_gpus[gr]);
-                                    h := v_claim[gr];
-                                    y := 0;
+                                    <<nodes>>
                                     while x > 0 loop
                                         if v_gpus[x] >= g and v_cpus[x] >= c and v_mem[x] >= m
                                            and (not v_excl or v_jobs[x] = 0)
                                            and (not v_listed[s] or v_allow[x]) then
-                                            v_take := true;
-                                            if h = 0 or v_tl <= v_head_wait_s[h] or not v_fits[x] then
-                                                null;
-                                            elsif not v_excl and v_head_gpus[h] >= 0
-                                                  and v_then_gpus[x] - g >= v_head_gpus[h]
-                                                  and v_then_cpus[x] - c >= v_head_cpus[h]
-                                                  and v_then_mem[x] - m >= v_head_mem[h] then
-                                                null;
-                                            elsif v_head_slack[h] > v_taken[h] then
-                                                v_taken[h] := v_taken[h] + 1;
-                                            else
-                                                v_guarded := true;  v_take := false;
-                                            end if;
-                                            if v_take then
-                                                -- Off the list; a gang that stays incomplete puts its nodes back.
-                                                v_got := v_got + 1;  v_pick[v_got] := x;
-                                                if y = 0 then
-                                                    v_first[(gr - 1) * 64 + lv + 1] := v_next[x];
-                                                else
-                                                    v_next[y] := v_next[x];
+                                            -- Does it stay clear of every point it would run into?
+                                            v_at := v_never;  v_ok := v_booking[s] is null;
+                                            p := v_pt_first[x];
+                                            while p > 0 loop
+                                                h := v_pt_head[p];
+                                                if h = -v_booking[s] then
+                                                    if v_pt_at[p] = 0 then
+                                                        v_ok := true;
+                                                        if v_pt_end[p] < v_len then
+                                                            v_at := least(v_at, v_pt_end[p]);
+                                                        end if;
+                                                    end if;
+                                                elsif v_pt_at[p] < v_len and h < 0 then
+                                                    v_at := least(v_at, v_pt_at[p]);
+                                                elsif v_pt_at[p] < v_len and v_pt_pin[p]
+                                                      and (v_excl or v_pt_gpus[p] < g or v_pt_cpus[p] < c or v_pt_mem[p] < m) then
+                                                    -- The pin may move to a spare node. What was none once stays none.
+                                                    v_moved := false;
+                                                    while not v_moved and v_hp_next[h] < v_hp_from[h + 1] loop
+                                                        q := v_hp_next[h];  y := v_pt_node[q];
+                                                        v_tg := v_h_gpus[h];  v_tc := v_h_cpus[h];  v_tm := v_h_mem[h];
+                                                        if v_tg < 0 then
+                                                            gr := v_group[y];  v_tg := v_group_gpus[gr];
+                                                            v_tc := v_group_cpus[gr];  v_tm := v_group_mems[gr];
+                                                        end if;
+                                                        v_moved := not v_pt_pin[q] and v_pt_gpus[q] >= v_tg
+                                                                   and v_pt_cpus[q] >= v_tc and v_pt_mem[q] >= v_tm;
+                                                        w := v_pt_first[y];
+                                                        while v_moved and w > 0 loop
+                                                            v_moved := v_pt_at[w] < v_pt_at[q] or v_pt_at[w] >= v_pt_end[q]
+                                                                       or not v_pt_pin[w]
+                                                                       or (v_pt_head[w] > 0 and v_pt_gpus[w] >= v_tg
+                                                                           and v_pt_cpus[w] >= v_tc and v_pt_mem[w] >= v_tm);
+                                                            w := v_pt_next[w];
+                                                        end loop;
+                                                        for j in 1..v_got loop
+                                                            v_moved := v_moved and v_pick[j] <> y;
+                                                        end loop;
+                                                        if v_moved then
+                                                            v_pt_pin[q] := true;  v_pt_pin[p] := false;
+                                                            -- Give back on x, take on y, at every point within.
+                                                            w := v_pt_first[y];
+                                                            while w > 0 loop
+                                                                if v_pt_at[w] >= v_pt_at[q] and v_pt_at[w] < v_pt_end[q] then
+                                                                    v_pt_gpus[w] := v_pt_gpus[w] - v_tg;
+                                                                    v_pt_cpus[w] := v_pt_cpus[w] - v_tc;
+                                                                    v_pt_mem[w] := v_pt_mem[w] - v_tm;
+                                                                end if;
+                                                                w := v_pt_next[w];
+                                                            end loop;
+                                                            if v_h_gpus[h] < 0 then
+                                                                gr := v_group[x];  v_tg := v_group_gpus[gr];
+                                                                v_tc := v_group_cpus[gr];  v_tm := v_group_mems[gr];
+                                                            end if;
+                                                            w := v_pt_first[x];
+                                                            while w > 0 loop
+                                                                if v_pt_at[w] >= v_pt_at[p] and v_pt_at[w] < v_pt_end[p] then
+                                                                    v_pt_gpus[w] := v_pt_gpus[w] + v_tg;
+                                                                    v_pt_cpus[w] := v_pt_cpus[w] + v_tc;
+                                                                    v_pt_mem[w] := v_pt_mem[w] + v_tm;
+                                                                end if;
+                                                                w := v_pt_next[w];
+                                                            end loop;
+                                                        end if;
+                                                        v_hp_next[h] := q + 1;
+                                                    end loop;
+                                                    gr := v_group[x];
+                                                    if not v_moved then
+                                                        v_at := least(v_at, v_pt_at[p]);
+                                                    end if;
                                                 end if;
-                                                exit search when v_got = k;
-                                                x := v_next[x];
-                                                continue;
+                                                p := v_pt_next[p];
+                                            end loop;
+                                            if not v_ok then
+                                                null;
+                                            elsif v_at = v_never then
+                                                v_got := v_got + 1;  v_pick[v_got] := x;
+                                                exit search when v_got = v_want;
+                                            else
+                                                v_fail := greatest(v_fail, v_at);
                                             end if;
                                         end if;
-                                        y := x;  x := v_next[x];
-                                    end loop;
+                                        x := v_next[x];
+                                    end loop nodes;
                                 end loop;
                             end loop;
                         end loop search;
-                        exit alternatives when v_got = k;
-                        for j in reverse v_got..1 loop
-                            x := v_pick[j];  gr := v_group[x];
-                            lv := case when v_group_gpus[gr] > 0 then v_gpus[x]
-                                       else (8 * v_cpus[x] + v_group_cpus[gr] - 1) / v_group_cpus[gr] end;
-                            y := (gr - 1) * 64 + lv + 1;
-                            v_next[x] := v_first[y];  v_first[y] := x;
-                        end loop;
+                        v_some := v_some or v_got > 0;
+                        if v_want = 1000000 and v_got >= k then
+                            v_pick := _choose_blocks(v_pick[:v_got], v_block, v_max[s]);
+                            v_got := cardinality(v_pick);
+                        end if;
+                        exit alternatives when v_got >= k;
                         exit domains when k = 1;
                     end loop domains;
                 end loop alternatives;
-                exit when v_got < k;
+                if v_got < k then
+                    -- Shorter jobs of the shape may do where only a point was in the way.
+                    v_dead[s] := case when v_some then v_tl - 1
+                                      else least(v_tl - 1, v_fail / 1000000)::integer end;
+                    exit tasks;
+                end if;
 
                 v_starts := v_starts + 1;
                 start_jobs[v_starts] := v_job_ids[i];  start_partitions[v_starts] := v_part;
-                start_nodes[v_starts] := k;  start_limits_s[v_starts] := v_tl;
-                for j in 1..k loop
+                start_nodes[v_starts] := v_got;  start_limits_s[v_starts] := v_tl;
+                for j in 1..v_got loop
                     x := v_pick[j];  gr := v_group[x];
                     v_tg := g;  v_tc := c;  v_tm := m;
                     if v_excl then
@@ -319,6 +452,17 @@ begin
                         for y in 1..v_tg loop
                             v_bit := f & (-f);  b := b | v_bit;  f := f - v_bit;
                         end loop;
+                    end if;
+                    lv := case when v_group_gpus[gr] > 0 then v_gpus[x]
+                               else (8 * v_cpus[x] + v_group_cpus[gr] - 1) / v_group_cpus[gr] end;
+                    p := v_prev[x];  q := v_next[x];
+                    if p > 0 then
+                        v_next[p] := q;
+                    else
+                        v_first[(gr - 1) * 64 + lv + 1] := q;
+                    end if;
+                    if q > 0 then
+                        v_prev[q] := p;
                     end if;
                     if v_tg > 0 and v_gpus[x] = v_group_gpus[gr] then
                         v_whole[gr] := v_whole[gr] - 1;
@@ -332,119 +476,153 @@ begin
                     lv := case when v_group_gpus[gr] > 0 then v_gpus[x]
                                else (8 * v_cpus[x] + v_group_cpus[gr] - 1) / v_group_cpus[gr] end;
                     y := (gr - 1) * 64 + lv + 1;
-                    v_next[x] := v_first[y];  v_first[y] := x;
-                    h := v_claim[gr];
-                    if h > 0 and v_tl > v_head_wait_s[h] and v_fits[x] then
-                        v_then_gpus[x] := v_then_gpus[x] - v_tg;  v_then_cpus[x] := v_then_cpus[x] - v_tc;
-                        v_then_mem[x] := v_then_mem[x] - v_tm;
-                        if v_excl or v_head_gpus[h] < 0 or v_then_gpus[x] < v_head_gpus[h]
-                           or v_then_cpus[x] < v_head_cpus[h] or v_then_mem[x] < v_head_mem[h] then
-                            v_fits[x] := false;  v_head_slack[h] := v_head_slack[h] - 1;
-                        end if;
+                    q := v_first[y];
+                    v_prev[x] := 0;  v_next[x] := q;  v_first[y] := x;
+                    if q > 0 then
+                        v_prev[q] := x;
                     end if;
+                    p := v_pt_first[x];
+                    while p > 0 loop
+                        if v_pt_at[p] < v_len then
+                            v_pt_gpus[p] := v_pt_gpus[p] - v_tg;  v_pt_cpus[p] := v_pt_cpus[p] - v_tc;
+                            v_pt_mem[p] := v_pt_mem[p] - v_tm;
+                        end if;
+                        p := v_pt_next[p];
+                    end loop;
                     v_allocs := v_allocs + 1;
                     v_pos[v_allocs] := x;
                     alloc_nodes[v_allocs] := v_node_ids[x];  alloc_masks[v_allocs] := b;
                     alloc_gpus[v_allocs] := v_tg;  alloc_cpus[v_allocs] := v_tc;  alloc_mems[v_allocs] := v_tm;
                 end loop;
-                v_left := v_left - 1;
+                v_st_from[v_starts + 1] := v_allocs + 1;
                 if v_starts >= p_start_limit then
                     more := true;
-                    exit;
+                    exit slices;
                 end if;
-            end loop;
-            if more then
-                v_done := true;
-                exit;
-            end if;
-            continue when v_left = 0;
+                v_tasks := v_tasks - 1;
+                if v_l.use_from is not null then
+                    for j in v_l.use_from[cl]..v_l.use_to[cl] loop
+                        p := v_l.use_bucket[j];
+                        if v_l.consumes[p] then
+                            v_left[p] := v_left[p] - v_l.use_need[j];
+                        end if;
+                        v_c_done[cl] := v_c_done[cl] or v_left[p] < v_l.use_need[j];
+                    end loop;
+                    exit tasks when v_c_done[cl];
+                end if;
+            end loop tasks;
+            continue when v_tasks = 0 or v_c_done[cl];
 
-            -- It does not fit. Is one of its groups claimed already?
-            v_claimed := false;  v_hi := -1;
-            for a in v_alt_from[s]..v_alt_to[s] loop
-                for e in v_from[a]..v_to[a] loop
-                    h := v_claim[v_alt_group[e]];
-                    if h > 0 then
-                        if not v_claimed then
-                            v_claimed := true;
-                            v_refused[s] := coalesce(v_refused[s], 'Priority');
-                            v_behind[s] := coalesce(v_behind[s], head_jobs[h]);
-                        end if;
-                        if v_guarded and v_head_wait_s[h] < v_tl then
-                            v_hi := greatest(v_hi, v_head_wait_s[h]);
-                        end if;
-                    end if;
-                end loop;
-            end loop;
-            v_dead[s] := v_hi;
-            continue when v_claimed;
-
-            -- Nobody claims them: protect it.
-            for a in v_alt_from[s]..v_alt_to[s] loop
-                v_need := array_fill(false, array[cardinality(v_node_ids)]);
-                v_doms := array_fill(0, array[cardinality(v_node_ids)]);
-                v_tried := v_alt_group[v_from[a]:v_to[a]];
-                for x in 1..cardinality(v_node_ids) loop
-                    gr := v_group[x];
-                    if gr = any (v_tried) and (not v_listed[s] or v_allow[x]) then
-                        v_need[x] := true;
-                        if k > 1 and (v_excl or g = v_group_gpus[gr]) then
-                            v_doms[x] := v_domain[gr];
-                        end if;
-                    end if;
-                end loop;
-                select * into v_h
-                  from _plan_protect(
-                       p_now, v_node_ids, v_need, v_doms, v_gpus, v_cpus, v_mem,
-                       v_group, v_group_gpus, v_group_cpus, v_group_mems,
-                       k, case when v_excl then -1 else g end, case when v_excl then -1 else c end,
-                       case when v_excl then -1 else m end,
-                       v_pos, alloc_gpus, alloc_cpus, alloc_mems,
-                       (select array_agg(start_limits_s[t.o] order by t.o, z)
-                          from unnest(start_nodes) with ordinality as t (n, o), generate_series(1, t.n) as z));
-                exit when v_h.planned_at is not null;
-            end loop;
-            v_heads := v_heads + 1;
-            head_jobs[v_heads] := v_job_ids[i];  head_ats[v_heads] := v_h.planned_at;
-            head_fittings[v_heads] := coalesce(v_h.fitting, 0);  head_shapes[v_heads] := v_shape_ids[s];
-            head_nodes[v_heads] := (select string_agg(v_node_ids[t.x]::text, ',') from unnest(v_h.chosen) as t (x));
-            v_refused[s] := case when v_h.planned_at is null then 'ReqNodeNotAvail' else 'Resources' end;
-            v_head_gpus[v_heads] := case when v_excl then -1 else g end;
-            v_head_cpus[v_heads] := case when v_excl then -1 else c end;
-            v_head_mem[v_heads] := case when v_excl then -1 else m end;
-            if v_h.planned_at is null then
-                -- Its nodes are not there, or are taken without end: it waits in nobody's way.
-                v_head_wait_s[v_heads] := v_unlimited;  v_head_slack[v_heads] := 0;
+            -- It does not fit.
+            if v_full[s] = 1 then
+                v_refused[s] := coalesce(v_refused[s], case when v_behind[s] is null then 'Resources' else 'Priority' end);
                 continue;
             end if;
-            v_head_wait_s[v_heads] := least(v_unlimited - 1, floor(extract(epoch from v_h.planned_at - p_now)))::integer;
-            v_head_slack[v_heads] := v_h.fit_count - k;
-            if v_fits is null then
-                v_fits := array_fill(false, array[cardinality(v_node_ids)]);
-                v_then_gpus := array_fill(0, array[cardinality(v_node_ids)]);
-                v_then_cpus := v_then_gpus;  v_then_mem := v_then_gpus;
+            if v_len >= v_nowhere[s] or v_depth[s] = 0 then
+                v_refused[s] := coalesce(v_refused[s], 'Resources');
+                continue;
             end if;
-            for x in 1..cardinality(v_node_ids) loop
-                if v_need[x] then
-                    v_claim[v_group[x]] := v_heads;
-                end if;
-                if v_h.fits[x] then
-                    v_fits[x] := true;  v_then_gpus[x] := v_h.then_gpus[x];
-                    v_then_cpus[x] := v_h.then_cpus[x];  v_then_mem[x] := v_h.then_mems[x];
+            -- Protect it.
+            if not v_released then
+                select * into v_r from _plan_releases(p_now, v_node_ids);
+                v_released := true;
+            end if;
+            if v_ev_starts < v_starts then
+                select array_agg(u.at order by u.at, u.ref), array_agg(u.ref order by u.at, u.ref) into v_ev_at, v_ev_ref
+                  from (select * from unnest(v_ev_at, v_ev_ref) as o (at, ref)
+                         union all
+                        select l.limit_s::bigint * 1000000, 1000000 + l.ord::integer
+                          from unnest(start_limits_s) with ordinality as l (limit_s, ord)
+                         where l.ord > v_ev_starts and l.limit_s < v_unlimited) as u;
+                v_ev_starts := v_starts;
+            end if;
+            v_h := null;  v_at := null;
+            for a in v_alt_from[s]..v_alt_to[s] loop
+                select * into v_try
+                  from _plan_protect(
+                       v_alt_group[v_from[a]:v_to[a]], k > 1 and (v_excl or g = v_group_gpus[v_alt_group[v_to[a]]]),
+                       v_group, v_gpus, v_cpus, v_mem, v_domain, v_group_gpus, v_group_cpus, v_group_mems,
+                       v_first, v_next, v_max_level,
+                       k, case when v_excl then -1 else g end, c, m, v_len,
+                       case when v_listed[s] then v_allow end, v_booking[s],
+                       v_r.ats, v_r.positions, v_r.gpus, v_r.cpus, v_r.mems, v_ev_at, v_ev_ref,
+                       v_st_from, v_pos, alloc_gpus, alloc_cpus, alloc_mems,
+                       v_hp_from, v_h_gpus, v_h_cpus, v_h_mem,
+                       v_pt_first, v_pt_next, v_pt_node, v_pt_head, v_pt_at, v_pt_end, v_pt_gpus, v_pt_cpus, v_pt_mem,
+                       v_pt_pin);
+                if v_at is null or v_try.at < v_at then
+                    v_h := v_try;  v_at := v_try.at;
                 end if;
             end loop;
-            v_nice := v_q.nices[i];  v_queued_at := v_q.queued_ats[i];  v_job_id := v_job_ids[i];
-            v_restart := true;  v_done := false;
-            exit;
-        end loop;
-        if v_tail >= 0 and v_restart then
-            v_tail := -v_job_id;
-        elsif not v_restart and not v_done then
-            v_nice := v_q.nices[v_rows];  v_queued_at := v_q.queued_ats[v_rows];  v_job_id := v_job_ids[v_rows];
-        elsif v_done and v_tail < 0 and p_what_if is not null and not more then
-            v_tail := 0;  v_done := false;
+            j := coalesce(cardinality(head_jobs), 0) + 1;
+            head_jobs[j] := v_job_ids[i];  head_shapes[j] := v_shape_ids[s];  head_fittings[j] := v_h.fitting;
+            if v_at is null then
+                -- Its nodes are not there, or are taken without end: it waits in nobody's way.
+                head_ats[j] := null;  head_nodes[j] := null;
+                v_nowhere[s] := v_len;
+                v_refused[s] := coalesce(v_refused[s], 'ReqNodeNotAvail');
+                continue;
+            end if;
+            head_ats[j] := p_now + v_at * interval '1 microsecond';
+            v_refused[s] := coalesce(v_refused[s], 'Resources');
+            v_heads := v_heads + 1;
+            v_end := v_at + v_len;
+            v_h_at[v_heads] := v_at;
+            v_h_gpus[v_heads] := case when v_excl then -1 else g end;
+            v_h_cpus[v_heads] := c;  v_h_mem[v_heads] := m;
+            v_hp_next[v_heads] := v_hp_from[v_heads];
+            -- The nodes that came to fit last are pinned, the others are spare.
+            w := cardinality(v_h.fit);
+            for j in 1..w loop
+                x := v_h.fit[j];  gr := v_group[x];
+                v_points := v_points + 1;
+                v_pt_node[v_points] := x;  v_pt_head[v_points] := v_heads;  v_pt_pin[v_points] := j > w - k;
+                v_pt_at[v_points] := v_at;  v_pt_end[v_points] := v_end;
+                v_pt_gpus[v_points] := v_h.then_gpus[j];  v_pt_cpus[v_points] := v_h.then_cpus[j];
+                v_pt_mem[v_points] := v_h.then_mems[j];
+                v_pt_next[v_points] := v_pt_first[x];  v_pt_first[x] := v_points;
+                if j > w - k then
+                    v_tg := g;  v_tc := c;  v_tm := m;
+                    if v_excl then
+                        v_tg := v_group_gpus[gr];  v_tc := v_group_cpus[gr];  v_tm := v_group_mems[gr];
+                    end if;
+                    p := v_points;
+                    while p > 0 loop
+                        if v_pt_at[p] >= v_at and v_pt_at[p] < v_end then
+                            v_pt_gpus[p] := v_pt_gpus[p] - v_tg;  v_pt_cpus[p] := v_pt_cpus[p] - v_tc;
+                            v_pt_mem[p] := v_pt_mem[p] - v_tm;
+                        end if;
+                        p := v_pt_next[p];
+                    end loop;
+                end if;
+            end loop;
+            v_hp_from[v_heads + 1] := v_points + 1;
+            j := cardinality(head_jobs);
+            head_nodes[j] := (select string_agg(v_node_ids[t.x]::text, ',') from unnest(v_h.fit[w - k + 1:]) as t (x));
+            for e in v_from[v_alt_from[s]]..v_to[v_alt_to[s]] loop
+                gr := v_alt_group[e];
+                v_claims[gr] := v_claims[gr] + 1;  v_claimer[gr] := coalesce(v_claimer[gr], v_job_ids[i]);
+            end loop;
+            select array_agg(u.at order by u.at, u.ref), array_agg(u.ref order by u.at, u.ref) into v_ev_at, v_ev_ref
+              from (select * from unnest(v_ev_at, v_ev_ref) as o (at, ref)
+                     union all
+                    values (v_at, v_heads), (v_end, -v_heads)) as u;
+        end loop jobs;
+
+        if v_q.cut then
+            for i in 1..cardinality(v_job_ids) loop
+                cl := v_classes[i];
+                if v_c_last[cl] = i then
+                    v_after_ats[cl] := v_q.queued_ats[i];  v_after_ids[cl] := v_job_ids[i];
+                end if;
+            end loop;
+            v_c_last := array_fill(0, array[classes]);
+        elsif not v_backfill and true = any (v_c_later) then
+            v_backfill := true;
+        else
+            exit slices;
         end if;
-    end loop;
+    end loop slices;
 
     select array_agg(v_shape_ids[t.o] order by t.o), array_agg(t.reason order by t.o),
            array_agg(v_behind[t.o] order by t.o)

@@ -1,4 +1,5 @@
 -- Writes single rows of the hot tables for tests of the planner, as submit and apply_plan would.
+update odc.partition set policy = 'fifo';
 create or replace function odc_test_shape(
     n integer, g integer, c integer, m integer, t text, x boolean, l text[], e text[])
 returns integer language sql as $$

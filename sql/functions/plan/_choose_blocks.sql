@@ -1,0 +1,29 @@
+-- odc._choose_blocks: of nodes that fit a gang, those that lie in the fewest topology blocks.
+-- While more nodes are wanted than any block has: all of the fullest block; then the rest of the block that has the
+-- fewest that are enough. Ties go to the lower block number.
+-- Arguments  p_nodes  node positions, in order of preference;  p_blocks  per node position its block
+--            p_want   how many at most
+create or replace function odc._choose_blocks(p_nodes integer[], p_blocks integer[], p_want integer)
+returns integer[]
+language plpgsql immutable set search_path = odc, pg_temp as $$
+declare
+    v_chosen integer[] := '{}';
+    v_left   integer[] := p_nodes;
+    v_need   integer;
+    v_block  integer;
+begin
+    loop
+        v_need := least(p_want - cardinality(v_chosen), cardinality(v_left));
+        exit when v_need <= 0;
+        select b.block into v_block
+          from (select p_blocks[u.x] as block, count(*) as n from unnest(v_left) as u (x) group by 1) as b
+         order by b.n < v_need, case when b.n >= v_need then b.n else -b.n end, b.block
+         limit 1;
+        v_chosen := v_chosen || array(
+            select u.x from unnest(v_left) with ordinality as u (x, o) where p_blocks[u.x] = v_block order by o limit v_need);
+        v_left := array(
+            select u.x from unnest(v_left) with ordinality as u (x, o) where p_blocks[u.x] <> v_block order by o);
+    end loop;
+    return v_chosen;
+end;
+$$;

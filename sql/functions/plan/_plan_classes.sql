@@ -1,0 +1,86 @@
+-- odc._plan_classes: the classes of ready jobs, each with its head and what its policy needs to score it.
+-- A class has equal shape, time limit, user, account, QOS and nice, and keeps the order of its queue times.
+-- A loose index scan finds the heads, so the cost follows the classes, not the jobs.
+-- Arguments  p_what_if  hypothetical jobs, a class each: shape and job ids -1, -2, …; queued at p_now
+-- Returns    parallel arrays, a position per class. fairs: fair share in millionths; statics: the part of
+--            multifactor that does not change with the wait; age_per_s, max_age_s: the part that does
+create or replace function odc._plan_classes(
+    p_now timestamptz, p_what_if jsonb,
+    out shape_ids integer[], out limits_s integer[], out uids integer[], out accounts integer[], out qos_ids integer[],
+    out nices integer[], out head_ats timestamptz[], out head_ids bigint[], out head_counts integer[],
+    out tiers integer[], out orderings text[], out max_waits_s integer[], out backfills text[], out depths integer[],
+    out sizes integer[], out fairs integer[], out statics float8[], out age_weight integer, out max_age_s integer)
+language plpgsql stable set search_path = odc, pg_temp as $$
+#variable_conflict use_column
+declare
+    v_fair    boolean;
+    v_weights jsonb;
+    v_nodes bigint;  v_gpus bigint;  v_qos bigint;  v_tier bigint;   -- what makes a factor 1
+begin
+    select bool_or(y.ordering in ('multifactor', 'odc')) into v_fair
+      from partition as p join policy as y on y.name = p.policy;
+    if v_fair then
+        select jsonb_object_agg(factor, weight) into v_weights from priority_weight;
+        select greatest(1, count(*)), greatest(1, sum(n.gpus)) into v_nodes, v_gpus from node as n;
+        select greatest(1, max(q.priority)) into v_qos from qos as q;
+        select greatest(1, max(t.tier)) into v_tier from partition as t;
+        age_weight := (v_weights ->> 'age')::integer;
+        select s.max_age_s into max_age_s from priority_setting as s;
+    end if;
+
+    with recursive head as (
+        (select p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at, p.job_id, p.open_count
+           from pending as p
+          where p.ready
+          order by p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at, p.job_id
+          limit 1)
+        union all
+        select n.*
+          from head as h
+         cross join lateral (
+               select p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at, p.job_id, p.open_count
+                 from pending as p
+                where p.ready
+                  and (p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice)
+                    > (h.shape_id, h.time_limit_s, h.uid, h.account_id, h.qos_id, h.nice)
+                order by p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at, p.job_id
+                limit 1) as n
+    ), asked as (
+        select h.*, s.partition_ids[1] as partition_id, s.node_count, s.gpus_per_node, s.cpus_per_node
+          from head as h join shape as s on s.id = h.shape_id
+         union all
+        select -w.ord::integer, w.time_limit_s, coalesce(w.uid, -1), coalesce(w.account_id, 1), coalesce(w.qos_id, 1),
+               coalesce(w.nice, 0), p_now, -w.ord, 1,
+               w.partition_ids[1], w.node_count, w.gpus_per_node, w.cpus_per_node
+          from rows from (jsonb_to_recordset(coalesce(p_what_if, '[]')) as (
+               time_limit_s integer, uid integer, account_id integer, qos_id integer, nice integer,
+               partition_ids integer[], node_count integer, gpus_per_node integer, cpus_per_node integer))
+               with ordinality as w (
+               time_limit_s, uid, account_id, qos_id, nice, partition_ids, node_count, gpus_per_node, cpus_per_node, ord)
+    ), class as (
+        select a.*, t.tier, y.ordering, y.max_wait_s, y.backfill, y.plan_depth,
+               a.node_count * case when a.gpus_per_node > 0 then a.gpus_per_node else a.cpus_per_node end as size,
+               coalesce(f.factor, 500000) as fair,
+               case when y.ordering = 'multifactor' then _multifactor_score(
+                   0, (500000::bigint * a.node_count / v_nodes
+                       + 500000::bigint * a.node_count * a.gpus_per_node / v_gpus)::integer,
+                   coalesce(f.factor, 500000), (1000000::bigint * q.priority / v_qos)::integer,
+                   (1000000::bigint * t.tier / v_tier)::integer, a.nice,
+                   0, (v_weights ->> 'size')::integer, (v_weights ->> 'fairshare')::integer,
+                   (v_weights ->> 'qos')::integer, (v_weights ->> 'partition')::integer, 1) end as static
+          from asked as a
+          join partition as t on t.id = a.partition_id
+          join policy as y on y.name = t.policy
+          join qos as q on q.id = a.qos_id
+          left join (select * from _fair_share(p_now) where v_fair) as f
+            on f.account_id = a.account_id and f.uid = a.uid
+    )
+    select array_agg(shape_id), array_agg(time_limit_s), array_agg(uid), array_agg(account_id), array_agg(qos_id),
+           array_agg(nice), array_agg(queued_at), array_agg(job_id), array_agg(open_count),
+           array_agg(tier), array_agg(ordering), array_agg(max_wait_s), array_agg(backfill), array_agg(plan_depth),
+           array_agg(size), array_agg(fair), array_agg(static)
+      into shape_ids, limits_s, uids, accounts, qos_ids, nices, head_ats, head_ids, head_counts,
+           tiers, orderings, max_waits_s, backfills, depths, sizes, fairs, statics
+      from class;
+end;
+$$;

@@ -1,0 +1,26 @@
+-- odc._plan_releases: when running jobs give back what they hold, and when bookings open or close nodes, in order.
+-- A job that is overdue gives back in a second; one without a time limit never does.
+-- Returns    parallel arrays in order of time: microseconds from p_now, node position, amounts (0 for a booking)
+create or replace function odc._plan_releases(
+    p_now timestamptz, p_node_ids integer[],
+    out ats bigint[], out positions integer[], out gpus integer[], out cpus integer[], out mems integer[])
+language plpgsql stable set search_path = odc, pg_temp as $$
+#variable_conflict use_column
+begin
+    select array_agg(e.at order by e.at, e.ord), array_agg(e.ord order by e.at, e.ord),
+           array_agg(e.gpus order by e.at, e.ord), array_agg(e.cpus order by e.at, e.ord),
+           array_agg(e.mem order by e.at, e.ord)
+      into ats, positions, gpus, cpus, mems
+      from (select greatest(1000000, (extract(epoch from a.ends_at - p_now) * 1000000)::bigint) as at,
+                   n.ord::integer as ord, a.gpus, a.cpus, a.mem_mib as mem
+              from unnest(p_node_ids) with ordinality as n (id, ord)
+              join allocation as a on a.node_id = n.id
+             where a.ends_at < 'infinity'
+             union all
+            select (extract(epoch from w.at - p_now) * 1000000)::bigint, n.ord::integer, 0, 0, 0
+              from _plan_bookings(p_now) as b
+              join unnest(p_node_ids) with ordinality as n (id, ord) on n.id = b.node_id
+             cross join lateral (values (greatest(b.starts_at, p_now)), (b.ends_at)) as w (at)
+           ) as e;
+end;
+$$;

@@ -1,0 +1,25 @@
+-- odc._score_class: how urgent a job of a class is by its policy's formula; the greater comes first.
+-- Within a class it never falls as the wait grows, so a class keeps the order of its queue times. Basic IEEE
+-- operations only, so that every machine gives the same order; ties are the caller's (queue time, id).
+-- Arguments  p_ordering  a formula's name, as policy.ordering
+--            p_wait_s    since it was queued, not negative
+--            p_limit_s   its time limit
+--            p_size      GPUs in all, CPUs where it asks for none
+--            p_fair      fair-share factor of its account and user, in millionths
+--            p_static    the part of multifactor that does not change with the wait: see _plan_classes
+--            p_age_weight, p_max_age_s  the age factor's weight, and when it is 1
+-- Source     wfp3: Tang et al., Fault-aware, utility-based job scheduling on Blue Gene/P (2009)
+create or replace function odc._score_class(
+    p_ordering text, p_wait_s float8, p_limit_s float8, p_size float8, p_fair float8, p_static float8,
+    p_age_weight integer, p_max_age_s integer)
+returns float8
+language sql immutable as $$
+    select case p_ordering
+        when 'fifo' then 0
+        when 'multifactor' then p_static + floor(p_age_weight * 1000000.0::float8 * least(p_wait_s, p_max_age_s) / p_max_age_s)
+        when 'sjf' then -p_limit_s
+        when 'saf' then -p_limit_s * p_size
+        when 'wfp3' then (p_wait_s / p_limit_s) * (p_wait_s / p_limit_s) * (p_wait_s / p_limit_s) * p_size
+        else (p_wait_s / p_limit_s) * (p_wait_s / p_limit_s) * (p_wait_s / p_limit_s) * p_size
+    end
+$$;
