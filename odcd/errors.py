@@ -18,7 +18,10 @@ OdcError
 │   ├── KeyReused           OD014  an idempotency key came back with another request
 │   ├── NotAuthenticated    OD015  over TCP: no API key, or one that is unknown or has expired
 │   ├── NotImplementedYet   OD016  an option odc knows and does not carry out yet
-│   └── TooLarge            OD017  script, array, batch or body above its limit
+│   ├── TooLarge            OD017  script, array, batch or body above its limit
+│   ├── UnknownBooking      OD018  no booking has that name
+│   ├── BookingConflict     OD019  other bookings or running jobs have the nodes then; or the name
+│   └── UnknownLicence      OD025  no licence has that name
 └── Unavailable             not the caller's fault; try again (503)
     ├── LeadershipLost      OD020  another daemon has raised the term
     ├── OtherHost           OD021  the local executor of this database is on another machine
@@ -122,6 +125,18 @@ class NotImplementedYet(Refused):
 
 class TooLarge(Refused):
     code, status = "OD017", 413
+
+
+class UnknownBooking(Refused):
+    code, status = "OD018", 404
+
+
+class BookingConflict(Refused):
+    code, status = "OD019", 409
+
+
+class UnknownLicence(Refused):
+    code, status = "OD025", 404
 
 
 class LeadershipLost(Unavailable):

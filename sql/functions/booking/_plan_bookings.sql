@@ -1,2 +1,15 @@
-create or replace function odc._plan_bookings(p_now timestamptz) returns table (node_id integer, starts_at timestamptz, ends_at timestamptz, booking_id integer)
-language sql stable as $$ select 1, p_now, p_now, 1 where false $$;
+-- odc._plan_bookings: when which nodes are closed to all but the jobs of a booking.
+-- Returns    the windows that are on or to come, in order of starts_at and node_id: of a booking that comes once its
+--            one; of one that repeats those of the next 60 days, and the next one however far away
+create or replace function odc._plan_bookings(p_now timestamptz)
+returns table (node_id integer, starts_at timestamptz, ends_at timestamptz, booking_id integer)
+language sql stable as $$
+    select n.node_id, o.starts_at, o.ends_at, b.id
+      from odc.booking as b
+     cross join lateral odc._occurrences(
+           b.starts_at, b.duration_s, b.repeats, b.repeats_until, p_now,
+           greatest(p_now, b.starts_at) + interval '60 days') as o
+      join odc.booking_node as n on n.booking_id = b.id
+     where b.state in ('PLANNED', 'ACTIVE')
+     order by o.starts_at, n.node_id, b.id
+$$;

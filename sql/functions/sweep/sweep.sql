@@ -1,6 +1,6 @@
--- odc.sweep: what time alone does: begin times, delays, deadlines, limits overrun; and housekeeping.
--- Returns    when it should run next: the next begin time, delay or deadline, at most a minute from now
--- Locks      term for share; the turn; pending and running rows that are due
+-- odc.sweep: what time alone does: begin times, delays, deadlines, limits overrun, bookings; and housekeeping.
+-- Returns    when it should run next: the next begin time, delay, deadline or booking, at most a minute from now
+-- Locks      term for share; the turn; booking; pending and running rows that are due
 -- Raises     OD020 LeadershipLost
 create or replace function odc.sweep(p_term bigint, p_now timestamptz)
 returns timestamptz
@@ -10,9 +10,11 @@ declare
     v_overrun constant interval := '60 seconds';
     v_begun   bigint[];
     v_late    bigint[];
+    v_booked  timestamptz;
 begin
     perform _hold_term(p_term);
     perform _take_turn();
+    v_booked := _sweep_bookings(p_now);
     with begun as (
         update pending
            set begun = true, reason = null,
@@ -46,7 +48,7 @@ begin
     delete from api_key where expires_at < p_now;
     delete from pass where id <= (select max(id) - 10000 from pass);
     perform make_partitions();
-    return least(p_now + interval '60 seconds',
+    return least(p_now + interval '60 seconds', v_booked,
                  (select min(begin_at) from pending where not begun),
                  (select min(deadline_at) from pending),
                  (select min(deadline_at) from running where intent is null),

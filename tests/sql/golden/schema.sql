@@ -1,3 +1,22 @@
+CREATE TYPE odc.booking_kind AS ENUM (
+    'maintenance',
+    'use'
+);
+
+CREATE TYPE odc.booking_repeat AS ENUM (
+    'none',
+    'daily',
+    'weekly',
+    'weekdays'
+);
+
+CREATE TYPE odc.booking_state AS ENUM (
+    'PLANNED',
+    'ACTIVE',
+    'ENDED',
+    'DELETED'
+);
+
 CREATE TYPE odc.dependency_kind AS ENUM (
     'after',
     'afterany',
@@ -80,6 +99,15 @@ ALTER TABLE odc.account ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
 
 ALTER TABLE odc.association ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.association_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.booking ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.booking_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -248,6 +276,50 @@ CREATE TABLE odc.attempt (
 )
 PARTITION BY RANGE (job_id);
 
+CREATE TABLE odc.booking (
+    id integer NOT NULL,
+    name text NOT NULL,
+    kind odc.booking_kind NOT NULL,
+    state odc.booking_state DEFAULT 'PLANNED'::odc.booking_state NOT NULL,
+    state_at timestamp with time zone NOT NULL,
+    starts_at timestamp with time zone NOT NULL,
+    duration_s integer NOT NULL,
+    repeats odc.booking_repeat DEFAULT 'none'::odc.booking_repeat NOT NULL,
+    repeats_until timestamp with time zone,
+    node_list text[],
+    gpu_type text,
+    partition_id integer,
+    all_nodes boolean DEFAULT false NOT NULL,
+    node_count integer,
+    user_names text[] DEFAULT '{}'::text[] NOT NULL,
+    uids integer[] DEFAULT '{}'::integer[] NOT NULL,
+    account_ids integer[] DEFAULT '{}'::integer[] NOT NULL,
+    ignore_running boolean DEFAULT false NOT NULL,
+    comment text,
+    reason text,
+    created_by text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT booking_check CHECK ((repeats_until >= starts_at)),
+    CONSTRAINT booking_check1 CHECK ((cardinality(uids) = cardinality(user_names))),
+    CONSTRAINT booking_check2 CHECK (((kind = 'use'::odc.booking_kind) OR ((uids = '{}'::integer[]) AND (account_ids = '{}'::integer[])))),
+    CONSTRAINT booking_check3 CHECK (((repeats <> 'none'::odc.booking_repeat) OR (repeats_until IS NULL))),
+    CONSTRAINT booking_check4 CHECK ((duration_s <=
+CASE repeats
+    WHEN 'none'::odc.booking_repeat THEN 2147483647
+    WHEN 'weekly'::odc.booking_repeat THEN 604800
+    ELSE 86400
+END)),
+    CONSTRAINT booking_duration_s_check CHECK ((duration_s > 0)),
+    CONSTRAINT booking_name_check CHECK ((name ~ '^[A-Za-z0-9._-]{1,100}$'::text)),
+    CONSTRAINT booking_node_count_check CHECK ((node_count > 0)),
+    CONSTRAINT booking_starts_at_check CHECK (isfinite(starts_at))
+);
+
+CREATE TABLE odc.booking_node (
+    booking_id integer NOT NULL,
+    node_id integer NOT NULL
+);
+
 CREATE TABLE odc.coordinator (
     account_id integer NOT NULL,
     uid integer NOT NULL,
@@ -366,6 +438,13 @@ CREATE TABLE odc.job_text (
     content text NOT NULL
 );
 ALTER TABLE ONLY odc.job_text ALTER COLUMN content SET STORAGE EXTERNAL;
+
+CREATE TABLE odc.licence (
+    name text NOT NULL,
+    total integer NOT NULL,
+    CONSTRAINT licence_name_check CHECK ((name ~ '^[A-Za-z0-9._@/-]{1,100}$'::text)),
+    CONSTRAINT licence_total_check CHECK ((total >= 0))
+);
 
 CREATE TABLE odc.local_host (
     one boolean DEFAULT true NOT NULL,
@@ -631,9 +710,11 @@ CREATE TABLE odc.shape (
     switches integer,
     switches_wait_s integer,
     booking_id integer,
+    licences jsonb,
     CONSTRAINT shape_check CHECK ((node_count_max >= node_count)),
     CONSTRAINT shape_cpus_per_node_check CHECK ((cpus_per_node > 0)),
     CONSTRAINT shape_gpus_per_node_check CHECK ((gpus_per_node >= 0)),
+    CONSTRAINT shape_licences_check CHECK (((jsonb_typeof(licences) = 'object'::text) AND (licences <> '{}'::jsonb))),
     CONSTRAINT shape_mem_per_node_mib_check CHECK ((mem_per_node_mib >= 0)),
     CONSTRAINT shape_node_count_check CHECK ((node_count > 0)),
     CONSTRAINT shape_switches_check CHECK ((switches > 0)),
@@ -935,6 +1016,12 @@ ALTER TABLE ONLY odc.association
 ALTER TABLE ONLY odc.attempt
     ADD CONSTRAINT attempt_pkey PRIMARY KEY (job_id, attempt);
 
+ALTER TABLE ONLY odc.booking
+    ADD CONSTRAINT booking_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.booking_node
+    ADD CONSTRAINT booking_node_pkey PRIMARY KEY (booking_id, node_id);
+
 ALTER TABLE ONLY odc.coordinator
     ADD CONSTRAINT coordinator_pkey PRIMARY KEY (account_id, uid);
 
@@ -958,6 +1045,9 @@ ALTER TABLE ONLY odc.job
 
 ALTER TABLE ONLY odc.job_text
     ADD CONSTRAINT job_text_pkey PRIMARY KEY (digest);
+
+ALTER TABLE ONLY odc.licence
+    ADD CONSTRAINT licence_pkey PRIMARY KEY (name);
 
 ALTER TABLE ONLY odc.local_host
     ADD CONSTRAINT local_host_pkey PRIMARY KEY (one);
@@ -1036,6 +1126,12 @@ CREATE INDEX association_user ON odc.association USING btree (uid);
 
 CREATE UNIQUE INDEX association_value ON odc.association USING btree (account_id, uid, partition_id) NULLS NOT DISTINCT;
 
+CREATE UNIQUE INDEX booking_live_name ON odc.booking USING btree (name) WHERE (state = ANY (ARRAY['PLANNED'::odc.booking_state, 'ACTIVE'::odc.booking_state]));
+
+CREATE INDEX booking_name ON odc.booking USING btree (name, id);
+
+CREATE INDEX booking_node_node ON odc.booking_node USING btree (node_id);
+
 CREATE INDEX dependency_due ON odc.dependency USING btree (due_at) WHERE ((state = 'waiting'::odc.dependency_state) AND (due_at IS NOT NULL));
 
 CREATE INDEX dependency_singleton ON odc.dependency USING btree (name_key) WHERE ((state = 'waiting'::odc.dependency_state) AND (kind = 'singleton'::odc.dependency_kind));
@@ -1062,7 +1158,11 @@ CREATE INDEX pending_class ON odc.pending USING btree (shape_id, time_limit_s, u
 
 CREATE INDEX pending_deadline ON odc.pending USING btree (deadline_at) WHERE (deadline_at IS NOT NULL);
 
-CREATE UNIQUE INDEX shape_value ON odc.shape USING btree (node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, partition_ids, constraint_expr, node_list, exclude_nodes, node_count_max, switches, switches_wait_s, booking_id) NULLS NOT DISTINCT;
+CREATE INDEX shape_booking ON odc.shape USING btree (booking_id) WHERE (booking_id IS NOT NULL);
+
+CREATE INDEX shape_licences ON odc.shape USING btree (id) WHERE (licences IS NOT NULL);
+
+CREATE UNIQUE INDEX shape_value ON odc.shape USING btree (node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, partition_ids, constraint_expr, node_list, exclude_nodes, node_count_max, switches, switches_wait_s, booking_id, licences) NULLS NOT DISTINCT;
 
 CREATE TRIGGER job_end_is_final BEFORE UPDATE ON odc.job FOR EACH ROW WHEN (((old.state IS NOT NULL) AND ((new.state IS DISTINCT FROM old.state) OR (new.ended_at IS DISTINCT FROM old.ended_at)))) EXECUTE FUNCTION odc._refuse_change_of_ended();
 
@@ -1077,6 +1177,18 @@ ALTER TABLE ONLY odc.association
 
 ALTER TABLE ONLY odc.association
     ADD CONSTRAINT association_partition_id_fkey FOREIGN KEY (partition_id) REFERENCES odc.partition(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY odc.booking
+    ADD CONSTRAINT booking_gpu_type_fkey FOREIGN KEY (gpu_type) REFERENCES odc.gpu_type(name);
+
+ALTER TABLE ONLY odc.booking
+    ADD CONSTRAINT booking_partition_id_fkey FOREIGN KEY (partition_id) REFERENCES odc.partition(id) ON DELETE SET NULL;
+
+ALTER TABLE ONLY odc.booking_node
+    ADD CONSTRAINT booking_node_booking_id_fkey FOREIGN KEY (booking_id) REFERENCES odc.booking(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY odc.booking_node
+    ADD CONSTRAINT booking_node_node_id_fkey FOREIGN KEY (node_id) REFERENCES odc.node(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY odc.coordinator
     ADD CONSTRAINT coordinator_account_id_fkey FOREIGN KEY (account_id) REFERENCES odc.account(id);

@@ -1,0 +1,23 @@
+-- odc._booking_clashes: the other bookings that are on at a time when this one is, whatever their nodes.
+-- What repeats does so by the week, so two that meet at all after p_now do so within two weeks of the moment when
+-- both have begun.
+-- Arguments  p_booking  need not be in the table; its id is not its own rival
+-- Returns    per booking the first of its occurrences that overlaps one of p_booking's
+create or replace function odc._booking_clashes(p_booking odc.booking, p_now timestamptz)
+returns table (booking_id integer, name text, starts_at timestamptz, ends_at timestamptz)
+language sql stable as $$
+    select b.id, b.name, o.starts_at, o.ends_at
+      from odc.booking as b
+     cross join lateral (select greatest(p_now, b.starts_at, p_booking.starts_at) as both) as m
+     cross join lateral (
+           select theirs.starts_at, theirs.ends_at
+             from odc._occurrences(p_booking.starts_at, p_booking.duration_s, p_booking.repeats,
+                                   p_booking.repeats_until, m.both, m.both + interval '15 days') as mine
+             join odc._occurrences(b.starts_at, b.duration_s, b.repeats,
+                                   b.repeats_until, m.both, m.both + interval '15 days') as theirs
+               on mine.starts_at < theirs.ends_at and theirs.starts_at < mine.ends_at
+            where least(mine.ends_at, theirs.ends_at) > p_now
+            order by greatest(mine.starts_at, theirs.starts_at)
+            limit 1) as o
+     where b.state in ('PLANNED', 'ACTIVE') and b.id is distinct from p_booking.id
+$$;

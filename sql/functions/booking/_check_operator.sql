@@ -1,0 +1,15 @@
+-- odc._check_operator: refuse who is no operator.
+-- Arguments  p_actor  {user, uid, operator}
+--            p_what   what only operators may do: change nodes
+-- Raises     OD013 NotOwner
+create or replace function odc._check_operator(p_actor jsonb, p_what text)
+returns void
+language plpgsql stable set search_path = odc, pg_temp as $$
+begin
+    if not coalesce((p_actor ->> 'operator')::boolean, false) then
+        raise exception using errcode = 'OD013',
+            message = format('user %s may not %s', p_actor ->> 'user', p_what),
+            hint = 'Operators may: root, the account that runs odcd, and who was named with odcd up --operator USER.';
+    end if;
+end;
+$$;

@@ -1,0 +1,36 @@
+-- odc._hold_booked: hold the pending jobs that were to run in bookings which are over or deleted.
+-- Arguments  p_booking_id  all of this booking's; null: of any, those that nothing else keeps from starting
+-- Locks      pending. The caller has the turn
+create or replace function odc._hold_booked(p_booking_id integer, p_actor text, p_now timestamptz)
+returns void
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_arrays bigint[];
+begin
+    with gone as (
+        select p.job_id, b.id, b.name, b.state
+          from booking as b
+          join shape as s on s.booking_id = b.id
+          join pending as p on p.shape_id = s.id
+         where b.state in ('ENDED', 'DELETED') and p.reason is distinct from 'ReservationDeleted'
+           and (b.id = p_booking_id or p_booking_id is null and p.ready)
+         order by p.job_id
+           for update of p
+    ), held as (
+        update pending as p
+           set held = coalesce(p.held, 'user'), reason = 'ReservationDeleted', eligible_at = null
+          from gone as g
+         where p.job_id = g.job_id
+        returning p.job_id, p.array_job_id, g.id, g.name, g.state
+    ), told as (
+        insert into event (at, kind, actor, job_id, detail)
+        select p_now, 'held', p_actor, h.job_id, jsonb_build_object(
+                   'reason', 'ReservationDeleted', 'booking_id', h.id, 'booking', h.name)
+          from held as h
+    )
+    select array_agg(distinct h.array_job_id) filter (where h.array_job_id is not null) into v_arrays from held as h;
+    if v_arrays is not null then
+        perform _refresh_open_counts(v_arrays);
+    end if;
+end;
+$$;

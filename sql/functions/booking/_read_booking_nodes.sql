@@ -1,0 +1,45 @@
+-- odc._read_booking_nodes: which nodes a request wants for a booking: by name; or of a type, a partition or both, so
+-- many or all of them; or all there are. A change that says any of it says it all anew.
+-- Arguments  as _read_booking
+-- Raises     OD001 UnknownPartition, OD005 UnknownGpuType, OD007 UnknownNode, OD010 BadRequest
+create or replace function odc._read_booking_nodes(p_booking booking, p_ask jsonb)
+returns booking
+language plpgsql stable set search_path = odc, pg_temp as $$
+declare
+    b booking := p_booking;
+begin
+    if b.id is not null and not p_ask ?| '{node_list,gpu_type,partition,all_nodes,node_count}' then
+        return b;
+    end if;
+    b.node_list := nullif(array(select distinct n from unnest(_words(p_ask -> 'node_list')) as n order by n), '{}');
+    b.gpu_type := p_ask ->> 'gpu_type';
+    b.all_nodes := coalesce((p_ask ->> 'all_nodes')::boolean, false);
+    b.node_count := (p_ask ->> 'node_count')::integer;
+    b.partition_id := (select p.id from partition as p where p.name = p_ask ->> 'partition');
+    if p_ask ->> 'partition' is not null and b.partition_id is null then
+        raise exception using errcode = 'OD001',
+            message = format('partition "%s" does not exist', p_ask ->> 'partition'),
+            hint = format('Partitions: %s.', (select string_agg(p.name, ', ' order by p.name) from partition as p));
+    elsif num_nonnulls(b.node_list, b.gpu_type, b.partition_id, b.node_count) = 0 and not b.all_nodes then
+        raise exception using errcode = 'OD010',
+            message = 'nothing says which nodes are booked',
+            hint = 'Name them (--nodes n[1-4]), or say --type and --count, --partition, or --all.';
+    elsif b.node_list is not null and (num_nonnulls(b.gpu_type, b.partition_id, b.node_count) > 0 or b.all_nodes)
+          or b.all_nodes and num_nonnulls(b.gpu_type, b.partition_id, b.node_count) > 0 then
+        raise exception using errcode = 'OD010',
+            message = format('%s says which nodes, and something else says it too',
+                             case when b.all_nodes then 'all' else 'a list of nodes' end),
+            hint = 'Name the nodes, or say a type, a partition and a count, or all.';
+    elsif b.node_count < 1 then
+        raise exception using errcode = 'OD010',
+            message = format('a booking of %s nodes is empty', b.node_count), hint = 'Book at least one node.';
+    end if;
+    if b.node_list is not null then
+        perform _check_nodes(b.node_list);
+    end if;
+    if b.gpu_type is not null then
+        perform _check_gpu_type(b.gpu_type);
+    end if;
+    return b;
+end;
+$$;

@@ -1,0 +1,25 @@
+-- odc.set_licence: make a licence, or change how many there are of it, by an operator. Jobs that hold more than there
+-- are then go on; none starts until enough have come back.
+-- Returns    the licence as JSON text
+-- Locks      licence
+-- Raises     OD013 NotOwner, OD010 BadRequest
+create or replace function odc.set_licence(p_actor jsonb, p_name text, p_total bigint, p_now timestamptz)
+returns text
+language plpgsql volatile set search_path = odc, pg_temp as $$
+begin
+    perform _check_operator(p_actor, 'change licences');
+    if p_name !~ '^[A-Za-z0-9._@/-]{1,100}$' then
+        raise exception using errcode = 'OD010',
+            message = format('"%s" is not a name for a licence', p_name),
+            hint = 'Use 1 to 100 letters, digits and . _ @ / -.';
+    elsif p_total not between 0 and 1000000000 then
+        raise exception using errcode = 'OD010',
+            message = format('there cannot be %s of a licence', p_total), hint = 'Say a total of 0 to 1000000000.';
+    end if;
+    insert into licence (name, total) values (p_name, p_total) on conflict (name) do update set total = excluded.total;
+    insert into event (at, kind, actor, detail)
+    values (p_now, 'licence_set', p_actor ->> 'user', jsonb_build_object('name', p_name, 'total', p_total));
+    notify odc;
+    return (select l.told from json_array_elements(list_licences()::json) as l (told) where l.told ->> 'name' = p_name);
+end;
+$$;
