@@ -1,8 +1,10 @@
 -- odc._plan_nodes: the nodes that may start jobs, as parallel arrays; position is the planner's number of a node.
+-- Arguments  p_without  what these jobs hold counts as free; null: none
 -- Returns    one row: node_ids, groups (dense numbers 1..), masks and amounts free, and per dense group its
 --            id, totals and EFA domain (0: gangs there need none); blocks: dense numbers of the nodes' topology
 --            blocks, null when no node tells its topology
 create or replace function odc._plan_nodes(
+    p_without bigint[],
     out node_ids integer[], out groups integer[], out masks bigint[], out gpus integer[], out cpus integer[],
     out mems integer[], out jobs integer[], out group_ids integer[], out group_gpus integer[],
     out group_cpus integer[], out group_mems integer[], out group_domains integer[],
@@ -27,6 +29,16 @@ begin
               join unnest(group_ids) with ordinality as g (id, number) on g.id = f.group_id
              where f.up
              order by f.node_id) as f;
+    if p_without is not null then
+        select array_agg(u.mask + coalesce(h.mask, 0) order by u.ord), array_agg(u.gpus + coalesce(h.gpus, 0) order by u.ord),
+               array_agg(u.cpus + coalesce(h.cpus, 0) order by u.ord), array_agg(u.mem + coalesce(h.mem, 0) order by u.ord),
+               array_agg(u.jobs - coalesce(h.jobs, 0) order by u.ord)
+          into masks, gpus, cpus, mems, jobs
+          from unnest(node_ids, masks, gpus, cpus, mems, jobs) with ordinality as u (id, mask, gpus, cpus, mem, jobs, ord)
+          left join (select a.node_id, sum(a.gpu_mask)::bigint as mask, sum(a.gpus)::integer as gpus,
+                            sum(a.cpus)::integer as cpus, sum(a.mem_mib)::integer as mem, count(*)::integer as jobs
+                       from allocation as a where a.job_id = any (p_without) group by a.node_id) as h on h.node_id = u.id;
+    end if;
     if exists (select from node where topology <> '{}') then
         select array_agg(b.block order by b.ord) into blocks
           from (select u.ord, dense_rank() over (order by n.topology)::integer as block

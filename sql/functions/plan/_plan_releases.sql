@@ -2,7 +2,7 @@
 -- A job that is overdue gives back in a second; one without a time limit never does.
 -- Returns    parallel arrays in order of time: microseconds from p_now, node position, amounts (0 for a booking)
 create or replace function odc._plan_releases(
-    p_now timestamptz, p_node_ids integer[],
+    p_now timestamptz, p_node_ids integer[], p_without bigint[],
     out ats bigint[], out positions integer[], out gpus integer[], out cpus integer[], out mems integer[])
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
@@ -15,7 +15,7 @@ begin
                    n.ord::integer as ord, a.gpus, a.cpus, a.mem_mib as mem
               from unnest(p_node_ids) with ordinality as n (id, ord)
               join allocation as a on a.node_id = n.id
-             where a.ends_at < 'infinity'
+             where a.ends_at < 'infinity' and (p_without is null or a.job_id <> all (p_without))
              union all
             select (extract(epoch from w.at - p_now) * 1000000)::bigint, n.ord::integer, 0, 0, 0
               from _plan_bookings(p_now) as b

@@ -7,12 +7,13 @@
 -- passed over.
 -- Arguments  p_caps      per class: rows wanted; 0: none
 --            p_after_*   per class: behind this row of its order
+--            p_without   leave these jobs out
 --            p_backfill  in the order in which the policies want the candidates for backfill
 --            the others  per class, as _plan_classes returns them
 -- Returns    arrays of jobs in order: class, id, queue time, how many tasks may start;
 --            cut: there is more behind the last
 create or replace function odc._plan_slice(
-    p_now timestamptz, p_backfill boolean, p_chunk integer,
+    p_now timestamptz, p_backfill boolean, p_chunk integer, p_without bigint[],
     p_caps integer[], p_after_ats timestamptz[], p_after_ids bigint[],
     p_head_ats timestamptz[], p_head_ids bigint[], p_head_counts integer[],
     p_shape_ids integer[], p_limits_s integer[], p_uids integer[], p_accounts integer[], p_qos_ids integer[],
@@ -30,39 +31,40 @@ begin
                cap, after_at, after_id, head_at, head_id, head_count, shape_id, limit_s, uid, account_id, qos_id, nice,
                tier, ordering, depth, max_wait_s, backfill, size, fair, static, class)
          where c.cap > 0
-    ), head as (
-        -- Read by _plan_classes already; a hypothetical job is nowhere else.
-        select c.class, c.head_id as job_id, c.head_at as queued_at, c.head_count as open_count, 1 as row
-          from class as c
-         where (c.head_at, c.head_id) > (c.after_at, c.after_id)
     ), found as (
-        select * from head
-         union all
-        select c.class, r.job_id, r.queued_at, r.open_count,
-               (row_number() over (partition by c.class order by r.queued_at, r.job_id) + (h.row is not null)::integer)::integer
+        -- The heads were read by _plan_classes already; a hypothetical job is nowhere else.
+        select c.class, c.head_id as job_id, c.head_at as queued_at, c.head_count as open_count, 1::bigint as row
           from class as c
-          left join head as h on h.class = c.class
+         where (c.head_at, c.head_id) > (c.after_at, c.after_id) and (p_without is null or c.head_id <> all (p_without))
+         union all
+        select c.class, r.job_id, r.queued_at, r.open_count, r.row + c.fresh
+          from (select k.*, ((k.head_at, k.head_id) > (k.after_at, k.after_id))::integer as fresh from class as k) as c
          cross join lateral (
-               select p.job_id, p.queued_at, p.open_count
+               select p.job_id, p.queued_at, p.open_count, row_number() over (order by p.queued_at, p.job_id) as row
                  from pending as p
                 where p.ready and p.shape_id = c.shape_id and p.time_limit_s = c.limit_s and p.uid = c.uid
-                  and p.account_id = c.account_id and p.qos_id = c.qos_id and p.nice = c.nice
-                  and (p.queued_at, p.job_id) > (coalesce(h.queued_at, c.after_at), coalesce(h.job_id, c.after_id))
+                  and (p_without is null or p.job_id <> all (p_without)) and p.account_id = c.account_id and p.qos_id = c.qos_id and p.nice = c.nice
+                  and (p.queued_at, p.job_id) > (case when c.fresh = 1 then c.head_at else c.after_at end,
+                                                 case when c.fresh = 1 then c.head_id else c.after_id end)
                 order by p.queued_at, p.job_id
-                limit least(c.cap, p_chunk) - (h.row is not null)::integer) as r
-         where least(c.cap, p_chunk) > (h.row is not null)::integer
-    ), scored as (
-        select f.*, c.tier, c.back, coalesce(d.planned_start_at, 'infinity') as promised, c.cap > p_chunk and f.row = p_chunk as last,
-               c.max_wait_s is not null and wait.s > c.max_wait_s and not p_backfill as front,
-               case when not p_backfill then _score_class(
-                        c.ordering, wait.s, c.limit_s, c.size, c.fair, c.static, p_age_weight, p_max_age_s)
-                    when c.backfill = 'sjbf' then -c.limit_s
-                    when c.backfill = 'safbf' then -c.limit_s::float8 * c.size
-                    else 0 end as score
+                limit least(c.cap, p_chunk) - c.fresh) as r
+         where least(c.cap, p_chunk) > c.fresh
+    ), waiting as materialized (
+        select f.*, c.tier, c.back, c.ordering, c.backfill, c.limit_s, c.size, c.fair, c.static, c.cap, c.max_wait_s,
+               coalesce(d.planned_start_at, 'infinity') as promised,
+               greatest(0, extract(epoch from p_now - f.queued_at)::float8) as wait_s
           from found as f
           join class as c on c.class = f.class
           left join planned as d on c.ordering = 'fifo' and c.depth > 1 and d.job_id = f.job_id
-         cross join lateral (select greatest(0, extract(epoch from p_now - f.queued_at)::float8)) as wait (s)
+    ), scored as materialized (
+        select w.*, w.cap > p_chunk and w.row = p_chunk as last,
+               coalesce(w.wait_s > w.max_wait_s, false) and not p_backfill as front,
+               case when not p_backfill then _score_class(
+                        w.ordering, w.wait_s, w.limit_s, w.size, w.fair, w.static, p_age_weight, p_max_age_s)
+                    when w.backfill = 'sjbf' then -w.limit_s
+                    when w.backfill = 'safbf' then -w.limit_s::float8 * w.size
+                    else 0 end as score
+          from waiting as w
     ), ordered as (
         select s.*, row_number() over (
                    order by s.tier desc, s.front desc, s.back, s.promised,

@@ -18,8 +18,10 @@
 --                           node_list, exclude_nodes, switches, switches_wait_s, booking_id, time_limit_s, uid,
 --                           account_id, qos_id, nice}; their job ids are -1, -2, …
 --            p_start_limit  at most this many starts; `more` says that it cut the plan short
---            p_chunk        how many jobs of a class are read at once; the plan does not depend on it
+--            p_chunk        how many jobs of a class are read at once (null: few, then more); the plan does not
+--                           depend on it
 --            p_depth        overrides the policies' plan_depth
+--            p_without      as if these jobs were not there, pending or running (limits count them still)
 -- Returns    one row. Starts: job (an array's row once per task), partition, number of nodes, time limit.
 --            Their allocations, one after the other: node id, GPU mask, GPUs, CPUs, MiB.
 --            Protected jobs: id, planned start (null: not in sight), node ids, nodes that fit now, shape.
@@ -27,7 +29,7 @@
 --            classes: how many there are.
 create or replace function odc.decide(
     p_now timestamptz, p_what_if jsonb default null, p_start_limit integer default 2000,
-    p_chunk integer default 100, p_depth integer default null,
+    p_chunk integer default null, p_depth integer default null, p_without bigint[] default null,
     out looked integer, out classes integer, out more boolean,
     out start_jobs bigint[], out start_partitions integer[], out start_nodes integer[],
     out start_limits_s integer[],
@@ -79,7 +81,7 @@ declare
     v_c_shape integer[];  v_c_limit integer[];  v_c_done boolean[];  v_c_last integer[];
     v_c_later boolean[];        -- waits for the walk in the policy's backfill order
     v_c_defers boolean[];  v_depths integer[];
-    v_after_ats timestamptz[];  v_after_ids bigint[];  v_cap integer[];
+    v_after_ats timestamptz[];  v_after_ids bigint[];  v_cap integer[];  v_room integer[];  v_chunk integer;
     v_left bigint[];            -- limits: what is left of a bucket
     -- the slice
     v_job_ids bigint[];  v_classes integer[];  v_counts integer[];  v_backfill boolean := false;  v_any boolean;
@@ -100,7 +102,7 @@ begin
         return;
     end if;
     classes := cardinality(v_c.shape_ids);
-    select * into v_n from _plan_nodes();
+    select * into v_n from _plan_nodes(p_without);
     select * into v_s from _plan_shapes(v_n.group_ids, v_c.shape_ids, p_what_if);
     select * into v_l from _plan_limits(p_now, v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids);
     v_left := v_l.left;
@@ -141,6 +143,8 @@ begin
     v_after_ats := array_fill('-infinity'::timestamptz, array[classes]);
     v_after_ids := array_fill(0::bigint, array[classes]);
     v_cap := v_c_last;
+    v_room := array_fill(0, array[cardinality(v_shape_ids)]);
+    v_chunk := coalesce(p_chunk, greatest(2, least(8, 4000 / classes)) + coalesce(cardinality(p_without), 0));
 
     -- Hang the nodes into their lists.
     v_first := array_fill(0, array[greatest(1, coalesce(cardinality(v_group_gpus), 0)) * 64]);
@@ -192,28 +196,33 @@ begin
     <<slices>>
     loop
         -- What is free per group bounds how many jobs of a class can be needed.
-        v_any := false;
-        for cl in 1..classes loop
-            s := v_c_shape[cl];
-            if v_c_done[cl] or v_c_later[cl] <> v_backfill or (v_full[s] = 1 and v_dead[s] < v_c_limit[cl]) then
-                v_cap[cl] := 0;
-                continue;
-            end if;
+        for s in 1..cardinality(v_shape_ids) loop
             f := 0;
-            if v_c_limit[cl] <= v_dead[s] then
+            if v_dead[s] >= 0 then
                 for e in v_from[v_alt_from[s]]..v_to[v_alt_to[s]] loop
                     gr := v_alt_group[e];
                     f := f + case when v_exclusive[s] then v_free_nodes[gr]
                                   when v_need_gpus[s] > 0 then v_free_gpus[gr] / v_need_gpus[s]
                                   else v_free_cpus[gr] / v_need_cpus[s] end;
                 end loop;
+                f := f / v_count[s];
             end if;
-            v_cap[cl] := least(f / v_count[s] + 1 + case when v_full[s] = 1 then 0 else v_depth[s] end, 1000000);
-            v_any := true;
+            v_room[s] := least(f + 1, 1000000);
+        end loop;
+        v_any := false;
+        for cl in 1..classes loop
+            s := v_c_shape[cl];
+            if v_c_done[cl] or v_c_later[cl] <> v_backfill or (v_full[s] = 1 and v_dead[s] < v_c_limit[cl]) then
+                v_cap[cl] := 0;
+            else
+                v_cap[cl] := case when v_c_limit[cl] <= v_dead[s] then v_room[s] else 1 end
+                             + case when v_full[s] = 1 then 0 else v_depth[s] end + coalesce(cardinality(p_without), 0);
+                v_any := true;
+            end if;
         end loop;
         if v_any then
             select * into v_q from _plan_slice(
-                p_now, v_backfill, p_chunk, v_cap, v_after_ats, v_after_ids, v_c.head_ats, v_c.head_ids, v_c.head_counts,
+                p_now, v_backfill, v_chunk, p_without, v_cap, v_after_ats, v_after_ids, v_c.head_ats, v_c.head_ids, v_c.head_counts,
                 v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids, v_c.nices, v_c.tiers, v_c.orderings, v_depths,
                 v_c.max_waits_s, v_c.backfills, v_c.sizes, v_c.fairs, v_c.statics, v_c.age_weight, v_c.max_age_s);
             v_any := v_q.job_ids is not null;
@@ -524,7 +533,7 @@ begin
             end if;
             -- Protect it.
             if not v_released then
-                select * into v_r from _plan_releases(p_now, v_node_ids);
+                select * into v_r from _plan_releases(p_now, v_node_ids, p_without);
                 v_released := true;
             end if;
             if v_ev_starts < v_starts then
@@ -617,6 +626,7 @@ begin
                 end if;
             end loop;
             v_c_last := array_fill(0, array[classes]);
+            v_chunk := coalesce(p_chunk, least(4 * v_chunk, 1024));
         elsif not v_backfill and true = any (v_c_later) then
             v_backfill := true;
         else
