@@ -15,10 +15,11 @@ create index account_parent on account (parent) where parent is not null;
 
 -- preempts: whose jobs it may end. preempt_mode, exempt_s (its jobs run at least so long) and grace_s (from the
 -- signal to the kill) say what happens to its own jobs. restricted: only for accounts and users that name it.
+-- deny_on_limit: a job that is above a limit by itself is refused; else it waits until the limit is changed.
 alter table qos
     add column description   text,
     add column restricted    boolean not null default false,
-    add column deny_on_limit boolean not null default false,
+    add column deny_on_limit boolean not null default true,
     add column usage_factor  numeric(9, 3) not null default 1 check (usage_factor between 0 and 1000),
     add column preempts      integer[] not null default '{}',
     add column preempt_mode  text not null default 'requeue' check (preempt_mode in ('requeue', 'cancel')),
@@ -94,6 +95,9 @@ insert into account_setting default values;
 alter table attempt
     add column gpus integer,
     add column cpus integer;
+
+-- For limits on submitted jobs, and for those who ask for their own.
+create index pending_user on pending (uid);
 
 -- Those who have jobs already: fair share and limits count them from here on.
 insert into usage (account_id, uid, qos_id, user_name, used_at)

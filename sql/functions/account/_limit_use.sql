@@ -1,7 +1,7 @@
 -- odc._limit_use: how much of limits on running jobs is used up now.
 -- Arguments  parallel, as _limits_of returns them; limits per job and on submitted jobs are not counted
--- Returns    per limit with any use, counted from 1: jobs, GPUs, CPUs, nodes; or the GPU-milliseconds of ended
---            attempts, decayed, and of running ones from their start to their limit
+-- Returns    per limit with any use, counted from 1: jobs, GPUs, CPUs, nodes; of GPU-minutes, the GPU-milliseconds of
+--            ended attempts, decayed, and of running ones from their start to their limit
 create or replace function odc._limit_use(
     p_now timestamptz, p_scopes text[], p_scope_ids integer[], p_pers text[], p_whats text[],
     p_accounts integer[], p_uids integer[])
@@ -12,7 +12,7 @@ language sql stable as $$
           from unnest(p_scopes, p_scope_ids, p_pers, p_whats, p_accounts, p_uids) with ordinality
                as b (scope, id, per, what, account_id, uid, n)
          where b.per <> 'job' and b.what <> 'submitted'
-    ), used as materialized (
+    ), use as materialized (
         select r.account_id, r.uid, r.qos_id, r.partition_id, r.jobs, r.nodes, r.gpus, r.cpus, 0::bigint as gpu_ms
           from odc._running_use(p_now) as r
          union all
@@ -20,42 +20,36 @@ language sql stable as $$
           from odc._time_spoken_for(p_now) as t
          where 'gpu_minutes' = any (p_whats)
     ), draw as (
-        select b.n, b.what, u.* from bucket as b join used as u on u.qos_id = b.id
-         where b.scope = 'qos' and b.per = 'group'
+        select 'qos' as scope, u.qos_id as id, s.per,
+               case when s.per = 'account' then u.account_id else 0 end as account_id,
+               case when s.per = 'user' then u.uid else 0 end as uid, u.jobs, u.nodes, u.gpus, u.cpus, u.gpu_ms
+          from use as u cross join unnest('{group,user,account}'::text[]) as s (per)
+         where 'qos' = any (p_scopes)
          union all
-        select b.n, b.what, u.* from bucket as b join used as u on u.qos_id = b.id and u.uid = b.uid
-         where b.scope = 'qos' and b.per = 'user'
+        select 'partition', u.partition_id, s.per, case when s.per = 'account' then u.account_id else 0 end,
+               case when s.per = 'user' then u.uid else 0 end, u.jobs, u.nodes, u.gpus, u.cpus, u.gpu_ms
+          from use as u cross join unnest('{group,user,account}'::text[]) as s (per)
+         where 'partition' = any (p_scopes)
          union all
-        select b.n, b.what, u.* from bucket as b join used as u on u.qos_id = b.id and u.account_id = b.account_id
-         where b.scope = 'qos' and b.per = 'account'
+        select 'account', l.ancestor_id, 'group', 0, 0, u.jobs, u.nodes, u.gpus, u.cpus, u.gpu_ms
+          from use as u join odc._account_lines() as l on l.account_id = u.account_id
+         where 'account' = any (p_scopes)
          union all
-        select b.n, b.what, u.* from bucket as b join used as u on u.partition_id = b.id
-         where b.scope = 'partition' and b.per = 'group'
+        -- A limit per user of an account above holds for each account by itself.
+        select 'account', l.ancestor_id, 'user', u.account_id, u.uid, u.jobs, u.nodes, u.gpus, u.cpus, u.gpu_ms
+          from use as u join odc._account_lines() as l on l.account_id = u.account_id
+         where 'account' = any (p_scopes)
          union all
-        select b.n, b.what, u.* from bucket as b join used as u on u.partition_id = b.id and u.uid = b.uid
-         where b.scope = 'partition' and b.per = 'user'
-         union all
-        select b.n, b.what, u.* from bucket as b join used as u on u.partition_id = b.id and u.account_id = b.account_id
-         where b.scope = 'partition' and b.per = 'account'
-         union all
-        select b.n, b.what, u.*
-          from bucket as b
-          join odc._account_lines() as l on l.ancestor_id = b.id
-          join used as u on u.account_id = l.account_id
-         where b.scope = 'account' and b.per = 'group'
-         union all
-        select b.n, b.what, u.* from bucket as b join used as u on u.account_id = b.account_id and u.uid = b.uid
-         where b.scope = 'account' and b.per = 'user'
-         union all
-        select b.n, b.what, u.*
-          from bucket as b
-          join odc.association as s on s.id = b.id
-          join used as u on u.account_id = s.account_id and u.uid = s.uid
-                        and (s.partition_id is null or s.partition_id = u.partition_id)
-         where b.scope = 'user'
+        select 'user', s.id, 'group', 0, 0, u.jobs, u.nodes, u.gpus, u.cpus, u.gpu_ms
+          from use as u
+          join odc.association as s on s.account_id = u.account_id and s.uid = u.uid
+                                   and (s.partition_id is null or s.partition_id = u.partition_id)
+         where 'user' = any (p_scopes)
     )
-    select d.n, sum(case d.what when 'jobs' then d.jobs when 'gpus' then d.gpus when 'cpus' then d.cpus
+    select b.n, sum(case b.what when 'jobs' then d.jobs when 'gpus' then d.gpus when 'cpus' then d.cpus
                                 when 'nodes' then d.nodes else d.gpu_ms end)::bigint
       from draw as d
-     group by d.n
+      join bucket as b on b.scope = d.scope and b.id = d.id and b.per = d.per
+                      and b.account_id = d.account_id and b.uid = d.uid
+     group by b.n
 $$;

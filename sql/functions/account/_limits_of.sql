@@ -11,39 +11,39 @@ language sql stable as $$
     with ask as materialized (
         select a.ord::integer, a.uid, a.account_id, a.qos_id, a.partitions::integer[] as partition_ids
           from unnest(p_uids, p_accounts, p_qos, p_partitions) with ordinality as a (uid, account_id, qos_id, partitions, ord)
-    ), qos_limit as materialized (
-        select k.ord, l.scope, l.scope_id, l.per, l.what, l.value,
+    ), candidate as (
+        select k.ord, l.scope, l.scope_id, l.per, l.what, l.value, l.per as as_per, -3 as depth,
                case when l.per = 'account' then k.account_id else 0 end as b_account,
                case when l.per = 'user' then k.uid else 0 end as b_uid
           from ask as k
           join odc.resource_limit as l on l.scope = 'qos' and l.scope_id = k.qos_id
-    ), chain as (
-        select distinct on (c.ord, c.as_per, c.what, case when c.as_per = 'group' then c.depth end) c.*
-          from (select k.ord, l.scope, l.scope_id, l.per, l.what, l.value, l.per as as_per, n.depth,
-                       case when l.per = 'user' then k.account_id else 0 end as b_account,
-                       case when l.per = 'user' then k.uid else 0 end as b_uid
-                  from ask as k
-                  join odc._account_lines() as n on n.account_id = k.account_id
-                  join odc.resource_limit as l on l.scope = 'account' and l.scope_id = n.ancestor_id
-                 union all
-                select k.ord, l.scope, l.scope_id, l.per, l.what, l.value,
-                       case when l.per = 'group' then 'user' else 'job' end, case when s.partition_id is null then -1 else -2 end,
-                       0, 0
-                  from ask as k
-                  join odc.association as s on s.account_id = k.account_id and s.uid = k.uid
-                                           and (s.partition_id is null or s.partition_id = any (k.partition_ids))
-                  join odc.resource_limit as l on l.scope = 'user' and l.scope_id = s.id) as c
-         order by c.ord, c.as_per, c.what, case when c.as_per = 'group' then c.depth end, c.depth, c.value
+         union all
+        select k.ord, l.scope, l.scope_id, l.per, l.what, l.value,
+               case when l.per = 'group' then 'user' else 'job' end, case when s.partition_id is null then -1 else -2 end,
+               0, 0
+          from odc.resource_limit as l
+          join odc.association as s on s.id = l.scope_id
+          join ask as k on k.account_id = s.account_id and k.uid = s.uid
+         where l.scope = 'user' and (s.partition_id is null or s.partition_id = any (k.partition_ids))
+         union all
+        select k.ord, l.scope, l.scope_id, l.per, l.what, l.value, l.per, n.depth,
+               case when l.per = 'user' then k.account_id else 0 end, case when l.per = 'user' then k.uid else 0 end
+          from odc.resource_limit as l
+          join odc._account_lines() as n on n.ancestor_id = l.scope_id
+          join ask as k on k.account_id = n.account_id
+         where l.scope = 'account'
+    ), ranked as (
+        select c.*, first_value(c.scope) over w as first_scope, row_number() over w as place
+          from candidate as c
+        window w as (partition by c.ord, c.as_per, c.what order by c.depth, c.value)
     )
-    select q.ord, q.scope, q.scope_id, q.per, q.what, q.value, q.b_account, q.b_uid
-      from qos_limit as q
-     union all
-    select c.ord, c.scope, c.scope_id, c.per, c.what, c.value, c.b_account, c.b_uid
-      from chain as c
-     where not exists (select from qos_limit as q where q.ord = c.ord and q.per = c.as_per and q.what = c.what)
+    select r.ord, r.scope, r.scope_id, r.per, r.what, r.value, r.b_account, r.b_uid
+      from ranked as r
+     where r.place = 1 or r.as_per = 'group' and r.first_scope <> 'qos'
      union all
     select k.ord, l.scope, l.scope_id, l.per, l.what, l.value,
            case when l.per = 'account' then k.account_id else 0 end, case when l.per = 'user' then k.uid else 0 end
       from ask as k
-      join odc.resource_limit as l on l.scope = 'partition' and l.scope_id = any (k.partition_ids)
+     cross join lateral unnest(k.partition_ids) as p (id)
+      join odc.resource_limit as l on l.scope = 'partition' and l.scope_id = p.id
 $$;

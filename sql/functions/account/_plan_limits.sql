@@ -4,88 +4,105 @@
 -- Returns    use_from, use_to  per class its span of use_*, counted from 1; from > to where nothing limits it
 --            use_bucket, use_need  a limit, and what one job of the class takes of it: more than `left` is passed over
 --            left, consumes, reasons  per limit: what is left, whether a start takes its need away, Slurm's name.
---            Limits per job are there only for classes whose jobs exceed them.
+--            Limits per job are there only for classes whose jobs exceed them. A class whose shape is not kept, as
+--            of a hypothetical job, draws on limits of running jobs alone.
 create or replace function odc._plan_limits(
     p_now timestamptz, p_class_shapes integer[], p_class_limits_s integer[], p_class_uids integer[],
     p_class_accounts integer[], p_class_qos integer[],
     out use_from integer[], out use_to integer[], out use_bucket integer[], out use_need bigint[],
     out "left" bigint[], out consumes boolean[], out reasons text[])
-language plpgsql stable set search_path = odc, pg_temp as $$
+language plpgsql stable set search_path = odc, pg_temp set enable_nestloop = off as $$
 declare
-    v_ask   integer[];      -- per class: its ask, the same for classes that differ in shape and time only
-    v_asks  record;
-    v_limit record;         -- per ask and limit that holds for it, `bucket`: the limit's number
-    b       record;         -- per limit
+    -- asks: classes alike but for shape and time
+    v_uids integer[];  v_accounts integer[];  v_qos integer[];  v_partitions text[];
+    -- classes
+    v_ask integer[];  v_amounts bigint[];       -- nodes, GPUs, CPUs, GPU-milliseconds: four per class
+    -- limits of an ask, one ask after the other
+    v_first integer[];  v_last integer[];  v_bucket integer[];  v_what integer[];  v_job boolean[];
+    -- limits
+    v_scopes text[];  v_ids integer[];  v_pers text[];  v_whats text[];  v_values bigint[];  v_b_accounts integer[];
+    v_b_uids integer[];
+    v_m    integer := 0;
+    v_c    integer;
+    v_need bigint;
 begin
     if not exists (select from resource_limit) then
         return;
     end if;
     with class as (
-        select c.ord, c.uid, c.account_id, c.qos_id, s.partition_ids::text as partitions,
-               dense_rank() over (order by c.uid, c.account_id, c.qos_id, s.partition_ids) as ask
-          from unnest(p_class_shapes, p_class_uids, p_class_accounts, p_class_qos) with ordinality
-               as c (shape_id, uid, account_id, qos_id, ord)
-          join shape as s on s.id = c.shape_id
+        select c.ord, c.uid, c.account_id, c.qos_id, coalesce(s.partition_ids::text, '{}') as partitions,
+               dense_rank() over (order by c.uid, c.account_id, c.qos_id, s.partition_ids) as ask,
+               case when s.id is null then '{0,0,0,0}'
+                    else array[a.nodes, a.gpus, a.cpus, _limit_need('gpu_minutes', 0, a.gpus, 0, c.limit_s, q.usage_factor)] end as amounts
+          from unnest(p_class_shapes, p_class_uids, p_class_accounts, p_class_qos, p_class_limits_s) with ordinality
+               as c (shape_id, uid, account_id, qos_id, limit_s, ord)
+          join qos as q on q.id = c.qos_id
+          left join shape as s on s.id = c.shape_id
+          left join lateral _shape_amounts(s) as a on true
     ), ask as (
         select distinct ask, uid, account_id, qos_id, partitions from class
     )
-    select a.*, (select array_agg(c.ask order by c.ord) from class as c) as class_ask into v_asks
-      from (select array_agg(uid order by ask) as uids, array_agg(account_id order by ask) as accounts,
-                   array_agg(qos_id order by ask) as qos, array_agg(partitions order by ask) as partitions
-              from ask) as a;
-    v_ask := v_asks.class_ask;
-    select array_agg(l.ord) as asks, array_agg(l.bucket) as buckets, array_agg(l.scope) as scopes,
-           array_agg(l.scope_id) as scope_ids, array_agg(l.per) as pers, array_agg(l.what) as whats,
-           array_agg(l.value) as limits, array_agg(l.b_account) as accounts, array_agg(l.b_uid) as uids
-      into v_limit
-      from (select m.*, dense_rank() over (order by m.scope, m.scope_id, m.per, m.what, m.b_account, m.b_uid)::integer as bucket
-              from _limits_of(v_asks.uids, v_asks.accounts, v_asks.qos, v_asks.partitions) as m
-             where m.what <> 'submitted') as l;
-    if v_limit.asks is null then
+    select (select array_agg(c.ask order by c.ord) from class as c),
+           (select array_agg(m.amount order by c.ord, m.n)
+              from class as c cross join lateral unnest(c.amounts) with ordinality as m (amount, n)),
+           array_agg(uid order by ask), array_agg(account_id order by ask), array_agg(qos_id order by ask),
+           array_agg(partitions order by ask)
+      into v_ask, v_amounts, v_uids, v_accounts, v_qos, v_partitions
+      from ask;
+
+    with held as materialized (
+        select m.*, dense_rank() over (order by m.scope, m.scope_id, m.per, m.what, m.b_account, m.b_uid)::integer as bucket
+          from _limits_of(v_uids, v_accounts, v_qos, v_partitions) as m
+         where m.what <> 'submitted'
+    ), placed as (
+        select h.ord, h.bucket, h.per = 'job' as job,
+               array_position('{nodes,gpus,cpus,gpu_minutes,jobs,wall_s}', h.what) as what,
+               row_number() over (order by h.ord, h.bucket)::integer as place
+          from held as h
+    ), span as (
+        select o.ord, min(p.place) as first, max(p.place) as last
+          from generate_series(1, cardinality(v_uids)) as o (ord)
+          left join placed as p on p.ord = o.ord
+         group by o.ord
+    ), bucket as (
+        select distinct h.bucket, h.scope, h.scope_id, h.per, h.what, h.value, h.b_account, h.b_uid from held as h
+    )
+    select (select array_agg(coalesce(s.first, 1) order by s.ord) from span as s),
+           (select array_agg(coalesce(s.last, 0) order by s.ord) from span as s),
+           (select array_agg(p.bucket order by p.place) from placed as p),
+           (select array_agg(p.what order by p.place) from placed as p),
+           (select array_agg(p.job order by p.place) from placed as p),
+           array_agg(b.scope order by b.bucket), array_agg(b.scope_id order by b.bucket),
+           array_agg(b.per order by b.bucket), array_agg(b.what order by b.bucket),
+           array_agg(b.value order by b.bucket), array_agg(b.b_account order by b.bucket),
+           array_agg(b.b_uid order by b.bucket)
+      into v_first, v_last, v_bucket, v_what, v_job, v_scopes, v_ids, v_pers, v_whats, v_values, v_b_accounts, v_b_uids
+      from bucket as b;
+    if v_bucket is null then
         return;
     end if;
 
-    select array_agg(l.scope order by l.bucket) as scopes, array_agg(l.id order by l.bucket) as ids,
-           array_agg(l.per order by l.bucket) as pers, array_agg(l.what order by l.bucket) as whats,
-           array_agg(l.value order by l.bucket) as limits, array_agg(l.account_id order by l.bucket) as accounts,
-           array_agg(l.uid order by l.bucket) as uids
-      into b
-      from (select distinct u.bucket, u.scope, u.id, u.per, u.what, u.value, u.account_id, u.uid
-              from unnest(v_limit.buckets, v_limit.scopes, v_limit.scope_ids, v_limit.pers, v_limit.whats,
-                          v_limit.limits, v_limit.accounts, v_limit.uids)
-                   as u (bucket, scope, id, per, what, value, account_id, uid)) as l;
     select array_agg(case when l.what = 'gpu_minutes' then l.value * 60000 else l.value end - coalesce(u.used, 0) order by l.n),
            array_agg(l.per <> 'job' order by l.n), array_agg(_limit_reason(l.scope, l.per, l.what) order by l.n)
       into "left", consumes, reasons
-      from unnest(b.scopes, b.pers, b.whats, b.limits) with ordinality as l (scope, per, what, value, n)
-      left join _limit_use(p_now, b.scopes, b.ids, b.pers, b.whats, b.accounts, b.uids) as u on u.n = l.n;
+      from unnest(v_scopes, v_pers, v_whats, v_values) with ordinality
+           as l (scope, per, what, value, n)
+      left join _limit_use(p_now, v_scopes, v_ids, v_pers, v_whats, v_b_accounts, v_b_uids) as u on u.n = l.n;
 
-    with class as materialized (
-        select c.ord, c.ask, c.limit_s, a.nodes, a.gpus, a.cpus, q.usage_factor
-          from unnest(p_class_shapes, p_class_limits_s, p_class_qos, v_ask) with ordinality
-               as c (shape_id, limit_s, qos_id, ask, ord)
-          join shape as s on s.id = c.shape_id
-          join qos as q on q.id = c.qos_id
-         cross join lateral _shape_amounts(s) as a
-    ), draw as (
-        select c.ord, l.bucket, l.per,
-               _limit_need(l.what, c.nodes, c.gpus, c.cpus, c.limit_s, c.usage_factor) as need
-          from class as c
-          join unnest(v_limit.asks, v_limit.buckets, v_limit.pers, v_limit.whats) as l (ask, bucket, per, what)
-            on l.ask = c.ask
-    ), kept as (
-        select d.ord, d.bucket, d.need
-          from draw as d
-         where d.need > 0 and (d.per <> 'job' or d.need > "left"[d.bucket])
-    ), per_class as (
-        select c.ord, count(k.ord) as uses from class as c left join kept as k on k.ord = c.ord group by c.ord
-    ), span as (
-        select p.ord, sum(p.uses) over (order by p.ord) as upto, p.uses from per_class as p
-    )
-    select (select array_agg(s.upto - s.uses + 1 order by s.ord) from span as s),
-           (select array_agg(s.upto order by s.ord) from span as s),
-           (select coalesce(array_agg(k.bucket order by k.ord, k.bucket), '{}') from kept as k),
-           (select coalesce(array_agg(k.need order by k.ord, k.bucket), '{}') from kept as k)
-      into use_from, use_to, use_bucket, use_need;
+    use_from := '{}';  use_to := '{}';  use_bucket := '{}';  use_need := '{}';
+    for c in 1 .. cardinality(v_ask) loop
+        use_from[c] := v_m + 1;
+        v_c := 4 * (c - 1);
+        for l in v_first[v_ask[c]] .. v_last[v_ask[c]] loop
+            v_need := case when v_what[l] <= 4 then v_amounts[v_c + v_what[l]]
+                           when v_what[l] = 5 then 1 else p_class_limits_s[c] end;
+            if v_need > 0 and (not v_job[l] or v_need > "left"[v_bucket[l]]) then
+                v_m := v_m + 1;
+                use_bucket[v_m] := v_bucket[l];
+                use_need[v_m] := v_need;
+            end if;
+        end loop;
+        use_to[c] := v_m;
+    end loop;
 end;
 $$;

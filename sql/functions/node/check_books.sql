@@ -57,5 +57,10 @@ language sql stable as $$
     select format('array %s: %s running counted, %s are', d.job_id, d.running, r.running)
       from odc.array_job as d
      cross join lateral (select count(*) as running from odc.running where array_job_id = d.job_id) as r
-     where d.running <> r.running;
+     where d.running <> r.running
+    union all
+    select format('usage says %s GPU-milliseconds, attempts %s', u.ms, a.ms)
+      from (select coalesce(sum(total_gpu_ms), 0) as ms from odc.usage) as u
+     cross join (select coalesce(sum(gpus * odc._attempt_ms(started_at, ended_at, ended_at)), 0) as ms from odc.attempt) as a
+     where u.ms <> a.ms;
 $$;

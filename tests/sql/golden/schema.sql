@@ -614,7 +614,7 @@ CREATE TABLE odc.qos (
     priority integer DEFAULT 0 NOT NULL,
     description text,
     restricted boolean DEFAULT false NOT NULL,
-    deny_on_limit boolean DEFAULT false NOT NULL,
+    deny_on_limit boolean DEFAULT true NOT NULL,
     usage_factor numeric(9,3) DEFAULT 1 NOT NULL,
     preempts integer[] DEFAULT '{}'::integer[] NOT NULL,
     preempt_mode text DEFAULT 'requeue'::text NOT NULL,
@@ -1157,6 +1157,8 @@ CREATE INDEX pending_begin ON odc.pending USING btree (begin_at) WHERE (NOT begu
 CREATE INDEX pending_class ON odc.pending USING btree (shape_id, time_limit_s, uid, account_id, qos_id, nice, queued_at, job_id) INCLUDE (open_count) WHERE ready;
 
 CREATE INDEX pending_deadline ON odc.pending USING btree (deadline_at) WHERE (deadline_at IS NOT NULL);
+
+CREATE INDEX pending_user ON odc.pending USING btree (uid);
 
 CREATE INDEX shape_booking ON odc.shape USING btree (booking_id) WHERE (booking_id IS NOT NULL);
 
