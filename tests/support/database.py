@@ -70,6 +70,16 @@ class Sql:
         self._in_transaction = False
         self._run("rollback")
 
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """What is done inside, inside begin() … rollback(), is undone at the end."""
+        self._run("savepoint trial")
+        try:
+            yield
+        finally:
+            self._run("rollback to trial")
+            self._run("release trial")
+
     def close(self) -> None:
         self._runner.run(close(self._connection))
         self._runner.close()

@@ -1,4 +1,5 @@
--- odc.explain_job: why one job has not started, and when it should.
+-- odc.explain_job: why one job has not started, and when it should. Of a job that could start as far as it itself
+-- goes, all that is in its way is named: with that gone, the next pass starts it.
 -- Arguments  p_now  a planned start before it is given as it
 -- Returns    JSON {job_id, state, reason, why, planned_start_at, eta}
 -- Raises     OD006 UnknownJob
@@ -6,12 +7,24 @@ create or replace function odc.explain_job(p_job_id bigint, p_now timestamptz)
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
-    v_answer constant text := odc._render_jobs(
-        array[p_job_id], 'oldest', '{state,reason,why,planned_start_at,eta}', p_now);
+    v_waits  constant boolean := exists (select from pending as p where p.job_id = p_job_id and p.ready);
+    v_fields constant text[] := array['state', 'reason', 'planned_start_at', 'eta'] || case when not v_waits then array['why'] end;
+    v_answer text := _render_jobs(array[p_job_id], 'oldest', v_fields, p_now);
+    v_why    json;
 begin
     if v_answer = '[]' then
-        perform odc._refuse_unknown(p_job_id, null);
+        perform _refuse_unknown(p_job_id, null);
     end if;
-    return format('{"job_id":%s,%s', p_job_id, substr(v_answer, 3, length(v_answer) - 3));
+    v_answer := substr(v_answer, 3, length(v_answer) - 4);
+    if v_waits then
+        select coalesce(json_agg(json_strip_nulls(json_build_object(
+                   'cause', w.cause, 'text', w.text, 'job_id', w.job_id, 'limit', w."limit", 'booking_id', w.booking_id,
+                   'node', w.node, 'gpus', w.gpus, 'until', _iso(w.until))) order by w.ord), '[]')
+          into v_why
+          from _why_waiting(p_job_id, p_now) with ordinality
+               as w (cause, text, job_id, "limit", booking_id, node, gpus, until, ord);
+        v_answer := v_answer || ',"why":' || v_why;
+    end if;
+    return format('{"job_id":%s,%s}', p_job_id, v_answer);
 end;
 $$;
