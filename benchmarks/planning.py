@@ -36,7 +36,7 @@ def passes(runs: int) -> list[Figure]:
 def empty(sql: Sql) -> None:
     sql.execute(
         "truncate odc.pending, odc.running, odc.allocation, odc.node_free, odc.node, odc.job, "
-        "odc.event, odc.planned, odc.refusal, odc.pass cascade"
+        "odc.event, odc.planned, odc.refusal, odc.limited, odc.pass cascade"
     )
     sql.execute("select bench.make_nodes($1, $2)", NODES, NOW)
 

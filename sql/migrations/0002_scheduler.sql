@@ -53,3 +53,14 @@ alter table node add column topology text[] not null default '{}';
 drop index pending_order;
 create index pending_class on pending (
     shape_id, time_limit_s, uid, account_id, qos_id, nice, queued_at, job_id) include (open_count) where ready;
+
+-- Classes of pending jobs that the last pass passed over because of a limit.
+create table limited (
+    shape_id     integer not null,
+    time_limit_s integer not null,
+    uid          integer not null,
+    account_id   integer not null,
+    qos_id       integer not null,
+    reason       text not null,
+    primary key (shape_id, time_limit_s, uid, account_id, qos_id)
+);

@@ -24,9 +24,12 @@ select p.job_id as id,
             when not p.begun then coalesce(p.reason, 'BeginTime')
             when p.open_count = 0 and p.tasks <@ coalesce(p.closed_tasks, '{}') then 'Dependency'
             when p.open_count = 0 then 'JobArrayTaskLimit'
+            when lm.reason is not null then lm.reason
             when pl.planned_start_at is not null then 'Resources'
             else coalesce(rf.reason, p.reason, 'None') end as reason,
-       case when p.ready and pl.job_id is null then coalesce(rf.why, '[]'::json)
+       case when p.ready and lm.reason is not null
+            then json_build_array(json_build_object('cause', 'limit', 'text', 'over the limit ' || lm.reason, 'limit', lm.reason))
+            when p.ready and pl.job_id is null then coalesce(rf.why, '[]'::json)
             else odc._why_blocked(p.job_id) end as why,
        null::bigint as priority,
        p.nice,
@@ -63,6 +66,9 @@ select p.job_id as id,
   left join odc.qos as q on q.id = p.qos_id
   left join odc.partition as pt on pt.id = j.partition_ids[1]
   left join odc.planned as pl on pl.job_id = p.job_id
+  left join odc.limited as lm
+    on lm.shape_id = p.shape_id and lm.time_limit_s = p.time_limit_s and lm.uid = p.uid
+       and lm.account_id = p.account_id and lm.qos_id = p.qos_id
   left join (
       select r.shape_id, r.reason,
              json_build_array(json_strip_nulls(json_build_object(

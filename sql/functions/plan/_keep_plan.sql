@@ -4,11 +4,30 @@
 create or replace function odc._keep_plan(
     p_pass_id bigint, p_head_jobs bigint[], p_head_ats timestamptz[], p_head_nodes text[],
     p_head_fittings integer[], p_head_shapes integer[],
-    p_refused_shapes integer[], p_refused_reasons text[], p_refused_heads bigint[])
+    p_refused_shapes integer[], p_refused_reasons text[], p_refused_heads bigint[],
+    p_limited_shapes integer[], p_limited_limits_s integer[], p_limited_uids integer[], p_limited_accounts integer[],
+    p_limited_qos integer[], p_limited_reasons text[])
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
     delete from planned where not job_id = any (coalesce(p_head_jobs, '{}'));
+    if p_limited_shapes is not null or exists (select from limited) then
+        with now as (
+            select distinct on (u.shape, u.limit_s, u.uid, u.account, u.qos) u.*
+              from unnest(p_limited_shapes, p_limited_limits_s, p_limited_uids, p_limited_accounts, p_limited_qos,
+                          p_limited_reasons) as u (shape, limit_s, uid, account, qos, reason)
+             order by u.shape, u.limit_s, u.uid, u.account, u.qos, u.reason
+        ), gone as (
+            delete from limited as l
+             where not exists (select from now as n
+                                where (n.shape, n.limit_s, n.uid, n.account, n.qos)
+                                    = (l.shape_id, l.time_limit_s, l.uid, l.account_id, l.qos_id))
+        )
+        insert into limited as l (shape_id, time_limit_s, uid, account_id, qos_id, reason)
+        select n.shape, n.limit_s, n.uid, n.account, n.qos, n.reason from now as n
+            on conflict (shape_id, time_limit_s, uid, account_id, qos_id) do update
+           set reason = excluded.reason where l.reason <> excluded.reason;
+    end if;
     delete from refusal where not shape_id = any (coalesce(p_refused_shapes, '{}'));
     insert into planned (job_id, pass_id, planned_start_at, node_names, fitting, detail)
     select h.job_id, p_pass_id, h.at,

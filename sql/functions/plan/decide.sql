@@ -25,7 +25,8 @@
 -- Returns    one row. Starts: job (an array's row once per task), partition, number of nodes, time limit.
 --            Their allocations, one after the other: node id, GPU mask, GPUs, CPUs, MiB.
 --            Protected jobs: id, planned start (null: not in sight), node ids, nodes that fit now, shape.
---            Refusals: shape, Slurm's reason, the protected job they wait behind. looked: jobs looked at;
+--            Refusals: shape, Slurm's reason, the protected job they wait behind. Classes passed over for a limit, and
+--            Slurm's name of it. looked: jobs looked at;
 --            classes: how many there are.
 create or replace function odc.decide(
     p_now timestamptz, p_what_if jsonb default null, p_start_limit integer default 2000,
@@ -37,7 +38,9 @@ create or replace function odc.decide(
     out alloc_mems integer[],
     out head_jobs bigint[], out head_ats timestamptz[], out head_nodes text[], out head_fittings integer[],
     out head_shapes integer[],
-    out refused_shapes integer[], out refused_reasons text[], out refused_heads bigint[])
+    out refused_shapes integer[], out refused_reasons text[], out refused_heads bigint[],
+    out limited_shapes integer[], out limited_limits_s integer[], out limited_uids integer[],
+    out limited_accounts integer[], out limited_qos integer[], out limited_reasons text[])
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_unlimited constant integer := 2147483647;
@@ -78,7 +81,7 @@ declare
     v_allow_shape integer := 0;
     v_refused text[];  v_behind bigint[];
     -- classes
-    v_c_shape integer[];  v_c_limit integer[];  v_c_done boolean[];  v_c_last integer[];
+    v_c_shape integer[];  v_c_limit integer[];  v_c_done boolean[];  v_c_reason text[];  v_c_last integer[];
     v_c_later boolean[];        -- waits for the walk in the policy's backfill order
     v_c_defers boolean[];  v_depths integer[];
     v_after_ats timestamptz[];  v_after_ids bigint[];  v_cap integer[];  v_room integer[];  v_chunk integer;
@@ -139,7 +142,7 @@ begin
              group by n.number) as d;
     v_c_limit := v_c.limits_s;
     v_c_done := array_fill(false, array[classes]);  v_c_later := v_c_done;
-    v_c_last := array_fill(0, array[classes]);
+    v_c_last := array_fill(0, array[classes]);  v_c_reason := array_fill(null::text, array[classes]);
     v_after_ats := array_fill('-infinity'::timestamptz, array[classes]);
     v_after_ids := array_fill(0::bigint, array[classes]);
     v_cap := v_c_last;
@@ -261,7 +264,7 @@ begin
             if v_l.use_from is not null then
                 for j in v_l.use_from[cl]..v_l.use_to[cl] loop
                     if v_left[v_l.use_bucket[j]] < v_l.use_need[j] then
-                        v_c_done[cl] := true;
+                        v_c_done[cl] := true;  v_c_reason[cl] := v_l.reasons[v_l.use_bucket[j]];
                         exit;
                     end if;
                 end loop;
@@ -515,7 +518,9 @@ begin
                         if v_l.consumes[p] then
                             v_left[p] := v_left[p] - v_l.use_need[j];
                         end if;
-                        v_c_done[cl] := v_c_done[cl] or v_left[p] < v_l.use_need[j];
+                        if v_left[p] < v_l.use_need[j] then
+                            v_c_done[cl] := true;  v_c_reason[cl] := v_l.reasons[p];
+                        end if;
                     end loop;
                     exit tasks when v_c_done[cl];
                 end if;
@@ -639,5 +644,13 @@ begin
       into refused_shapes, refused_reasons, refused_heads
       from unnest(v_refused) with ordinality as t (reason, o)
      where t.reason is not null and v_shape_ids[t.o] > 0;
+    if true = any (v_c_done) then
+        select array_agg(u.shape order by u.o), array_agg(u.limit_s order by u.o), array_agg(u.uid order by u.o),
+               array_agg(u.account order by u.o), array_agg(u.qos order by u.o), array_agg(u.reason order by u.o)
+          into limited_shapes, limited_limits_s, limited_uids, limited_accounts, limited_qos, limited_reasons
+          from unnest(v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids, v_c_reason) with ordinality
+               as u (shape, limit_s, uid, account, qos, reason, o)
+         where u.reason is not null and u.shape > 0;
+    end if;
 end;
 $$;

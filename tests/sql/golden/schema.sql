@@ -446,6 +446,15 @@ CREATE TABLE odc.licence (
     CONSTRAINT licence_total_check CHECK ((total >= 0))
 );
 
+CREATE TABLE odc.limited (
+    shape_id integer NOT NULL,
+    time_limit_s integer NOT NULL,
+    uid integer NOT NULL,
+    account_id integer NOT NULL,
+    qos_id integer NOT NULL,
+    reason text NOT NULL
+);
+
 CREATE TABLE odc.local_host (
     one boolean DEFAULT true NOT NULL,
     machine_id text NOT NULL,
@@ -840,10 +849,12 @@ CREATE VIEW odc.pending_job AS
             WHEN (NOT p.begun) THEN COALESCE(p.reason, 'BeginTime'::text)
             WHEN ((p.open_count = 0) AND (p.tasks <@ COALESCE(p.closed_tasks, '{}'::int4multirange))) THEN 'Dependency'::text
             WHEN (p.open_count = 0) THEN 'JobArrayTaskLimit'::text
+            WHEN (lm.reason IS NOT NULL) THEN lm.reason
             WHEN (pl.planned_start_at IS NOT NULL) THEN 'Resources'::text
             ELSE COALESCE(rf.reason, p.reason, 'None'::text)
         END AS reason,
         CASE
+            WHEN (p.ready AND (lm.reason IS NOT NULL)) THEN json_build_array(json_build_object('cause', 'limit', 'text', ('over the limit '::text || lm.reason), 'limit', lm.reason))
             WHEN (p.ready AND (pl.job_id IS NULL)) THEN COALESCE(rf.why, '[]'::json)
             ELSE odc._why_blocked(p.job_id)
         END AS why,
@@ -878,13 +889,14 @@ CREATE VIEW odc.pending_job AS
     j.stderr,
     j.comment,
     p.queued_at
-   FROM (((((((odc.pending p
+   FROM ((((((((odc.pending p
      JOIN odc.job j ON ((j.id = p.job_id)))
      LEFT JOIN odc.shape s ON ((s.id = p.shape_id)))
      LEFT JOIN odc.account a ON ((a.id = p.account_id)))
      LEFT JOIN odc.qos q ON ((q.id = p.qos_id)))
      LEFT JOIN odc.partition pt ON ((pt.id = j.partition_ids[1])))
      LEFT JOIN odc.planned pl ON ((pl.job_id = p.job_id)))
+     LEFT JOIN odc.limited lm ON (((lm.shape_id = p.shape_id) AND (lm.time_limit_s = p.time_limit_s) AND (lm.uid = p.uid) AND (lm.account_id = p.account_id) AND (lm.qos_id = p.qos_id))))
      LEFT JOIN ( SELECT r.shape_id,
             r.reason,
             json_build_array(json_strip_nulls(json_build_object('cause',
@@ -1048,6 +1060,9 @@ ALTER TABLE ONLY odc.job_text
 
 ALTER TABLE ONLY odc.licence
     ADD CONSTRAINT licence_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY odc.limited
+    ADD CONSTRAINT limited_pkey PRIMARY KEY (shape_id, time_limit_s, uid, account_id, qos_id);
 
 ALTER TABLE ONLY odc.local_host
     ADD CONSTRAINT local_host_pkey PRIMARY KEY (one);
