@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from odcd.account import become
 from odcd.errors import OdcError, refusal
@@ -33,9 +34,7 @@ def with_database(
     was_running = postgres.is_running()
     dsn = postgres.start()
     try:
-        if os.geteuid() == postgres.account.uid:
-            return asyncio.run(_await(work, dsn))
-        return _in_child(postgres, lambda: asyncio.run(_await(work, dsn)))
+        return as_account(postgres, lambda: asyncio.run(_await(work, dsn)))
     finally:
         if not was_running:
             postgres.stop()
@@ -45,13 +44,39 @@ async def _await(work: Callable[[str], Awaitable[T]], dsn: str) -> T:
     return await work(dsn)
 
 
-def _in_child(postgres: EmbeddedPostgres, work: Callable[[], T]) -> T:
-    """Root cannot log in and must stay root, so a child becomes the account."""
+def as_account(postgres: EmbeddedPostgres, work: Callable[[], T]) -> T:
+    """Call work as the account that may log in: root may not, and must stay root, so a child
+    becomes the account."""
+    if os.geteuid() == postgres.account.uid:
+        return work()
     reading, writing = os.pipe()
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
         os.close(reading)
+        _answer(postgres, work, writing)
+    os.close(writing)
+    try:
+        with os.fdopen(reading, "rb") as answer:
+            data = answer.read()
+    except BaseException:
+        # Interrupted: whoever only this process was told must hear it too.
+        os.kill(pid, signal.SIGTERM)
+        raise
+    finally:
+        os.waitpid(pid, 0)
+    if not data:
+        raise OdcError("the work on the database was cut short", "Try again.")
+    done, value = pickle.loads(data)
+    if not done:
+        code, message, hint = value
+        raise refusal(code, message, hint)
+    return value
+
+
+def _answer(postgres: EmbeddedPostgres, work: Callable[[], T], writing: int) -> NoReturn:
+    """The child: never comes back, for what called it is the parent's to finish."""
+    try:
         with os.fdopen(writing, "wb") as answer:
             try:
                 become(postgres.account, postgres.data.parent.parent)
@@ -62,15 +87,6 @@ def _in_child(postgres: EmbeddedPostgres, work: Callable[[], T]) -> T:
                 outcome = (False, ("OD000", f"{type(error).__name__}: {error}", None))
             pickle.dump(outcome, answer)
         sys.stdout.flush()
+    finally:
+        # Also when the parent is gone and nobody reads the answer.
         os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as answer:
-        data = answer.read()
-    os.waitpid(pid, 0)
-    if not data:
-        raise OdcError("the work on the database was cut short", "Try again.")
-    done, value = pickle.loads(data)
-    if not done:
-        code, message, hint = value
-        raise refusal(code, message, hint)
-    return value

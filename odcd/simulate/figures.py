@@ -1,0 +1,80 @@
+"""What a replay comes to, in numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, median
+from typing import Any
+
+from odcd.simulate.cluster import Cluster
+from odcd.simulate.replay import Outcome, Replayed
+from odcd.simulate.trace import Workload
+
+TAU_S = 10
+"""Bounded slowdown: keeps jobs of a second from dominating."""
+
+
+def bounded_slowdown(wait_s: float, run_s: float) -> float:
+    """How much longer a job took than it ran: max(1, (wait + run) / max(run, 10)).
+
+    Source: Feitelson and Rudolph, "Metrics and Benchmarking for Parallel Job Scheduling", 1998.
+    """
+    return max(1.0, (wait_s + run_s) / max(run_s, TAU_S))
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that a share of all do not exceed; there is at least one."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def figures(done: Replayed, workload: Workload, cluster: Cluster) -> dict[str, Any]:
+    """The object that --json prints; figures of no jobs are null."""
+    jobs = done.jobs
+    waits = [job.wait_s for job in jobs]
+    return {
+        "trace": workload.name,
+        "cluster": str(cluster),
+        "left_out": {"too_wide": workload.too_wide, "empty": workload.empty},
+        "policy": done.policy,
+        "jobs": len(jobs),
+        "mean_wait_s": _rounded(fmean(waits)) if jobs else None,
+        "median_wait_s": _rounded(median(waits)) if jobs else None,
+        "p95_wait_s": percentile(waits, 0.95) if jobs else None,
+        "max_wait_s": max(waits) if jobs else None,
+        "mean_bounded_slowdown": (
+            round(fmean(bounded_slowdown(job.wait_s, job.run_s) for job in jobs), 4)
+            if jobs
+            else None
+        ),
+        "utilization": _utilization(jobs, cluster) if jobs else None,
+        "makespan_s": max(job.end_s for job in jobs) if jobs else None,
+        "eta": {
+            "mae_s": None,
+            "median_ae_s": None,
+            "bias_s": None,
+            "coverage_p10_p90": None,
+            "mean_width_s": None,
+        },
+        "passes": len(done.pass_ms),
+        "pass_ms": {
+            "p50": _of(done.pass_ms, 0.5),
+            "p99": _of(done.pass_ms, 0.99),
+            "max": _of(done.pass_ms, 1.0),
+        },
+    }
+
+
+def _utilization(jobs: Sequence[Outcome], cluster: Cluster) -> float:
+    """The share of all GPU-seconds between the first submission and the last end that were held."""
+    held = sum(job.gpus * job.run_s for job in jobs)
+    return round(held / (cluster.gpus * max(job.end_s for job in jobs)), 6)
+
+
+def _of(values: Sequence[float], share: float) -> float | None:
+    return _rounded(percentile(values, share)) if values else None
+
+
+def _rounded(value: float) -> float:
+    return round(value, 3)

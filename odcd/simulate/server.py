@@ -1,0 +1,85 @@
+"""A PostgreSQL of the replay's own: made in a temporary folder, gone afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+from odcd.db import Database
+from odcd.postgres import EmbeddedPostgres
+from odcd.reach import as_account
+
+T = TypeVar("T")
+
+PREFIX = "odc-simulate-"
+HOME = "home"
+TRIES, RETRY_S = 50, 0.1
+
+# The hot tables turn over hundreds of times a second; nothing here must survive a crash.
+SERVER_SETTINGS = {
+    "autovacuum_naptime": "1s",
+    "max_wal_size": "1GB",
+    "wal_writer_delay": "2s",
+    "bgwriter_lru_maxpages": "0",
+    "track_activities": "off",
+}
+
+
+def in_private_database(work: Callable[[str], Awaitable[T]]) -> T:
+    """Call work with the DSN of a new, empty database, which is removed at the end, whatever ends
+    it. As root the work is done by a child process under odcd's account: it reads and writes no
+    files."""
+    _remove_left_over()
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    home = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir="/tmp"))
+    # The account of the server must be able to enter it.
+    home.chmod(0o755)
+    postgres = EmbeddedPostgres(home / HOME, durable=False)
+    try:
+        dsn = postgres.start()
+
+        async def call() -> T:
+            await _tune(dsn)
+            return await work(dsn)
+
+        return as_account(postgres, lambda: asyncio.run(call()))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        _remove(home)
+
+
+def _interrupt(number: int, _: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _remove(home: Path) -> None:
+    if any((home / HOME / "data").glob("[0-9]*")):
+        EmbeddedPostgres(home / HOME).stop("immediate")
+    # Its processes may outlive the first of them by a moment, and write on.
+    for _ in range(TRIES):
+        shutil.rmtree(home, ignore_errors=True)
+        if not home.exists():
+            break
+        time.sleep(RETRY_S)
+
+
+def _remove_left_over() -> None:
+    """Databases of replays that were killed outright."""
+    for home in Path("/tmp").glob(f"{PREFIX}*"):
+        pid = home.name.removeprefix(PREFIX).partition("-")[0]
+        if not Path(f"/proc/{pid}").exists() and home.stat().st_uid == os.geteuid():
+            _remove(home)
+
+
+async def _tune(dsn: str) -> None:
+    async with Database(dsn, size=1) as database:
+        for name, value in SERVER_SETTINGS.items():
+            await database.execute(f"alter system set {name} = '{value}'")
+        await database.execute("select pg_reload_conf()")

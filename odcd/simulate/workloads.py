@@ -1,0 +1,66 @@
+"""Where workloads come from: a trace by its path, or the sample that odc brings along."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from odcd.errors import BadRequest
+from odcd.simulate import gpu_csv, swf
+from odcd.simulate.cluster import Cluster, parse_cluster
+from odcd.simulate.trace import Reader, TraceJob, open_trace, read_lines
+
+SAMPLE = "philly-sample"
+SAMPLE_FILE = Path(__file__).parent / "data" / "philly-sample.csv.gz"
+
+MACHINES = (
+    (
+        re.compile(r"^[#;] *simulated machine: *nodes=(\d+) gpus_per_node=(\d+)", re.MULTILINE),
+        "{}x{}",
+    ),
+    (re.compile(r"^; *MaxProcs: *(\d+)", re.MULTILINE), "{}x1"),
+)
+"""What the comments at the head of a trace say of its machine, as a cluster."""
+HEAD_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """A trace as it lies there, unchanged. machine: what its head says it ran on."""
+
+    name: str
+    jobs: Sequence[TraceJob]
+    machine: Cluster | None
+
+
+def read_trace(text: str) -> Trace:
+    """The sample, or the trace at a path: SWF or GPU CSV, plain or gzip, told by its content.
+
+    Raises BadRequest when it is not there, or with the line that is malformed.
+    """
+    path = SAMPLE_FILE if text == SAMPLE else Path(text)
+    if not path.is_file():
+        raise BadRequest(
+            f"trace {text} {'is not a file' if path.exists() else 'does not exist'}",
+            f"Name a file in the Standard Workload Format or a GPU CSV; {SAMPLE} is always there.",
+        )
+    jobs = list(_reader(path)(path))
+    if not jobs:
+        raise BadRequest(f"trace {text} has no jobs", "Look whether it is the right file.")
+    return Trace(name=SAMPLE if text == SAMPLE else path.name, jobs=jobs, machine=_machine(path))
+
+
+def _reader(path: Path) -> Reader:
+    first = next(read_lines(path), (0, ""))[1]
+    return gpu_csv.read if "," in first else swf.read
+
+
+def _machine(path: Path) -> Cluster | None:
+    with open_trace(path) as file:
+        head = file.read(HEAD_BYTES).decode("utf-8", "replace")
+    for pattern, form in MACHINES:
+        if found := pattern.search(head):
+            return parse_cluster(form.format(*found.groups()))
+    return None

@@ -1,0 +1,106 @@
+"""Figures, tables and pictures of replays small enough to work out by hand."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+import pytest
+
+from odcd.errors import BadRequest
+from odcd.simulate.cluster import parse_cluster
+from odcd.simulate.figures import bounded_slowdown, figures, percentile
+from odcd.simulate.output import table, write_jobs
+from odcd.simulate.picture import check_picture, picture
+from odcd.simulate.replay import Outcome, Replayed
+from odcd.simulate.trace import Workload
+
+CLUSTER = parse_cluster("2x4")
+JOBS = (
+    Outcome(job_id=1, submit_s=0, start_s=0, end_s=100, gpus=8, nodes=("n1", "n2")),
+    Outcome(job_id=2, submit_s=10, start_s=100, end_s=110, gpus=4, nodes=("n1",)),
+    Outcome(job_id=3, submit_s=20, start_s=100, end_s=200, gpus=1, nodes=("n2",)),
+)
+DONE = Replayed(policy="fifo", jobs=JOBS, pass_ms=(1.0, 3.0, 2.0, 40.0))
+WORKLOAD = Workload(name="three", jobs=(), too_wide=2)
+
+
+def test_figures_by_hand() -> None:
+    found = figures(DONE, WORKLOAD, CLUSTER)
+    assert found["trace"] == "three"
+    assert found["left_out"] == {"too_wide": 2, "empty": 0}
+    assert found["policy"] == "fifo"
+    assert found["jobs"] == 3
+    assert found["mean_wait_s"] == pytest.approx(170 / 3, abs=0.001)
+    assert found["median_wait_s"] == 80
+    assert found["p95_wait_s"] == 90
+    assert found["max_wait_s"] == 90
+    assert found["mean_bounded_slowdown"] == pytest.approx((1 + 10 + 1.8) / 3, abs=0.0001)
+    assert found["utilization"] == pytest.approx((800 + 40 + 100) / (8 * 200))
+    assert found["makespan_s"] == 200
+    assert found["passes"] == 4
+    assert found["pass_ms"] == {"p50": 2.0, "p99": 40.0, "max": 40.0}
+
+
+def test_no_jobs_have_no_figures() -> None:
+    found = figures(Replayed(policy="fifo", jobs=(), pass_ms=()), WORKLOAD, CLUSTER)
+    assert found["jobs"] == 0
+    assert found["mean_wait_s"] is None
+    assert found["utilization"] is None
+    assert found["pass_ms"] == {"p50": None, "p99": None, "max": None}
+    assert "mean wait" in table([found])
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "run_s", "slowdown"),
+    [(0, 5, 1.0), (5, 5, 1.0), (15, 5, 2.0), (90, 10, 10.0), (10, 100, 1.1)],
+)
+def test_bounded_slowdown(wait_s: int, run_s: int, slowdown: float) -> None:
+    assert bounded_slowdown(wait_s, run_s) == pytest.approx(slowdown)
+
+
+def test_a_percentile_is_a_value_that_was() -> None:
+    assert percentile([3.0, 1.0, 2.0, 4.0], 0.5) == 2.0
+    assert percentile([3.0, 1.0, 2.0, 4.0], 0.95) == 4.0
+    assert percentile([7.0], 0.01) == 7.0
+
+
+def test_the_table_has_a_column_per_trace() -> None:
+    found = figures(DONE, WORKLOAD, CLUSTER)
+    lines = table([found, {**found, "trace": "another"}]).splitlines()
+    assert lines[0].split("  ")[-2:] == ["three, fifo", "another, fifo"]
+    [row] = [line for line in lines if line.startswith("mean bounded slowdown")]
+    assert row.split()[3:] == ["4.27", "4.27"]
+    assert len(row) == len(lines[0])
+
+
+def test_the_csv_has_a_line_per_job(tmp_path: Path) -> None:
+    write_jobs(tmp_path / "jobs.csv", JOBS)
+    assert (tmp_path / "jobs.csv").read_text() == (
+        "id,submit,start,end,nodes\n1,0,0,100,n1 n2\n2,10,100,110,n1\n3,20,100,200,n2\n"
+    )
+
+
+def test_the_picture_shows_what_was_held_and_who_waited() -> None:
+    root = xml.fromstring(picture("<three> on 2x4", JOBS, CLUSTER))
+    name = "{http://www.w3.org/2000/svg}"
+    texts = [text.text for text in root.iter(f"{name}text")]
+    assert "<three> on 2x4" in texts
+    assert "GPUs held, % of the machine" in texts
+    assert "minutes since the first submission" in texts
+    used, waiting = (
+        [tuple(map(float, point.split(","))) for point in line.attrib["points"].split()]
+        for line in root.iter(f"{name}polyline")
+    )
+    # The first half the whole machine is held, and in the end one GPU of eight.
+    assert {y for x, y in used if x < 520} == {44.0}
+    assert used[-1][1] == pytest.approx(44 + 200 * 7 / 8, abs=0.1)
+    # Two wait until the middle, nobody from then on.
+    assert {y for x, y in waiting if 165 < x < 525} == {288.0}
+    assert {y for x, y in waiting if x > 530} == {488.0}
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("a.png", "SVG, not PNG"), ("a.txt", "not the name")])
+def test_only_svg_is_drawn(name: str, wrong: str) -> None:
+    with pytest.raises(BadRequest, match=wrong):
+        check_picture(Path(name))
