@@ -3,20 +3,21 @@
 -- Arguments  parallel, one per class: shape, time limit, user, account, QOS
 -- Returns    use_from, use_to  per class its span of use_*, counted from 1; from > to where nothing limits it
 --            use_bucket, use_need  a limit, and what one job of the class takes of it: more than `left` is passed over
+--            use_more     what it takes in addition for each node above its least number
 --            left, consumes, reasons  per limit: what is left, whether a start takes its need away, Slurm's name.
 --            Limits per job are there only for classes whose jobs exceed them. A class whose shape is not kept, as
 --            of a hypothetical job, draws on limits of running jobs alone.
 create or replace function odc._plan_limits(
     p_now timestamptz, p_class_shapes integer[], p_class_limits_s integer[], p_class_uids integer[],
     p_class_accounts integer[], p_class_qos integer[],
-    out use_from integer[], out use_to integer[], out use_bucket integer[], out use_need bigint[],
+    out use_from integer[], out use_to integer[], out use_bucket integer[], out use_need bigint[], out use_more bigint[],
     out "left" bigint[], out consumes boolean[], out reasons text[])
 language plpgsql stable set search_path = odc, pg_temp set enable_nestloop = off as $$
 declare
     -- asks: classes alike but for shape and time
     v_uids integer[];  v_accounts integer[];  v_qos integer[];  v_partitions text[];
     -- classes
-    v_ask integer[];  v_amounts bigint[];       -- nodes, GPUs, CPUs, GPU-milliseconds: four per class
+    v_ask integer[];  v_amounts bigint[];       -- nodes, GPUs, CPUs, GPU-milliseconds, nodes that may be added: five per class
     -- limits of an ask, one ask after the other
     v_first integer[];  v_last integer[];  v_bucket integer[];  v_what integer[];  v_job boolean[];
     -- limits
@@ -25,6 +26,7 @@ declare
     v_m    integer := 0;
     v_c    integer;
     v_need bigint;
+    v_more bigint;
 begin
     if not exists (select from resource_limit) then
         return;
@@ -32,8 +34,9 @@ begin
     with class as (
         select c.ord, c.uid, c.account_id, c.qos_id, coalesce(s.partition_ids::text, '{}') as partitions,
                dense_rank() over (order by c.uid, c.account_id, c.qos_id, s.partition_ids) as ask,
-               case when s.id is null then '{0,0,0,0}'
-                    else array[a.nodes, a.gpus, a.cpus, _limit_need('gpu_minutes', 0, a.gpus, 0, c.limit_s, q.usage_factor)] end as amounts
+               case when s.id is null then '{0,0,0,0,0}'
+                    else array[a.nodes, a.gpus, a.cpus, _limit_need('gpu_minutes', 0, a.gpus, 0, c.limit_s, q.usage_factor),
+                                greatest(0, s.node_count_max - s.node_count)] end as amounts
           from unnest(p_class_shapes, p_class_uids, p_class_accounts, p_class_qos, p_class_limits_s) with ordinality
                as c (shape_id, uid, account_id, qos_id, limit_s, ord)
           join qos as q on q.id = c.qos_id
@@ -89,17 +92,20 @@ begin
            as l (scope, per, what, value, n)
       left join _limit_use(p_now, v_scopes, v_ids, v_pers, v_whats, v_b_accounts, v_b_uids) as u on u.n = l.n;
 
-    use_from := '{}';  use_to := '{}';  use_bucket := '{}';  use_need := '{}';
+    use_from := '{}';  use_to := '{}';  use_bucket := '{}';  use_need := '{}';  use_more := '{}';
     for c in 1 .. cardinality(v_ask) loop
         use_from[c] := v_m + 1;
-        v_c := 4 * (c - 1);
+        v_c := 5 * (c - 1);
         for l in v_first[v_ask[c]] .. v_last[v_ask[c]] loop
             v_need := case when v_what[l] <= 4 then v_amounts[v_c + v_what[l]]
                            when v_what[l] = 5 then 1 else p_class_limits_s[c] end;
-            if v_need > 0 and (not v_job[l] or v_need > "left"[v_bucket[l]]) then
+            v_more := case when v_amounts[v_c + 5] > 0 and v_what[l] <= 4 and v_need < 9000000000000000000
+                           then v_need / v_amounts[v_c + 1] else 0 end;
+            if v_need > 0 and (not v_job[l] or v_need + v_amounts[v_c + 5] * v_more > "left"[v_bucket[l]]) then
                 v_m := v_m + 1;
                 use_bucket[v_m] := v_bucket[l];
                 use_need[v_m] := v_need;
+                use_more[v_m] := v_more;
             end if;
         end loop;
         use_to[c] := v_m;

@@ -10,7 +10,7 @@ begin
     truncate regroup;
     insert into regroup
     select n.id, n.state = 'UP', n.gpu_type, n.gpus, n.cpus, n.mem_mib,
-           coalesce(n.efa_domain, n.zone),
+           nullif(concat_ws('/', n.zone, n.efa_domain), ''),
            array(select f from unnest(n.features) as f order by f),
            array(select p.id from partition as p
                   where p.all_nodes

@@ -1,7 +1,8 @@
 -- odc.register_nodes: write an executor's inventory.
 -- A node seen again comes UP unless an operator drained it. A node whose size changed while jobs hold
 -- part of it keeps its old size until they end; the next inventory changes it.
--- Arguments  p_nodes  array of {name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, features, declared}
+-- Arguments  p_nodes  array of {name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features, declared};
+--                     topology: the layers of the network it hangs on, outermost first, the last its block
 --            p_whole  true: nodes that are not listed go DOWN
 -- Locks      term, node by name, node_free
 -- Raises     OD020 LeadershipLost; OD010 for a node with sizes that cannot be
@@ -14,14 +15,14 @@ begin
     perform _hold_term(p_term);
     create temp table if not exists seen (
         name text, gpu_type text, gpus integer, cpus integer, mem_mib integer,
-        zone text, efa_domain text, features text[], declared boolean) on commit drop;
+        zone text, efa_domain text, topology text[], features text[], declared boolean) on commit drop;
     truncate seen;
     insert into seen
     select r.name, r.gpu_type, r.gpus, r.cpus, r.mem_mib, r.zone, r.efa_domain,
-           coalesce(r.features, '{}'), coalesce(r.declared, false)
+           coalesce(r.topology, '{}'), coalesce(r.features, '{}'), coalesce(r.declared, false)
       from jsonb_to_recordset(p_nodes) as r (
            name text, gpu_type text, gpus integer, cpus integer, mem_mib integer,
-           zone text, efa_domain text, features text[], declared boolean);
+           zone text, efa_domain text, topology text[], features text[], declared boolean);
     select string_agg(format('%s (%s GPUs, %s CPUs, %s MiB)', name, gpus, cpus, mem_mib), ', ' order by name)
       into v_bad
       from seen
@@ -36,8 +37,8 @@ begin
     select distinct on (gpu_type) gpu_type, gpu_type, gpus, cpus, mem_mib from seen order by gpu_type, name
     on conflict do nothing;
     perform from node order by name for update;
-    insert into node (name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, features, declared, state_at)
-    select name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, features, declared, p_now
+    insert into node (name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features, declared, state_at)
+    select name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features, declared, p_now
       from seen order by length(name), name
         on conflict do nothing;
     update node as n
@@ -50,11 +51,12 @@ begin
      where f.node_id = n.id and g.id = f.group_id and f.jobs = 0
        and (n.gpu_type, n.gpus, n.cpus, n.mem_mib) is distinct from (g.gpu_type, g.gpus, g.cpus, g.mem_mib);
     update node as n
-       set zone = s.zone, efa_domain = s.efa_domain, features = s.features, declared = s.declared
+       set zone = s.zone, efa_domain = s.efa_domain, topology = s.topology, features = s.features,
+           declared = s.declared
       from seen as s
      where s.name = n.name
-       and (n.zone, n.efa_domain, n.features, n.declared)
-           is distinct from (s.zone, s.efa_domain, s.features, s.declared);
+       and (n.zone, n.efa_domain, n.topology, n.features, n.declared)
+           is distinct from (s.zone, s.efa_domain, s.topology, s.features, s.declared);
     with up as (
         update node as n set state = 'UP', reason = null, reason_by = null, state_at = p_now
           from seen as s

@@ -2,8 +2,8 @@
 -- While more nodes are wanted than any block has: all of the fullest block; then the rest of the block that has the
 -- fewest that are enough. Ties go to the lower block number.
 -- Arguments  p_nodes  node positions, in order of preference;  p_blocks  per node position its block
---            p_want   how many at most
-create or replace function odc._choose_blocks(p_nodes integer[], p_blocks integer[], p_want integer)
+--            p_want   how many nodes at most;  p_most  how many blocks at most; null: any number
+create or replace function odc._choose_blocks(p_nodes integer[], p_blocks integer[], p_want integer, p_most integer)
 returns integer[]
 language plpgsql immutable set search_path = odc, pg_temp as $$
 declare
@@ -11,10 +11,12 @@ declare
     v_left   integer[] := p_nodes;
     v_need   integer;
     v_block  integer;
+    v_used   integer := 0;
 begin
     loop
         v_need := least(p_want - cardinality(v_chosen), cardinality(v_left));
-        exit when v_need <= 0;
+        exit when v_need <= 0 or v_used = p_most;
+        v_used := v_used + 1;
         select b.block into v_block
           from (select p_blocks[u.x] as block, count(*) as n from unnest(v_left) as u (x) group by 1) as b
          order by b.n < v_need, case when b.n >= v_need then b.n else -b.n end, b.block

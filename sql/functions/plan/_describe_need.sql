@@ -1,8 +1,9 @@
--- odc._describe_need: what a shape needs, in words, and how many nodes fit it now when that is known.
+-- odc._describe_need: what a shape needs, in words, and how many nodes fit it now when that is known. Of n to m nodes n.
 create or replace function odc._describe_need(p_shape odc.shape, p_fitting integer)
 returns text
-language sql immutable as $$
-    select format('needs %s%s with %s%s%s',
+language sql stable as $$
+    select format('needs %s%s%s with %s%s%s%s',
+                  case when p_shape.node_count_max is not null then 'at least ' else '' end,
                   p_shape.node_count, case when p_shape.node_count = 1 then ' node' else ' nodes' end,
                   case when p_shape.exclusive then 'nothing else on it'
                        when p_shape.gpus_per_node > 0
@@ -13,6 +14,10 @@ language sql immutable as $$
                                    case when p_shape.cpus_per_node = 1 then 'CPU' else 'CPUs' end,
                                    p_shape.mem_per_node_mib) end,
                   case when p_shape.node_count > 1 then ' each' else '' end,
+                  case when p_shape.switches is null then ''
+                       else format(', and waits %s for them to be in at most %s topology %s',
+                                   coalesce('up to ' || odc._duration(p_shape.switches_wait_s), 'as long as it takes'),
+                                   p_shape.switches, case when p_shape.switches = 1 then 'block' else 'blocks' end) end,
                   case when p_fitting is null then ''
                        when p_fitting = 0 then '; no node has that now'
                        else format('; %s %s now', p_fitting,

@@ -2,7 +2,8 @@
 -- Arguments  p_without  what these jobs hold counts as free; null: none
 -- Returns    one row: node_ids, groups (dense numbers 1..), masks and amounts free, and per dense group its
 --            id, totals and EFA domain (0: gangs there need none); blocks: dense numbers of the nodes' topology
---            blocks, null when no node tells its topology
+--            blocks, null when no node tells its topology; nodes that tell none are one block per zone and
+--            placement group
 create or replace function odc._plan_nodes(
     p_without bigint[],
     out node_ids integer[], out groups integer[], out masks bigint[], out gpus integer[], out cpus integer[],
@@ -41,7 +42,8 @@ begin
     end if;
     if exists (select from node where topology <> '{}') then
         select array_agg(b.block order by b.ord) into blocks
-          from (select u.ord, dense_rank() over (order by n.topology)::integer as block
+          from (select u.ord, dense_rank() over (
+                           order by n.topology, case when n.topology = '{}' then (n.zone, n.efa_domain)::text end)::integer as block
                   from unnest(node_ids) with ordinality as u (id, ord) join node as n on n.id = u.id) as b;
     end if;
 end;

@@ -4,6 +4,8 @@
 -- A node fits at a moment when its free amounts suffice then and at every later start of a protected job that the
 -- job would still run into. Moments are microseconds from the pass's time.
 -- Arguments  p_groups, p_in_domain  groups that the job may use; whether its nodes must share an EFA domain
+--            p_blocks, p_wish, p_lapse  per node its topology block; at most so many of them until p_lapse (null: for
+--                                   ever); p_wish null: any number. Nodes that fulfil a wish have no spare ones
 --            p_group … p_mems       per node: group, free amounts now;  p_domain, p_group_*  per group
 --            p_first, p_next        the lists of nodes by group and level; p_max_level
 --            p_k … p_limit          nodes, amounts of one member (-1: all of the node), time limit
@@ -19,7 +21,7 @@
 -- Returns    at: null when there is no such moment; fit: the nodes that fit then, in the order in which they came to
 --            fit; then_*: what they have free; fitting: how many fit now
 create or replace function odc._plan_protect(
-    p_groups integer[], p_in_domain boolean,
+    p_groups integer[], p_in_domain boolean, p_blocks integer[], p_wish integer, p_lapse bigint,
     p_group integer[], p_gpus integer[], p_cpus integer[], p_mems integer[],
     p_domain integer[], p_group_gpus integer[], p_group_cpus integer[], p_group_mems integer[],
     p_first integer[], p_next integer[], p_max_level integer,
@@ -39,6 +41,7 @@ declare
     v_expiry bigint[];          -- per node: it fits until then; -1: it does not
     v_list integer[] := '{}';   -- nodes in the order in which they came to fit; some did and do no more
     v_count integer[];          -- per domain, from 0: nodes that fit
+    v_wished boolean;
     v_touched integer[];  v_n integer := 0;
     v_rels integer := coalesce(cardinality(p_rel_at), 0);  v_evs integer := coalesce(cardinality(p_ev_at), 0);
     r integer := 1;  e integer := 1;  t bigint := 0;  v_e bigint;  v_ok boolean;
@@ -113,7 +116,7 @@ begin
         if t = 0 then
             fitting := cardinality(v_list);
         end if;
-        if v_enough then
+        if v_enough or t = p_lapse then
             -- Some may have fitted only until before now.
             foreach x in array v_list loop
                 if v_expiry[x] < t then
@@ -122,9 +125,28 @@ begin
                     v_list := array_remove(v_list, x);
                 end if;
             end loop;
-            d := array_position(array(select n >= p_k from unnest(v_count) with ordinality as u (n, o) order by o), true);
+            v_wished := p_wish is not null and (p_lapse is null or t < p_lapse);
+            if v_wished then
+                select min(u.d) into d
+                  from (select b.d, sum(b.n) as n
+                          from (select case when p_in_domain then p_domain[p_group[l.x]] else 0 end + 1 as d, count(*) as n,
+                                       row_number() over (partition by case when p_in_domain then p_domain[p_group[l.x]] else 0 end
+                                                              order by count(*) desc) as place
+                                  from unnest(v_list) as l (x)
+                                 group by 1, p_blocks[l.x], case when p_in_domain then p_domain[p_group[l.x]] else 0 end) as b
+                         where b.place <= p_wish
+                         group by b.d) as u
+                 where u.n >= p_k;
+            else
+                d := array_position(array(select n >= p_k from unnest(v_count) with ordinality as u (n, o) order by o), true);
+            end if;
             if d is not null then
                 at := t;
+                if v_wished then
+                    v_list := _choose_blocks(
+                        array(select l.x from unnest(v_list) with ordinality as l (x, o)
+                               where not p_in_domain or p_domain[p_group[l.x]] = d - 1 order by l.o), p_blocks, p_k, p_wish);
+                end if;
                 select array_agg(u.x order by u.o), array_agg(v_gpus[u.x] order by u.o),
                        array_agg(v_cpus[u.x] order by u.o), array_agg(v_mems[u.x] order by u.o)
                   into fit, then_gpus, then_cpus, then_mems
@@ -135,8 +157,9 @@ begin
         end if;
 
         -- On to the next change.
-        exit when r > v_rels and e > v_evs;
-        t := least(case when r <= v_rels then p_rel_at[r] end, case when e <= v_evs then p_ev_at[e] end);
+        exit when r > v_rels and e > v_evs and (p_wish is null or p_lapse is null or t >= p_lapse);
+        t := least(case when r <= v_rels then p_rel_at[r] end, case when e <= v_evs then p_ev_at[e] end,
+                   case when p_wish is not null and p_lapse > t then p_lapse end);
         v_n := 0;
         while r <= v_rels and p_rel_at[r] = t loop
             x := p_rel_node[r];

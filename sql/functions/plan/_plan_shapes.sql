@@ -1,5 +1,6 @@
 -- odc._plan_shapes: what the jobs of a pass ask for, and on which groups of nodes each could ever run.
--- A shape has one alternative per partition it names, in its order; a gang never mixes partitions.
+-- A shape has one alternative per partition it names, in its order; a gang never mixes partitions. A gang with GPUs of
+-- any type has one per type there, too, that with the least GPU memory first: it never mixes types.
 -- The groups of an alternative are flattened: those without GPUs first, so that a job without GPUs
 -- fills them before it takes CPUs from nodes with GPUs.
 -- Arguments  p_group_ids  ids of the dense groups 1.. of _plan_nodes
@@ -37,26 +38,33 @@ begin
                partition_ids, node_count, node_count_max, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib,
                exclusive, constraint_expr, node_list, exclude_nodes, switches, switches_wait_s, booking_id, ord)
     ), s as (
-        select a.*, row_number() over (order by id)::integer as number from asked as a
+        select a.*, row_number() over (order by id)::integer as number,
+               coalesce(a.node_count_max, a.node_count) > 1 and a.gpus_per_node > 0 and a.gpu_type is null as sorted
+          from asked as a
+    ), kind as materialized (
+        select g.*, u.number, dense_rank() over (order by t.gpu_mem_mib, t.name) as type_ord
+          from unnest(p_group_ids) with ordinality as u (id, number)
+          join node_group as g on g.id = u.id
+          join gpu_type as t on t.name = g.gpu_type
     ), alternative as (
         select s.number as shape, w.ord, p.id as partition_id, p.state, p.placement = 'spread' as spread, fit.groups,
-               fit.plain
+               fit.plain, fit.type_ord
           from s
          cross join unnest(s.partition_ids) with ordinality as w (partition_id, ord)
           join partition as p on p.id = w.partition_id
-         cross join lateral (
+          left join lateral (
                select array_agg(x.number order by x.gpus > 0, x.number) as groups,
-                      count(*) filter (where x.gpus = 0)::integer as plain
-                 from (select g.*, u.number
-                         from unnest(p_group_ids) with ordinality as u (id, number)
-                         join node_group as g on g.id = u.id) as x
+                      count(*) filter (where x.gpus = 0)::integer as plain,
+                      case when s.sorted then x.type_ord end as type_ord
+                 from kind as x
                 where p.id = any (x.partition_ids)
                   and (s.gpu_type is null or x.gpu_type = s.gpu_type)
                   and x.gpus >= s.gpus_per_node and x.cpus >= s.cpus_per_node and x.mem_mib >= s.mem_per_node_mib
-                  and (s.constraint_expr is null or _matches_features(s.constraint_expr, x.features))) as fit
+                  and (s.constraint_expr is null or _matches_features(s.constraint_expr, x.features))
+                group by case when s.sorted then x.type_ord end) as fit on true
     ), usable as (
-        select *, row_number() over (order by shape, ord)::integer as number,
-               sum(cardinality(groups)) over (order by shape, ord)::integer as group_to
+        select *, row_number() over (order by shape, ord, type_ord)::integer as number,
+               sum(cardinality(groups)) over (order by shape, ord, type_ord)::integer as group_to
           from alternative
          where state in ('UP', 'DRAIN') and groups is not null
     ), per_shape as (

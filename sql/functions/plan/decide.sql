@@ -5,7 +5,8 @@
 --
 -- The queue is walked in order. A job takes the fullest nodes that fit (or the emptiest: partition.placement): nodes
 -- hang in lists by group and level, their free GPUs (eighths of the CPUs where there are none). A gang takes distinct
--- nodes of one partition, and of one EFA domain when it takes whole nodes of an EFA type. A job that does not fit
+-- nodes of one partition, of one type when it has GPUs, of one EFA domain when it takes whole nodes of an EFA type,
+-- and of few topology blocks when it takes whole nodes or wishes it; of n to m nodes as many as fit. A job that does not fit
 -- becomes protected while fewer than plan_depth protected jobs claim one of its groups: it gets a planned start and
 -- is pinned to nodes, as a point of their time. Behind it a job may start on such a node if it ends before that
 -- point, if the node has room for both, or if the pin can move to a spare node that fits as well.
@@ -77,6 +78,8 @@ declare
     v_alt_part integer[];   v_alt_list integer[];  -- where the lists of a flat group begin in v_first
     v_alt_spread boolean[];  v_exclusive boolean[];  v_listed boolean[];  v_booking integer[];
     v_dead integer[];           -- per shape: a longer time limit cannot start
+    v_dead_wish integer[];      -- nor one in few topology blocks
+    v_switches integer[];
     v_allow boolean[];          -- of the shape in v_allow_shape, per node: its lists let it
     v_allow_shape integer := 0;
     v_refused text[];  v_behind bigint[];
@@ -93,6 +96,10 @@ declare
     v_tg integer;  v_tc integer;  v_tm integer;  v_excl boolean;  v_ok boolean;  v_some boolean;  v_fail bigint;  v_at bigint;
     v_pick integer[] := '{}';  v_got integer;  v_want integer;  v_part integer;  v_dom integer;  v_tried integer[];
     v_best integer;  v_sum integer;  v_moved boolean;
+    v_most integer;             -- nodes it takes at most
+    v_whole_nodes boolean;  v_gather boolean;
+    v_kept integer;  v_keep integer[] := '{}';  -- the most nodes found so far, and fewer than v_most
+    v_wish integer;  v_lapse bigint;  -- at most so many topology blocks; until then
     -- small change
     a integer;  e integer;  x integer;  y integer;  h integer;  p integer;  q integer;  w integer;  gr integer;  lv integer;
     i integer;  j integer;  lo integer;  v_seg integer;  v_max_level integer;  v_end bigint;
@@ -123,7 +130,8 @@ begin
     v_behind := array_fill(null::bigint, array[cardinality(v_shape_ids)]);
     v_nowhere := array_fill(v_never, array[cardinality(v_shape_ids)]);
     v_full := array_fill(-1, array[cardinality(v_shape_ids)]);
-    v_dead := array_fill(v_unlimited, array[cardinality(v_shape_ids)]);
+    v_dead := array_fill(v_unlimited, array[cardinality(v_shape_ids)]);  v_dead_wish := v_dead;
+    v_switches := case when v_block is not null then v_s.switches else array_fill(null::integer, array[cardinality(v_shape_ids)]) end;
     for s in 1..cardinality(v_shape_ids) loop
         if v_refused[s] is not null then
             v_dead[s] := -1;  v_full[s] := 1;
@@ -288,19 +296,38 @@ begin
                 v_allow_shape := s;
             end if;
             v_tasks := v_counts[i];
+            v_wish := v_switches[s];  v_lapse := null;
+            if v_wish is not null and v_s.switches_waits_s[s] is not null then
+                v_lapse := (v_s.switches_waits_s[s] + extract(epoch from v_q.queued_ats[i] - p_now)) * 1000000;
+                if v_lapse <= 0 then
+                    v_wish := null;
+                end if;
+            end if;
 
             <<tasks>>
-            while v_tasks > 0 and v_tl <= v_dead[s] loop
+            while v_tasks > 0 and v_tl <= v_dead[s] and (v_wish is null or v_tl <= v_dead_wish[s]) loop
                 v_got := 0;  v_fail := -1;  v_some := false;
+                v_most := v_max[s];  v_kept := 0;
+                if v_most > k and v_l.use_from is not null then
+                    for j in v_l.use_from[cl]..v_l.use_to[cl] loop
+                        if v_l.use_more[j] > 0 then
+                            v_most := least(v_most, k + (v_left[v_l.use_bucket[j]] - v_l.use_need[j]) / v_l.use_more[j]);
+                        end if;
+                    end loop;
+                end if;
                 <<alternatives>>
                 for a in v_alt_from[s]..v_alt_to[s] loop
+                    exit when v_kept > 0 and v_alt_part[a] <> v_part;
                     v_part := v_alt_part[a];
+                    v_whole_nodes := v_most > 1 and (v_excl or g > 0 and g = v_group_gpus[v_alt_group[v_to[a]]]);
+                    v_gather := v_block is not null and v_most > 1 and (v_wish is not null or v_whole_nodes);
                     v_dom := 0;  v_tried := '{}';
                     <<domains>>
                     loop
-                        -- A gang of whole nodes of EFA types: the domain with the fewest whole nodes that are enough.
-                        if k > 1 then
-                            v_best := -1;  v_sum := 2147483647;
+                        -- A gang of whole nodes of EFA types: the domain with the fewest whole nodes that are enough, or
+                        -- the one with most.
+                        if v_most > 1 then
+                            v_best := -1;  v_sum := 2147483647;  v_want := 0;
                             for e in v_from[a]..v_to[a] loop
                                 gr := v_alt_group[e];
                                 y := case when v_excl or g = v_group_gpus[gr] then v_domain[gr] else 0 end;
@@ -316,16 +343,16 @@ begin
                                     end loop;
                                     continue when lv < k;
                                 end if;
-                                if lv < v_sum then
-                                    v_sum := lv;  v_best := y;
+                                if least(lv, v_most) > v_want or least(lv, v_most) = v_want and lv < v_sum then
+                                    v_want := least(lv, v_most);  v_sum := lv;  v_best := y;
                                 end if;
                             end loop;
                             exit domains when v_best < 0;
                             v_dom := v_best;  v_tried := v_tried || v_dom;
                         end if;
 
-                        -- Whole nodes that tell their topology are all gathered, for _choose_blocks to choose from.
-                        v_want := case when v_dom > 0 and v_block is not null then 1000000 else v_max[s] end;
+                        -- All nodes are gathered where _choose_blocks is to choose from them.
+                        v_want := case when v_gather then 1000000 else v_most end;
                         v_got := 0;
                         <<search>>
                         for v_seg in 1..2 loop
@@ -339,7 +366,7 @@ begin
                                     continue when x = 0;
                                     gr := v_alt_group[e];
                                     continue when v_dom > 0 and v_domain[gr] <> v_dom;
-                                    continue when v_dom = 0 and k > 1 and v_domain[gr] > 0
+                                    continue when v_dom = 0 and v_most > 1 and v_domain[gr] > 0
                                               and (v_excl or g = v_group_gpus[gr]);
                                     <<nodes>>
                                     while x > 0 loop
@@ -383,6 +410,9 @@ begin
                                                         end loop;
                                                         for j in 1..v_got loop
                                                             v_moved := v_moved and v_pick[j] <> y;
+                                                        end loop;
+                                                        for j in 1..v_kept loop
+                                                            v_moved := v_moved and v_keep[j] <> y;
                                                         end loop;
                                                         if v_moved then
                                                             v_pt_pin[q] := true;  v_pt_pin[p] := false;
@@ -434,18 +464,28 @@ begin
                             end loop;
                         end loop search;
                         v_some := v_some or v_got > 0;
-                        if v_want = 1000000 and v_got >= k then
-                            v_pick := _choose_blocks(v_pick[:v_got], v_block, v_max[s]);
+                        if v_gather and v_got >= k then
+                            v_pick := _choose_blocks(v_pick[:v_got], v_block, v_most, v_wish);
                             v_got := cardinality(v_pick);
                         end if;
-                        exit alternatives when v_got >= k;
-                        exit domains when k = 1;
+                        exit alternatives when v_got >= v_most;
+                        if v_got >= k and v_got > v_kept then
+                            v_kept := v_got;  v_keep := v_pick[:v_got];
+                        end if;
+                        exit domains when v_most = 1;
                     end loop domains;
                 end loop alternatives;
+                if v_kept > 0 and v_got < v_most then
+                    v_got := v_kept;  v_pick := v_keep;
+                end if;
                 if v_got < k then
                     -- Shorter jobs of the shape may do where only a point was in the way.
-                    v_dead[s] := case when v_some then v_tl - 1
-                                      else least(v_tl - 1, v_fail / 1000000)::integer end;
+                    j := case when v_some then v_tl - 1 else least(v_tl - 1, v_fail / 1000000)::integer end;
+                    if v_wish is null then
+                        v_dead[s] := j;
+                    else
+                        v_dead_wish[s] := j;
+                    end if;
                     exit tasks;
                 end if;
 
@@ -516,7 +556,7 @@ begin
                     for j in v_l.use_from[cl]..v_l.use_to[cl] loop
                         p := v_l.use_bucket[j];
                         if v_l.consumes[p] then
-                            v_left[p] := v_left[p] - v_l.use_need[j];
+                            v_left[p] := v_left[p] - v_l.use_need[j] - (v_got - k) * v_l.use_more[j];
                         end if;
                         if v_left[p] < v_l.use_need[j] then
                             v_c_done[cl] := true;  v_c_reason[cl] := v_l.reasons[p];
@@ -555,6 +595,7 @@ begin
                 select * into v_try
                   from _plan_protect(
                        v_alt_group[v_from[a]:v_to[a]], k > 1 and (v_excl or g = v_group_gpus[v_alt_group[v_to[a]]]),
+                       v_block, v_wish, v_lapse,
                        v_group, v_gpus, v_cpus, v_mem, v_domain, v_group_gpus, v_group_cpus, v_group_mems,
                        v_first, v_next, v_max_level,
                        k, case when v_excl then -1 else g end, c, m, v_len,
@@ -574,7 +615,7 @@ begin
                 -- Its nodes are not there, or are taken without end: it waits in nobody's way.
                 head_ats[j] := null;  head_nodes[j] := null;
                 v_nowhere[s] := v_len;
-                v_refused[s] := coalesce(v_refused[s], 'ReqNodeNotAvail');
+                v_refused[s] := coalesce(v_refused[s], case when v_wish is null then 'ReqNodeNotAvail' else 'Resources' end);
                 continue;
             end if;
             head_ats[j] := p_now + v_at * interval '1 microsecond';

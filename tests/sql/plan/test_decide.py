@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
@@ -63,6 +64,10 @@ class Plan:
             self.index[job]: None if when is None else (when - NOW).total_seconds()
             for job, when in zip(row["head_jobs"] or [], row["head_ats"] or [], strict=True)
         }
+        self.head_nodes = {
+            self.index[job]: {names[int(node)] for node in nodes.split(",")} if nodes else set()
+            for job, nodes in zip(row["head_jobs"] or [], row["head_nodes"] or [], strict=True)
+        }
         self.order = sorted(range(len(self.ids)), key=lambda at: (world.queue[at].nice, at))
 
     def books(self) -> Books:
@@ -73,6 +78,9 @@ class Plan:
 
     def limit(self, at: int) -> int:
         return self.world.queue[at].limit_s
+
+    def wish(self, at: int, books: Books, at_s: float = 0.0) -> int | None:
+        return books.wish(self.shape(at), at_s, self.world.lapse_s(at))
 
 
 def planned(sql: Sql, world: World, chunk: int = 100) -> Plan:
@@ -111,11 +119,32 @@ def no_node_is_promised_twice(plan: Plan) -> None:
 
 def every_start_is_what_was_asked_for(plan: Plan) -> None:
     books = plan.books()
-    for at, names in plan.starts.items():
-        shape = plan.shape(at)
-        assert len(set(names)) == len(names) == shape.nodes
-        assert tuple(sorted(names)) in {tuple(sorted(p)) for p in books.placements(shape)}
+    free = True
+    for at in sorted(plan.starts, key=plan.order.index):
+        shape, names = plan.shape(at), plan.starts[at]
+        assert len(set(names)) == len(names)
+        assert shape.nodes <= len(names) <= (shape.most or shape.nodes)
+        wish = plan.wish(at, books)
+        allowed = {tuple(sorted(p)) for p in books.placements(shape, count=len(names), wish=wish)}
+        assert tuple(sorted(names)) in allowed
+        free = free and not any(plan.order.index(h) < plan.order.index(at) for h in plan.heads)
+        if free:
+            it_takes_as_many_as_fit_in_few_blocks(plan, books, at, names)
         books.place(shape, names, plan.limit(at))
+
+
+def it_takes_as_many_as_fit_in_few_blocks(
+    plan: Plan, books: Books, at: int, names: tuple[str, ...]
+) -> None:
+    """Of a job that no protected one stands before."""
+    shape, wish = plan.shape(at), plan.wish(at, books)
+    if shape.most is not None and len(names) < shape.most:
+        assert not any(True for _ in books.placements(shape, count=len(names) + 1, wish=wish))
+    whole = shape.exclusive or shape.gpus == books.nodes[names[0]].gpus > 0
+    if shape.gang and whole and books.told():
+        domain = next(d for d in books.domains(shape, 0).values() if set(names) <= set(d))
+        fewest = min(map(books.blocks, itertools.combinations(domain, len(names))))
+        assert books.blocks(names) == fewest
 
 
 def the_protected_start_is_the_earliest_and_nobody_delays_it(plan: Plan) -> None:
@@ -125,13 +154,16 @@ def the_protected_start_is_the_earliest_and_nobody_delays_it(plan: Plan) -> None
         for at in plan.order[:place]:
             if at in plan.starts:
                 before.place(plan.shape(at), plan.starts[at], plan.limit(at))
-        assert before.earliest(plan.shape(head)) == wait_s
+        assert before.earliest(plan.shape(head), plan.world.lapse_s(head)) == wait_s
         if wait_s is not None:
             after = before.copy()
             for at in plan.order[place:]:
                 if at in plan.starts:
                     after.place(plan.shape(at), plan.starts[at], plan.limit(at))
-            assert after.can_start(plan.shape(head), wait_s), "a later job delays a protected start"
+            wish = plan.wish(head, after, wait_s)
+            assert after.can_start(plan.shape(head), wait_s, wish), (
+                "a later job delays a protected start"
+            )
 
 
 def nobody_who_could_start_waits(plan: Plan) -> None:
@@ -148,11 +180,14 @@ def nobody_who_could_start_waits(plan: Plan) -> None:
             for head, wait_s in plan.heads.items()
             if wait_s is not None and plan.order.index(head) < place
         }
-        for names in after.placements(plan.shape(at)):
+        for names in after.placements(plan.shape(at), wish=plan.wish(at, after)):
             tried = after.copy()
             tried.place(plan.shape(at), names, plan.limit(at))
             assert any(
-                not _still(tried, plan.shape(head), wait_s, after) for head, wait_s in heads.items()
+                not _still(tried, plan.shape(head), wait_s, after)
+                # Of a job that keeps to few blocks the nodes are fixed.
+                or (plan.wish(head, after, wait_s) and plan.head_nodes[head] & set(names))
+                for head, wait_s in heads.items()
             ), f"job {at} could start on {names}"
 
 

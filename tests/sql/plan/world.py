@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from tests.support.database import Sql
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+QUEUED_BEFORE_S = 1800
 UNLIMITED_S = 2_147_483_647
 EFA = {"h100"}
 
@@ -25,10 +27,13 @@ class Node:
     cpus: int
     mem: int
     domain: str | None = None
+    block: str | None = None
 
 
 @dataclass(frozen=True)
 class Shape:
+    """nodes to most of them; in at most `switches` blocks until it has waited switches_wait_s."""
+
     nodes: int
     gpus: int
     cpus: int
@@ -37,6 +42,13 @@ class Shape:
     exclusive: bool = False
     only: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    most: int | None = None
+    switches: int | None = None
+    switches_wait_s: int | None = None
+
+    @property
+    def gang(self) -> bool:
+        return (self.most or self.nodes) > 1
 
 
 @dataclass(frozen=True)
@@ -62,6 +74,11 @@ class World:
     nodes: list[Node]
     held: list[Held]
     queue: list[Pending]
+
+    def lapse_s(self, at: int) -> float | None:
+        """When the wish of this job for few blocks lapses, after NOW; None: never."""
+        wait_s = self.queue[at].shape.switches_wait_s
+        return None if wait_s is None else wait_s + at - QUEUED_BEFORE_S
 
 
 @dataclass
@@ -102,26 +119,56 @@ class Books:
             for have, want in zip(self.free_at(name, at_s), self.needs(shape, name), strict=True)
         )
 
-    def domains(self, shape: Shape, at_s: float) -> dict[str, list[str]]:
-        """The nodes that fit, by what a gang may not leave."""
-        found: dict[str, list[str]] = {}
+    def domains(self, shape: Shape, at_s: float) -> dict[tuple[str, str], list[str]]:
+        """The nodes that fit, by what a gang may not leave: its type of GPU, its EFA domain."""
+        found: dict[tuple[str, str], list[str]] = {}
         for name, node in self.nodes.items():
             if self.fits(shape, name, at_s):
                 whole = shape.exclusive or shape.gpus == node.gpus
-                bound = shape.nodes > 1 and whole and node.gpu_type in EFA and node.domain
-                found.setdefault(node.domain or "" if bound else "", []).append(name)
+                bound = shape.gang and whole and node.gpu_type in EFA and node.domain
+                kind = node.gpu_type if shape.gang and shape.gpus > 0 else ""
+                found.setdefault((kind, node.domain or "" if bound else ""), []).append(name)
         return found
 
-    def placements(self, shape: Shape, at_s: float = 0.0):
+    def block(self, name: str) -> object:
+        node = self.nodes[name]
+        return node.block or (node.domain,)
+
+    def blocks(self, names: Iterable[str]) -> int:
+        return len({self.block(name) for name in names})
+
+    def told(self) -> bool:
+        """Where no node tells its block, nobody's wish for few of them counts."""
+        return any(node.block for node in self.nodes.values())
+
+    def placements(
+        self, shape: Shape, at_s: float = 0.0, *, count: int | None = None, wish: int | None = None
+    ):
         for names in self.domains(shape, at_s).values():
-            yield from itertools.combinations(names, shape.nodes)
+            for some in itertools.combinations(names, count or shape.nodes):
+                if wish is None or self.blocks(some) <= wish:
+                    yield some
 
-    def can_start(self, shape: Shape, at_s: float) -> bool:
-        return any(len(names) >= shape.nodes for names in self.domains(shape, at_s).values())
+    def can_start(self, shape: Shape, at_s: float, wish: int | None = None) -> bool:
+        return any(True for _ in self.placements(shape, at_s, wish=wish))
 
-    def earliest(self, shape: Shape) -> float | None:
-        moments = sorted({max(h.ends_s, 1.0) for h in self.held if h.ends_s < UNLIMITED_S} | {0.0})
-        return next((at for at in moments if self.can_start(shape, at)), None)
+    def earliest(self, shape: Shape, lapse_s: float | None = None) -> float | None:
+        """lapse_s: until then the shape's wish for few blocks counts; None: for ever."""
+        moments = {max(h.ends_s, 1.0) for h in self.held if h.ends_s < UNLIMITED_S} | {0.0}
+        if lapse_s is not None and lapse_s > 0:
+            moments.add(lapse_s)
+        return next(
+            (
+                at
+                for at in sorted(moments)
+                if self.can_start(shape, at, self.wish(shape, at, lapse_s))
+            ),
+            None,
+        )
+
+    def wish(self, shape: Shape, at_s: float, lapse_s: float | None) -> int | None:
+        counts = self.told() and (lapse_s is None or at_s < lapse_s)
+        return shape.switches if counts else None
 
     def place(self, shape: Shape, names: tuple[str, ...], limit_s: int) -> None:
         for name in names:
@@ -138,6 +185,7 @@ def build(sql: Sql, world: World) -> list[int]:
         {
             "name": n.name, "gpu_type": n.gpu_type, "gpus": n.gpus, "cpus": n.cpus,
             "mem_mib": n.mem, "efa_domain": n.domain, "declared": True,
+            "topology": [n.block] if n.block else [],
         }
         for n in world.nodes
     ]  # fmt: skip
@@ -156,10 +204,11 @@ def build(sql: Sql, world: World) -> list[int]:
 def _queue(sql: Sql, at: int, job: Pending) -> int:
     s = job.shape
     return sql.value(
-        "select odc_test_queue(odc_test_shape($1, $2, $3, $4, $5, $6, $7, $8), $9, $10, $11)",
+        "select odc_test_queue(odc_test_shape($1, $2, $3, $4, $5, $6, $7, $8, $12, $13, $14), "
+        "$9, $10, $11)",
         s.nodes, s.gpus, s.cpus, s.mem, s.gpu_type, s.exclusive, list(s.only) or None,
-        list(s.exclude) or None, NOW - timedelta(minutes=30) + timedelta(seconds=at),
-        job.limit_s, job.nice,
+        list(s.exclude) or None, NOW - timedelta(seconds=QUEUED_BEFORE_S - at),
+        job.limit_s, job.nice, s.most, s.switches, s.switches_wait_s,
     )  # fmt: skip
 
 
@@ -169,9 +218,11 @@ def add_functions(sql: Sql) -> None:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
+    blocks = st.sampled_from([[None], ["x", "y"], ["x", "y", None]])
+    block = st.sampled_from(draw(blocks))
     nodes = [
         *(
-            Node(f"h{i}", "h100", 4, 16, 64, draw(st.sampled_from(["a", "b"])))
+            Node(f"h{i}", "h100", 4, 16, 64, draw(st.sampled_from(["a", "b"])), draw(block))
             for i in range(draw(st.integers(0, 4)))
         ),
         *(Node(f"l{i}", "l4", 2, 8, 32) for i in range(draw(st.integers(0, 3)))),
@@ -200,8 +251,14 @@ def worlds(draw: st.DrawFn) -> World:
 
     def shape() -> Shape:
         gpu_type = draw(st.sampled_from([None, "h100", "l4"]))
+        least = draw(st.sampled_from([1, 1, 1, 2, 3]))
+        wish = draw(st.integers(0, 4)) == 0
         return Shape(
-            nodes=draw(st.sampled_from([1, 1, 1, 2, 3])),
+            nodes=least,
+            most=draw(st.sampled_from([None, None, None, least + 1, least + 2])),
+            switches=draw(st.integers(1, 2)) if wish else None,
+            # Lapsed, about to, in an hour, never.
+            switches_wait_s=draw(st.sampled_from([1700, 1860, 5400, None])) if wish else None,
             gpus=draw(st.integers(0 if gpu_type is None else 1, 4)),
             cpus=draw(st.sampled_from([1, 2, 4, 8, 16])),
             mem=draw(st.sampled_from([0, 1, 8, 32])),

@@ -1,17 +1,21 @@
 -- Writes single rows of the hot tables for tests of the planner, as submit and apply_plan would.
 update odc.partition set policy = 'fifo';
 create or replace function odc_test_shape(
-    n integer, g integer, c integer, m integer, t text, x boolean, l text[], e text[])
+    n integer, g integer, c integer, m integer, t text, x boolean, l text[], e text[],
+    n_max integer default null, sw integer default null, sw_s integer default null)
 returns integer language sql as $$
     with old as (
         select id from odc.shape
          where node_count = n and gpus_per_node = g and cpus_per_node = c and mem_per_node_mib = m
            and gpu_type is not distinct from t and exclusive = x
            and node_list is not distinct from l and exclude_nodes is not distinct from e
+           and node_count_max is not distinct from n_max and switches is not distinct from sw
+           and switches_wait_s is not distinct from sw_s
     ), new as (
         insert into odc.shape (partition_ids, node_count, gpus_per_node, gpu_type, cpus_per_node,
-                               mem_per_node_mib, exclusive, node_list, exclude_nodes)
-        select '{1}', n, g, t, c, m, x, l, e where not exists (select from old) returning id
+                               mem_per_node_mib, exclusive, node_list, exclude_nodes,
+                               node_count_max, switches, switches_wait_s)
+        select '{1}', n, g, t, c, m, x, l, e, n_max, sw, sw_s where not exists (select from old) returning id
     )
     select id from old union all select id from new
 $$;
