@@ -21,7 +21,10 @@ OdcError
 │   ├── TooLarge            OD017  script, array, batch or body above its limit
 │   ├── UnknownBooking      OD018  no booking has that name
 │   ├── BookingConflict     OD019  other bookings or running jobs have the nodes then; or the name
-│   └── UnknownLicence      OD025  no licence has that name
+│   ├── UnknownLicence      OD025  no licence has that name
+│   ├── NotAllowed          OD026  the user may not use that account, QOS or partition
+│   ├── UnknownUser         OD027  no such user, or not one of that account
+│   └── InUse               OD028  the name is taken, or jobs, users or other rows still need it
 └── Unavailable             not the caller's fault; try again (503)
     ├── LeadershipLost      OD020  another daemon has raised the term
     ├── OtherHost           OD021  the local executor of this database is on another machine
@@ -137,6 +140,18 @@ class BookingConflict(Refused):
 
 class UnknownLicence(Refused):
     code, status = "OD025", 404
+
+
+class NotAllowed(Refused):
+    code, status = "OD026", 403
+
+
+class UnknownUser(Refused):
+    code, status = "OD027", 404
+
+
+class InUse(Refused):
+    code, status = "OD028", 409
 
 
 class LeadershipLost(Unavailable):

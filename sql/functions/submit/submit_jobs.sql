@@ -24,6 +24,7 @@ declare
     v_ids      bigint[];               --   its id; null: refused, dry, or answered before
     v_depends  boolean := jsonb_path_exists(p_requests, '$[*].jobs[*].dependency ? (@ != null)');
     v_keyed    boolean := jsonb_path_exists(p_requests, '$[*].key ? (@ != null)');
+    v_submitted boolean := exists (select from resource_limit where what = 'submitted');
     v_known    integer[] := '{}';      -- requests whose key has an answer already
     v_refused  integer[];
     v_lost     integer[];
@@ -58,16 +59,18 @@ begin
 
     for v_ask in
         select j.job - v_own as ask, coalesce((h.head ->> 'operator')::boolean, false) as operator,
-               coalesce((h.head ->> 'dry_run')::boolean, false) as dry_run, array_agg(j.n) as positions
+               coalesce((h.head ->> 'dry_run')::boolean, false) as dry_run, (h.head ->> 'uid')::integer as uid,
+               h.head ->> 'user' as user_name, array_agg(j.n) as positions
           from unnest(v_jobs, v_requests) with ordinality as j (job, request, n)
           join unnest(v_heads) with ordinality as h (head, n) on h.n = j.request + 1
          where j.request <> all (v_known)
-         group by 1, 2, 3
+         group by 1, 2, 3, 4, 5
          order by min(j.n)
     loop
         v_terms := null;  v_code := null;  v_message := null;  v_hint := null;
         begin
-            select * into v_terms from _resolve_job(v_ask.ask, v_ask.operator, not v_ask.dry_run, p_now);
+            select * into v_terms from _resolve_job(v_ask.ask, v_ask.uid, v_ask.user_name, v_ask.operator,
+                                                       not v_ask.dry_run, p_now);
         exception when others then
             if sqlstate not like 'OD%' then
                 raise;
@@ -86,6 +89,25 @@ begin
     end loop;
     if v_depends then
         for v_ask in select * from _refused_dependencies(v_jobs) loop
+            v_count := v_count + 1;
+            v_codes[v_count] := v_ask.code;  v_messages[v_count] := v_ask.message;  v_hints[v_count] := v_ask.hint;
+            v_verdict[v_ask.position] := v_count;
+        end loop;
+    end if;
+
+    if v_submitted then
+        for v_ask in
+            select r.*
+              from (select array_agg((h.head ->> 'uid')::integer order by j.n) as uids,
+                           array_agg(v.account_id order by j.n) as accounts, array_agg(v.qos_id order by j.n) as qos,
+                           array_agg(v.shape_id order by j.n) as shapes,
+                           array_agg(coalesce((j.job #>> '{array,count}')::integer, 1) order by j.n) as tasks
+                      from unnest(v_jobs, v_requests, v_verdict) with ordinality as j (job, request, verdict, n)
+                      join unnest(v_heads) with ordinality as h (head, n) on h.n = j.request + 1
+                      left join unnest(v_shapes, v_accounts, v_qos, v_codes) with ordinality
+                                as v (shape_id, account_id, qos_id, code, n) on v.n = j.verdict and v.code is null) as b
+             cross join lateral _refused_by_submitted(b.uids, b.accounts, b.qos, b.shapes, b.tasks) as r
+        loop
             v_count := v_count + 1;
             v_codes[v_count] := v_ask.code;  v_messages[v_count] := v_ask.message;  v_hints[v_count] := v_ask.hint;
             v_verdict[v_ask.position] := v_count;

@@ -9,7 +9,10 @@ import pytest
 
 from tests.support.database import Sql, TestServer, make_home, remove_home
 
-SEEDED = ("term", "gpu_type", "partition", "account", "qos", "migration", "install")
+SEEDED = (
+    "term", "gpu_type", "partition", "account", "qos", "policy", "priority_weight",
+    "priority_setting", "account_setting", "migration", "install",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +38,7 @@ def database_url(_api_database: Sql) -> str:
     )
     # Without foreign keys and the guard of what has ended, the order does not matter.
     _api_database.execute(";".join(["set session_replication_role = replica", *emptied]))
+    _api_database.execute("delete from odc.account where id > 1; delete from odc.qos where id > 1")
     return _api_database.dsn
 
 

@@ -1,0 +1,67 @@
+"""Why a limit keeps a job: in numbers, with the jobs that use it up; and it is true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.sql.account.books import a_limit, an_account, has_used
+from tests.support.builders import BOB, Queue
+
+
+def why(queue: Queue, job: int) -> list[dict[str, Any]]:
+    return queue.sql.rows("select * from odc._why_limits($1, $2)", job, queue.now)
+
+
+def test_a_limit_is_told_with_the_jobs_that_use_it_up(queue: Queue) -> None:
+    a_limit(queue.sql, "qos", 1, "user", "gpus", 6)
+    first = queue.submit(gpus=4, gpu_type="h100", time_limit_s=7200)
+    second = queue.submit(gpus=2, gpu_type="h100", time_limit_s=3600)
+    third = queue.submit(gpus=4, gpu_type="h100", time_limit_s=3600)
+    assert queue.start() == [first, second]
+    limit, *jobs = why(queue, third)
+    assert limit["cause"] == "limit"
+    assert limit["reason"] == limit["limit"] == "QOSMaxGRESPerUser"
+    assert limit["text"] == (
+        f"user alice in QOS normal has 6 of 6 GPUs allowed, and this one needs 4; "
+        f"jobs {second}, {first} use them; the first ends by 2026-01-01T01:00:00Z"
+    )
+    # Two GPUs come free at 1:00, the four that it needs at 2:00.
+    assert limit["until"] == queue.running(first)["ends_at"]
+    assert [(j["job_id"], j["gpus"], j["until"]) for j in jobs] == [
+        (second, 2, queue.running(second)["ends_at"]),
+        (first, 4, queue.running(first)["ends_at"]),
+    ]
+
+
+def test_when_the_jobs_named_end_the_job_starts(queue: Queue) -> None:
+    a_limit(queue.sql, "account", 1, "group", "jobs", 2)
+    first, second = (queue.submit(BOB, gpus=1) for _ in range(2))
+    third = queue.submit(gpus=1)
+    assert queue.start() == [first, second]
+    limit, *jobs = why(queue, third)
+    assert limit["text"].startswith("account default has 2 of 2 running jobs allowed; jobs ")
+    queue.end(jobs[0]["job_id"])
+    assert why(queue, third) == []
+    assert queue.start() == [third]
+
+
+def test_a_job_within_its_limits_has_no_such_cause(queue: Queue) -> None:
+    a_limit(queue.sql, "qos", 1, "user", "gpus", 6)
+    assert why(queue, queue.submit(gpus=6, gpu_type="h100")) == []
+
+
+def test_what_no_end_can_help_has_no_time(queue: Queue) -> None:
+    queue.sql.execute("update odc.qos set deny_on_limit = false")
+    lab = an_account(queue.sql, "lab")
+    a_limit(queue.sql, "account", lab, "group", "gpu_minutes", 100)
+    a_limit(queue.sql, "qos", 1, "job", "wall_s", 60)
+    has_used(queue.sql, lab, BOB, 90 * 60_000)
+    job = queue.submit(account="lab", gpus=2, time_limit_s=1200)
+    assert [(w["limit"], w["text"], w["until"]) for w in why(queue, job)] == [
+        ("QOSMaxWallDurationPerJobLimit",
+         "its time limit of 00:20:00 is more than the 00:01:00 of a job in QOS normal; "
+         "it cannot start unless one of the two is changed", None),
+        ("AssocGrpGRESMinutes",
+         "account lab has used, or keeps for what runs, 90 of 100 GPU-minutes allowed, "
+         "and this one needs 40", None),
+    ]  # fmt: skip
