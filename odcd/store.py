@@ -139,10 +139,11 @@ class Store:
             "select odc.explain_job(p_job_id => $1, p_now => $2)", job_id, now
         )
 
-    async def preview(self, job: str, now: datetime) -> str:
-        """Where and when a job (of a request of submit(), as JSON) would start if submitted now."""
+    async def preview(self, jobs: str, now: datetime) -> str:
+        """Where and when each of these jobs (of a request of submit(), as JSON) would start if it
+        alone were submitted now, and whom it would delay."""
         return await self._db.fetchval(
-            "select odc.preview_job(p_ask => $1::jsonb, p_now => $2)", job, now
+            "select odc.preview_jobs(p_asks => $1::jsonb, p_now => $2)", jobs, now
         )
 
     async def nodes(self, now: datetime) -> str:

@@ -166,18 +166,41 @@ class SubmittedArgv(_Answer):
     warnings: list[str]
 
 
+class Delay(_Answer):
+    """A job whose planned start another one would move."""
+
+    job_id: int
+    from_: str = msgspec.field(name="from")
+    to: str
+
+
+class Refused(_Answer):
+    code: str
+    message: str
+    hint: str
+
+
 class Preview(_Answer):
     """Where and when a job would start, as far as others let it: start_at null when it would wait
-    behind them, or when it is held back by itself."""
+    behind more of them than are planned, or when it is held back by itself."""
 
     text: str
-    node_count: int
-    gpus_per_node: int
-    cpus_per_node: int
-    mem_per_node_mib: int
-    time_limit_s: int | None
-    start_at: str | None
-    node_names: list[str]
+    node_count: int | None = None
+    gpus_per_node: int | None = None
+    gpu_type: str | None = None
+    cpus_per_node: int | None = None
+    mem_per_node_mib: int | None = None
+    time_limit_s: int | None = None
+    start_at: str | None = None
+    node_names: list[str] = []
+    delays: list[Delay] = []
+    refused: Refused | None = None
+
+
+class WhatIf(_Answer):
+    """In the order asked: when each job would start if it alone were submitted now."""
+
+    jobs: list[Preview]
 
 
 class TestOnly(_Answer):

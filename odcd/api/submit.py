@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from odcd.api.answers import (
     SubmittedBatch,
     SubmittedJob,
     TestOnly,
+    WhatIf,
 )
 from odcd.api.context import Api
 from odcd.api.problems import problem_of
@@ -28,10 +30,19 @@ from odcd.slurm.table import OPTIONS
 from odcd.submission import Prepared, prepare
 
 
+MAX_ALTERNATIVES = 64
+
+
 class Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All of the jobs are taken, or none."""
 
     jobs: Annotated[list[JobSpec], msgspec.Meta(min_length=1, max_length=MAX_BATCH_JOBS)]
+
+
+class Alternatives(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Each is planned as if it alone were submitted."""
+
+    jobs: Annotated[list[JobSpec], msgspec.Meta(min_length=1, max_length=MAX_ALTERNATIVES)]
 
 
 class SubmitRoutes:
@@ -39,6 +50,7 @@ class SubmitRoutes:
         self._api = api
         self._job = msgspec.json.Decoder(JobSpec)
         self._batch = msgspec.json.Decoder(Batch)
+        self._alternatives = msgspec.json.Decoder(Alternatives)
         self._argv = msgspec.json.Decoder(SubmitArgv)
 
     def operations(self) -> tuple[Operation, ...]:
@@ -72,6 +84,15 @@ class SubmitRoutes:
                 makes=True,
                 answers={201: (SubmittedArgv,), 200: (TestOnly,)},
                 summary="Submit a command line in sbatch's language; 409 asks for its script",
+            ),
+            Operation(
+                method="POST",
+                path="/v1/plan/what-if",
+                tag="submit",
+                serve=self.what_if,
+                body=Alternatives,
+                answers={200: (WhatIf,)},
+                summary="When each of these jobs would start if it alone were submitted now",
             ),
             Operation(
                 method="GET",
@@ -134,17 +155,25 @@ class SubmitRoutes:
         self._api.wake()
         return [answer.job_id for answer in answers if answer.job_id is not None]
 
+    async def what_if(self, call: Call) -> Response:
+        """Where and when each would start if it alone were submitted now; submits nothing."""
+        asked = await call.body(self._alternatives)
+        told = WhatIf(jobs=await self._previews(call, asked.jobs))
+        return Response(msgspec.json.encode(told), 200, media_type=JSON)
+
     async def _preview(self, call: Call, spec: JobSpec) -> Preview:
         """What would become of the job. Raises its refusal."""
-        prepared = prepare(call.who, [spec], key=None, dry_run=True)
-        await self._ask(prepared)
+        await self._ask(prepare(call.who, [spec], key=None, dry_run=True))
+        return (await self._previews(call, [spec]))[0]
+
+    async def _previews(self, call: Call, specs: Sequence[JobSpec]) -> list[Preview]:
         now = self._api.clock.now()
-        job = msgspec.json.encode(prepared.request["jobs"][0]).decode()
-        told = json.loads(await self._api.store.preview(job, now))
-        kept_back = _kept_back(spec, now)
-        if kept_back is not None:
-            told |= {"start_at": None, "node_names": []}
-        return Preview(text=kept_back or _foretold(told, now), **told)
+        jobs = prepare(call.who, specs, key=None, dry_run=True).request["jobs"]
+        asks = [{**job, "uid": call.who.uid} for job in jobs]
+        told = json.loads(await self._api.store.preview(msgspec.json.encode(asks).decode(), now))
+        for spec, one in zip(specs, told, strict=True):
+            one["text"] = _foretold(spec, one, now)
+        return msgspec.convert(told, list[Preview])
 
     async def _ask(self, prepared: Prepared) -> list[Submitted]:
         answers = await self._api.batcher.submit(prepared)
@@ -165,12 +194,20 @@ def _kept_back(spec: JobSpec, now: datetime) -> str | None:
     return None
 
 
-def _foretold(told: dict[str, Any], now: datetime) -> str:
+def _foretold(spec: JobSpec, told: dict[str, Any], now: datetime) -> str:
+    if told["refused"] is not None:
+        return f"refused: {told['refused']['message']}"
+    kept_back = _kept_back(spec, now)
+    if kept_back is not None:
+        told |= {"start_at": None, "node_names": [], "delays": []}
+        return kept_back
     if told["start_at"] is None:
         return "the job would be accepted, and wait behind others"
     starts = datetime.fromisoformat(told["start_at"])
     when = "now" if starts <= now else f"at {told['start_at']} at the latest"
-    return f"the job would start {when} on {', '.join(told['node_names'])}"
+    late = len(told["delays"])
+    others = f", and delay {late} {'job' if late == 1 else 'jobs'}" if late else ""
+    return f"the job would start {when} on {', '.join(told['node_names'])}{others}"
 
 
 def _refusal(answer: Submitted, index: int | None) -> Exception:

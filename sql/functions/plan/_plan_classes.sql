@@ -1,7 +1,7 @@
 -- odc._plan_classes: the classes of ready jobs, each with its head and what its policy needs to score it.
 -- A class has equal shape, time limit, user, account, QOS and nice, and keeps the order of its queue times.
 -- A loose index scan finds the heads, so the cost follows the classes, not the jobs.
--- Arguments  p_what_if  hypothetical jobs, a class each: shape and job ids -1, -2, …; queued at p_now
+-- Arguments  p_what_if  hypothetical jobs, a class each, queued last: shape and job ids -1, -2, …
 -- Returns    parallel arrays, a position per class. fairs: fair share in millionths; statics: the part of
 --            multifactor that does not change with the wait; age_per_s, max_age_s: the part that does
 create or replace function odc._plan_classes(
@@ -50,7 +50,7 @@ begin
           from head as h join shape as s on s.id = h.shape_id
          union all
         select -w.ord::integer, w.time_limit_s, coalesce(w.uid, -1), coalesce(w.account_id, 1), coalesce(w.qos_id, 1),
-               coalesce(w.nice, 0), p_now, -w.ord, 1,
+               coalesce(w.nice, 0), p_now + interval '1 microsecond' * w.ord, -w.ord, 1,
                w.partition_ids[1], w.node_count, w.gpus_per_node, w.cpus_per_node
           from rows from (jsonb_to_recordset(coalesce(p_what_if, '[]')) as (
                time_limit_s integer, uid integer, account_id integer, qos_id integer, nice integer,

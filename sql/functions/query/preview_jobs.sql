@@ -1,0 +1,77 @@
+-- odc.preview_jobs: where and when each of these jobs would start if it alone were submitted now, and whom it would
+-- delay. Writes nothing: decide plans the queue with and without it, many starts deep.
+-- Arguments  p_asks  a JSON array of jobs as odc.submit_jobs takes them
+-- Returns    a JSON array, per job {node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, time_limit_s,
+--            start_at, node_names, delays: [{job_id, from, to}], refused: null | {code, message, hint}}; start_at is
+--            p_now when it starts at once, null when it is not among the first starts planned or no end is in sight.
+--            What holds it back by itself (hold, dependency, begin time) is not looked at
+create or replace function odc.preview_jobs(p_asks jsonb, p_now timestamptz)
+returns text
+language plpgsql stable set search_path = odc, pg_temp as $$
+declare
+    v_depth constant integer := 100;
+    v_base   record;                -- the plan without it
+    v_plan   record;
+    v_ask    jsonb;
+    v_where  record;
+    v_shape  shape;
+    v_start  integer;
+    v_head   integer;
+    v_nodes  text[];
+    v_told   jsonb[] := '{}';
+    v_code text;  v_message text;  v_hint text;
+begin
+    select d.* into v_base from decide(p_now, null, 1000000, null, v_depth) as d;
+    for v_ask in select * from jsonb_array_elements(p_asks) loop
+        begin
+            select r.partition_ids, r.time_limit_s into v_where
+              from _resolve_partitions(array(select jsonb_array_elements_text(v_ask -> 'partitions')),
+                                       (v_ask ->> 'time_limit_s')::integer) as r;
+            v_shape := _resolve_shape(v_ask, v_where.partition_ids);
+        exception when others then
+            get stacked diagnostics v_code = returned_sqlstate, v_message = message_text, v_hint = pg_exception_hint;
+            if v_code not like 'OD%' then
+                raise;
+            end if;
+            v_told := v_told || jsonb_build_object('refused', jsonb_build_object(
+                'code', v_code, 'message', v_message, 'hint', v_hint));
+            continue;
+        end;
+        select d.* into v_plan
+          from decide(p_now, jsonb_build_array(to_jsonb(v_shape) || jsonb_build_object(
+                          'time_limit_s', v_where.time_limit_s, 'uid', (v_ask ->> 'uid')::integer,
+                          'nice', (v_ask ->> 'nice')::integer,
+                          'account_id', (select a.id from account as a where a.name = v_ask ->> 'account'),
+                          'qos_id', (select q.id from qos as q where q.name = v_ask ->> 'qos'))),
+                      1000000, null, v_depth) as d;
+        v_start := array_position(v_plan.start_jobs, -1);
+        v_head := array_position(v_plan.head_jobs, -1);
+        v_nodes := '{}';
+        if v_start is not null then
+            select array_agg(n.name order by length(n.name), n.name) into v_nodes
+              from (select coalesce(sum(c), 0) as n from unnest(v_plan.start_nodes[:v_start - 1]) as c) as before
+              join node as n
+                on n.id = any (v_plan.alloc_nodes[before.n + 1 : before.n + v_plan.start_nodes[v_start]]);
+        elsif v_head is not null then
+            select coalesce(array_agg(n.name order by length(n.name), n.name), '{}') into v_nodes
+              from node as n where n.id = any (string_to_array(v_plan.head_nodes[v_head], ',')::integer[]);
+        end if;
+        v_told := v_told || jsonb_build_object(
+            'node_count', v_shape.node_count, 'gpus_per_node', v_shape.gpus_per_node, 'gpu_type', v_shape.gpu_type,
+            'cpus_per_node', v_shape.cpus_per_node, 'mem_per_node_mib', v_shape.mem_per_node_mib,
+            'time_limit_s', nullif(v_where.time_limit_s, 2147483647),
+            'start_at', _iso(case when v_start is not null then p_now else v_plan.head_ats[v_head] end),
+            'node_names', v_nodes,
+            'delays', (
+                select coalesce(jsonb_agg(jsonb_build_object(
+                           'job_id', b.id, 'from', _iso(b.at), 'to', _iso(w.at)) order by b.at, b.id), '[]')
+                  from (select * from unnest(v_base.head_jobs, v_base.head_ats) as h (id, at)
+                         union all select distinct s, p_now from unnest(v_base.start_jobs) as s) as b
+                  join (select * from unnest(v_plan.head_jobs, v_plan.head_ats) as h (id, at)
+                         union all select distinct s, p_now from unnest(v_plan.start_jobs) as s) as w on w.id = b.id
+                 where w.at > b.at),
+            'refused', null);
+    end loop;
+    return to_jsonb(v_told)::text;
+end;
+$$;

@@ -1,0 +1,62 @@
+"""What would become of a job: when it starts, and whom it delays; nothing is written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from odcd.submission import prepare
+from tests.support.builders import ALICE, Queue, a_job
+
+
+def preview(queue: Queue, *alternatives: dict[str, Any]) -> list[dict[str, Any]]:
+    jobs = [a_job(**fields) for fields in alternatives]
+    asks = [
+        {**ask, "uid": ALICE.uid}
+        for ask in prepare(ALICE, jobs, key=None, dry_run=True).request["jobs"]
+    ]
+    before = queue.sql.values("select count(*) from odc.event")
+    told = json.loads(
+        queue.sql.value("select odc.preview_jobs($1::jsonb, $2)", json.dumps(asks), queue.now)
+    )
+    assert queue.sql.values("select count(*) from odc.event") == before
+    return told
+
+
+def fifo(queue: Queue) -> None:
+    queue.sql.execute("update odc.partition set policy = 'fifo'")
+
+
+def test_a_job_that_fits_starts_now_and_delays_nobody(queue: Queue) -> None:
+    [told] = preview(queue, {"gpus": 4})
+    assert told["start_at"] == queue.now.isoformat().replace("+00:00", "Z")
+    assert len(told["node_names"]) == 1
+    assert (told["delays"], told["refused"]) == ([], None)
+
+
+def test_a_job_behind_others_is_told_its_planned_start(queue: Queue) -> None:
+    fifo(queue)
+    for limit_s in (600, 1200):
+        queue.submit(gpus=8, time_limit_s=limit_s)
+    queue.start()
+    queue.submit(gpus=8, time_limit_s=3600)
+    [told] = preview(queue, {"gpus": 8, "time_limit_s": 600})
+    assert told["start_at"] == "2026-01-01T00:20:00Z", "the second node to be free"
+
+
+def test_whom_a_job_would_delay_is_named(queue: Queue) -> None:
+    queue.sql.execute("update odc.partition set policy = 'sjf'")
+    for _ in range(2):
+        queue.submit(gpus=8, time_limit_s=600)
+    queue.start()
+    long = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=7200)
+    [told] = preview(queue, {"node_count": 2, "gpus_per_node": 8, "time_limit_s": 1800})
+    assert told["delays"] == [
+        {"job_id": long, "from": "2026-01-01T00:10:00Z", "to": "2026-01-01T00:40:00Z"}
+    ]
+
+
+def test_an_alternative_that_would_be_refused_says_so_beside_the_others(queue: Queue) -> None:
+    fits, never = preview(queue, {"gpus": 1}, {"gpus_per_node": 16})
+    assert fits["refused"] is None
+    assert never["refused"]["code"] == "OD008"
