@@ -39,11 +39,18 @@ def job_id(job: Job) -> str:
 
 
 def gpus(job: Job) -> str:
-    """2x8 for a gang of 2 nodes with 8 GPUs each, 8 for one node, - for none."""
-    each, nodes = job.get("gpus_per_node") or 0, job.get("node_count") or 1
+    """2x8 for a gang of 2 nodes with 8 GPUs each, 8 for one node, - for none; 2-4x8 while it waits
+    for 2 to 4 nodes."""
+    each, number = job.get("gpus_per_node") or 0, nodes(job)
     if not each:
         return "-"
-    return f"{nodes}x{each}" if nodes > 1 else str(each)
+    return str(each) if number == "1" else f"{number}x{each}"
+
+
+def nodes(job: Job, to: str = "-") -> str:
+    """How many it has, or asks for: 2, or 2-4 while that is open."""
+    least, most = job.get("node_count") or 1, job.get("node_count_max")
+    return f"{least}{to}{most}" if most and job["state"] == "PENDING" else str(least)
 
 
 def place(job: Job, now_s: float) -> str:

@@ -35,6 +35,15 @@ def check_job(spec: JobSpec) -> None:
                 f"the script's arguments have {sum(sizes)} bytes, the longest {max(sizes)}",
                 f"Together at most {MAX_ARGS_BYTES}, each at most {MAX_STRING_BYTES}.",
             )
+    if spec.node_count_max is not None and spec.node_count_max < (spec.node_count or 0):
+        raise BadRequest(
+            f"node_count_max {spec.node_count_max} is below node_count {spec.node_count}",
+            "Leave node_count_max out, or let it be the larger.",
+        )
+    if spec.node_count_max is not None and spec.node_count is None:
+        raise BadRequest("node_count_max stands alone", "Give node_count, the least number, too.")
+    if spec.switches_wait_s is not None and spec.switches is None:
+        raise BadRequest("switches_wait_s stands alone", "Give switches, their number, too.")
     for name, moment in (("begin_at", spec.begin_at), ("deadline_at", spec.deadline_at)):
         if moment is not None and moment.tzinfo is None:
             raise BadRequest(f"{name} {moment.isoformat()} names no time zone", "End it with Z.")

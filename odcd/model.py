@@ -67,6 +67,13 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """UNLIMITED_S for no limit; None: the partition's default."""
 
     node_count: Count | None = None
+    node_count_max: Count | None = None
+    """It takes as many nodes as are free when it starts, node_count to node_count_max of them.
+    None: node_count."""
+    switches: Count | None = None
+    """Nodes in at most so many blocks of the network's topology, as long as it waits for it."""
+    switches_wait_s: Annotated[int, msgspec.Meta(ge=0, le=UNLIMITED_S)] | None = None
+    """Once it has waited so long, its nodes may lie anywhere. UNLIMITED_S: never; None: 300."""
     ntasks: Count | None = None
     ntasks_per_node: Count | None = None
     cpus_per_task: Count | None = None

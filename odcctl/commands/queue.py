@@ -15,8 +15,8 @@ from odcctl.options import Arguments, Command, Option
 HEADER = ("JOB", "USER", "PARTITION", "QOS", "GPUS", "STATE", "LIMIT", "NODES / WHY")
 START_HEADER = ("JOB", "USER", "PARTITION", "QOS", "GPUS", "LIMIT", "START", "WHY")
 FIELDS = (
-    "id,array_job_id,array_task_id,array_tasks,user,partition,qos,gpus_per_node,node_count,state,"
-    "time_limit_s,node_names,reason,why,planned_start_at"
+    "id,array_job_id,array_task_id,array_tasks,user,partition,qos,gpus_per_node,node_count,"
+    "node_count_max,state,time_limit_s,node_names,reason,why,planned_start_at"
 )
 
 

@@ -45,6 +45,7 @@ def describe(job: Mapping[str, Any], now_s: float) -> str:
         ("partition", job.get("partition")),
         ("qos", job.get("qos")),
         ("asks for", _asks(job)),
+        ("in", _wish(job)),
         ("time limit", render.limit(job.get("time_limit_s"))),
         ("submitted", render.when(job.get("submitted_at"))),
         ("eligible", render.when(job.get("eligible_at"))),
@@ -81,7 +82,7 @@ def _why(job: Mapping[str, Any], now_s: float) -> str:
 
 
 def _asks(job: Mapping[str, Any]) -> str:
-    nodes, gpus = job.get("node_count") or 1, job.get("gpus_per_node") or 0
+    nodes, gpus = jobs.nodes(job, " to "), job.get("gpus_per_node") or 0
     each = [f"{gpus} {job.get('gpu_type') or 'GPUs of any type'}"] if gpus else []
     if gpus and job.get("gpu_type"):
         each[0] += " GPUs" if gpus > 1 else " GPU"
@@ -91,7 +92,15 @@ def _asks(job: Mapping[str, Any]) -> str:
     if job.get("mem_per_node_mib") is not None:
         mib = job["mem_per_node_mib"]
         each.append(render.memory(mib) if mib else "all memory")
-    return f"{nodes} nodes, on each: {', '.join(each)}" if nodes > 1 else ", ".join(each)
+    return ", ".join(each) if nodes == "1" else f"{nodes} nodes, on each: {', '.join(each)}"
+
+
+def _wish(job: Mapping[str, Any]) -> str:
+    most, wait_s = job.get("switches"), job.get("switches_wait_s")
+    if not most or job["state"] != "PENDING":
+        return ""
+    until = "for as long as it takes" if wait_s is None else f"for up to {render.duration(wait_s)}"
+    return f"at most {most} topology {'block' if most == 1 else 'blocks'}; waits for it {until}"
 
 
 def _elapsed(job: Mapping[str, Any], now_s: float) -> str:

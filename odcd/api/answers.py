@@ -48,7 +48,9 @@ class Job(_Answer):
     """Times are ISO 8601 in UTC, with Z. The tasks of an array that wait are one job with
     array_task_id null and array_tasks like 3-9%2. time_limit_s null: no limit. end_detail: what the
     executor said of the end. stdout, stderr: file patterns as submitted; of a single job that has
-    started, the path that its first node writes. stderr null: it goes where stdout goes."""
+    started, the path that its first node writes. stderr null: it goes where stdout goes.
+    node_count: while it waits for a number between that and node_count_max, the least. switches: it
+    waits for nodes in at most so many topology blocks, for switches_wait_s (null: for ever)."""
 
     id: int
     array_job_id: int | None
@@ -75,6 +77,9 @@ class Job(_Answer):
     ended_at: str | None
     time_limit_s: int | None
     node_count: int
+    node_count_max: int | None
+    switches: int | None
+    switches_wait_s: int | None
     gpus_per_node: int
     gpus: int
     gpu_type: str | None

@@ -9,6 +9,7 @@ from datetime import datetime
 from odcd.errors import BadRequest, NotImplementedYet
 from odcd.slurm.dependencies import parse_dependency
 from odcd.slurm.environment import Export, parse_export
+from odcd.slurm.gangs import NodeRange, Switches, parse_nodes, parse_switches
 from odcd.slurm.gres import GpuRequest, parse_gpus, parse_gres
 from odcd.slurm.hostlists import expand_hosts
 from odcd.slurm.lists import parse_array
@@ -26,23 +27,12 @@ def count(text: str, _now: datetime) -> int:
     raise BadRequest(f'"{text[:60]}" is not a count', f"Accepted: 1 to {MAX_COUNT}.")
 
 
-def nodes(text: str, _now: datetime) -> int:
-    first, dash, last = text.strip().partition("-")
-    try:
-        least = count(first, _now)
-        most = count(last, _now) if dash else least
-    except BadRequest:
-        raise BadRequest(
-            f'"{text[:60]}" is not a number of nodes', f"Accepted: 1 to {MAX_COUNT}."
-        ) from None
-    if most < least:
-        raise BadRequest(f'"{text[:60]}" ends before it begins', "Write the lower number first.")
-    if most > least:
-        raise NotImplementedYet(
-            f'"{text[:60]}" leaves the number of nodes open, which odc cannot do yet',
-            "Ask for one number of nodes, such as -N 2.",
-        )
-    return least
+def nodes(text: str, _now: datetime) -> NodeRange:
+    return parse_nodes(text)
+
+
+def switches(text: str, _now: datetime) -> Switches:
+    return parse_switches(text)
 
 
 def nice(text: str, _now: datetime) -> int:

@@ -197,11 +197,12 @@ def _spec(request: SubmitArgv, source: _Source, s: Settings) -> JobSpec:
         {"gpus": s.gpus, "gpus-per-node": per_node, "gpus-per-task": s.gpus_per_task}
     )
     gpus, gpus_per_node, gpus_per_task = _count(s.gpus), _count(per_node), _count(s.gpus_per_task)
+    nodes, switches = s.nodes, s.switches
     check_counts(
         total=gpus,
         per_node=gpus_per_node,
         per_task=gpus_per_task,
-        nodes=s.node_count,
+        nodes=nodes.least if nodes and nodes.most is None else None,
         tasks=s.ntasks,
         tasks_per_node=s.ntasks_per_node,
     )
@@ -226,7 +227,10 @@ def _spec(request: SubmitArgv, source: _Source, s: Settings) -> JobSpec:
         begin_at=s.begin_at,
         deadline_at=s.deadline_at,
         time_limit_s=s.time_limit_s,
-        node_count=s.node_count,
+        node_count=nodes.least if nodes else None,
+        node_count_max=nodes.most if nodes else None,
+        switches=switches.most if switches else None,
+        switches_wait_s=switches.wait_s if switches else None,
         ntasks=s.ntasks,
         ntasks_per_node=s.ntasks_per_node,
         cpus_per_task=s.cpus_per_task,

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from odcd.errors import BadRequest, NotImplementedYet, OdcError
 from odcd.slurm.environment import EXPORT_ALL, Export
+from odcd.slurm.gangs import NodeRange, Switches
 from odcd.slurm.gres import GpuRequest
 from odcd.slurm.options import Given
 from odcd.slurm.signals import EndSignal
@@ -28,7 +29,8 @@ class Settings:
     begin_at: datetime | None = None
     deadline_at: datetime | None = None
     time_limit_s: int | None = None
-    node_count: int | None = None
+    nodes: NodeRange | None = None
+    switches: Switches | None = None
     ntasks: int | None = None
     ntasks_per_node: int | None = None
     cpus_per_task: int | None = None

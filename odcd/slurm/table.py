@@ -45,8 +45,12 @@ SUPPORTED: tuple[Option, ...] = (
            variables=("SBATCH_SIGNAL",),
            help="send a signal S seconds (60) before the time limit; B: to the batch shell alone"),
     # -- what it needs --------------------------------------------------------------------------
-    Option(long="nodes", short="N", value="N", setting="node_count", convert=to.nodes,
-           help="nodes, all started together; N-N is N, an open range is refused for now"),
+    Option(long="nodes", short="N", value="N[-M]", setting="nodes", convert=to.nodes,
+           help="nodes, all started together; of N-M as many as are free when it starts"),
+    Option(long="switches", value="N[@TIME]", level="P1", setting="switches",
+           convert=to.switches, variables=("SBATCH_REQ_SWITCH",),
+           help="nodes in at most N blocks of the network's topology, or wherever they fit once "
+                "the job has waited for TIME (5 minutes; forms of --time, UNLIMITED: for ever)"),
     Option(long="ntasks", short="n", value="N", setting="ntasks", convert=to.count,
            help="tasks the job will run"),
     Option(long="ntasks-per-node", value="N", setting="ntasks_per_node", convert=to.count,
@@ -129,7 +133,7 @@ SUPPORTED: tuple[Option, ...] = (
 )  # fmt: skip
 
 _NO_LAYOUT = "odc does not place tasks on sockets, cores and threads"
-_NO_TOPOLOGY = "odc does not take wishes about the network's topology yet"
+_NO_TOPOLOGY = "of the network's topology odc takes --switches alone"
 _NO_CONTAINER = "odc runs no containers from a submit yet"
 _NO_TUNING = "odc does not set how the machine runs (frequencies, power, network)"
 _CLIENT = "it is an option of the client: ask odcctl submit --help or odcctl --version"
@@ -170,7 +174,6 @@ REFUSED: tuple[Option, ...] = (
     refused("tres-per-task", "give --cpus-per-task, --gpus-per-task and --mem-per-cpu", level="P1",
             variables=("SBATCH_TRES_PER_TASK",)),
     refused("tres-bind", _NO_LAYOUT, level="P1", variables=("SBATCH_TRES_BIND",)),
-    refused("switches", _NO_TOPOLOGY, level="P1", variables=("SBATCH_REQ_SWITCH",)),
     refused("segment", _NO_TOPOLOGY, level="P1", variables=("SBATCH_SEGMENT_SIZE",)),
     refused("consolidate-segments", _NO_TOPOLOGY, argument="none", level="P1"),
     refused("spread-segments", _NO_TOPOLOGY, argument="none", level="P1"),

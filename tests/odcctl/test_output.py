@@ -33,6 +33,22 @@ def test_queue_start_orders_by_planned_start(peer: Peer, odcctl: Odcctl, golden:
     assert peer.requests[0].query["state"] == "PENDING"
 
 
+def test_a_range_of_nodes_is_told_until_it_has_some(peer: Peer, odcctl: Odcctl) -> None:
+    waits = gang(7, 2, 8, node_count_max=4, switches=1, switches_wait_s=300)
+    runs = gang(8, 3, 8, state="RUNNING", node_count_max=4, switches=1, node_names=["n1"])
+    peer.on("GET", "/v1/jobs", {"jobs": [runs, waits], "next": None})
+    gpus = [line.split()[4] for line in odcctl("queue", "--no-header").out.splitlines()]
+    assert gpus == ["3x8", "2-4x8"]
+    peer.on("GET", "/v1/jobs/7", {"jobs": [waits]})
+    peer.on("GET", "/v1/jobs/8", {"jobs": [runs]})
+    told = odcctl("show", "7").out
+    assert "2 to 4 nodes, on each: 8 h100 GPUs" in told
+    assert "at most 1 topology block; waits for it for up to 5:00" in told
+    told = odcctl("show", "8").out
+    assert "3 nodes, on each: 8 h100 GPUs" in told
+    assert "topology" not in told
+
+
 def test_times_are_told_in_the_local_zone(peer: Peer, odcctl: Odcctl) -> None:
     job = gang(1, 2, 8, planned_start_at="2026-07-01T14:20:00Z")
     peer.on("GET", "/v1/jobs", {"jobs": [job], "next": None})

@@ -40,7 +40,7 @@ begin
                                                    v_shape.node_list, v_shape.exclude_nodes)) then
             perform _refuse_no_nodes(v_shape);
         end if;
-        perform _check_fits(v_shape, array_agg(n.partition_id), array_agg(n.gpus), array_agg(n.cpus),
+        perform _check_fits(v_shape, array_agg(n.partition_id), array_agg(n.gpu_type), array_agg(n.gpus), array_agg(n.cpus),
                             array_agg(n.mem_mib), array_agg(n.domain), array_agg(n.node_count))
            from _possible_nodes(v_shape.partition_ids, v_shape.gpu_type, v_shape.constraint_expr,
                                 v_shape.node_list, v_shape.exclude_nodes) as n;

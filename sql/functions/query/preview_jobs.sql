@@ -57,7 +57,7 @@ begin
               from node as n where n.id = any (string_to_array(v_plan.head_nodes[v_head], ',')::integer[]);
         end if;
         v_told := v_told || jsonb_build_object(
-            'node_count', v_shape.node_count, 'gpus_per_node', v_shape.gpus_per_node, 'gpu_type', v_shape.gpu_type,
+            'node_count', coalesce(v_plan.start_nodes[v_start], v_shape.node_count), 'gpus_per_node', v_shape.gpus_per_node, 'gpu_type', v_shape.gpu_type,
             'cpus_per_node', v_shape.cpus_per_node, 'mem_per_node_mib', v_shape.mem_per_node_mib,
             'time_limit_s', nullif(v_where.time_limit_s, 2147483647),
             'start_at', _iso(case when v_start is not null then p_now else v_plan.head_ats[v_head] end),

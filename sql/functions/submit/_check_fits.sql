@@ -1,28 +1,44 @@
 -- odc._check_fits: refuse a shape that no node, or too few nodes of one partition, could run even when idle.
--- Arguments  p_partition_ids, p_gpus, p_cpus, p_mems, p_domains, p_counts  what _possible_nodes gave, parallel
+-- Arguments  p_partition_ids, p_types, p_gpus, p_cpus, p_mems, p_domains, p_counts  what _possible_nodes gave, parallel
 -- Raises     OD008 NeverFits
 create or replace function odc._check_fits(
-    p_shape shape, p_partition_ids integer[], p_gpus integer[], p_cpus integer[], p_mems integer[],
+    p_shape shape, p_partition_ids integer[], p_types text[], p_gpus integer[], p_cpus integer[], p_mems integer[],
     p_domains text[], p_counts bigint[])
 returns void
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
+    v_gang    boolean := p_shape.node_count > 1;
     v_fitting bigint;
+    v_mixed   bigint;       -- as many, were it not for the type
+    v_types   text;
     v_asked   text;
     v_biggest text;
 begin
-    -- A gang stays in one partition, and one of whole nodes in one EFA domain.
-    select coalesce(max(t.fitting), 0) into v_fitting
-      from (select sum(n.node_count) as fitting
-              from unnest(p_partition_ids, p_gpus, p_cpus, p_mems, p_domains, p_counts)
-                   as n (partition_id, gpus, cpus, mem, domain, node_count)
-             where n.gpus >= p_shape.gpus_per_node and n.cpus >= p_shape.cpus_per_node
-               and n.mem >= p_shape.mem_per_node_mib
-             group by n.partition_id,
-                      case when p_shape.node_count > 1 and (p_shape.exclusive or n.gpus = p_shape.gpus_per_node)
-                           then n.domain end) as t;
+    -- A gang stays in one partition, one with GPUs has one type, and one of whole nodes one EFA domain.
+    with fit as (
+        select n.partition_id, case when v_gang and p_shape.gpus_per_node > 0 then n.type end as type,
+               case when v_gang and (p_shape.exclusive or n.gpus > 0 and n.gpus = p_shape.gpus_per_node) then n.domain end as domain,
+               n.node_count
+          from unnest(p_partition_ids, p_types, p_gpus, p_cpus, p_mems, p_domains, p_counts)
+               as n (partition_id, type, gpus, cpus, mem, domain, node_count)
+         where n.gpus >= p_shape.gpus_per_node and n.cpus >= p_shape.cpus_per_node
+           and n.mem >= p_shape.mem_per_node_mib
+    )
+    select coalesce(max(t.fitting), 0),
+           (select max(u.fitting) from (select sum(f.node_count) as fitting from fit as f group by f.partition_id) as u),
+           string_agg(distinct t.type, ', ')
+      into v_fitting, v_mixed, v_types
+      from (select f.type, sum(f.node_count) as fitting from fit as f group by f.partition_id, f.type, f.domain) as t;
     if v_fitting >= p_shape.node_count then
         return;
+    end if;
+    if v_mixed >= p_shape.node_count and v_types like '%,%' then
+        raise exception using errcode = 'OD008',
+            message = format('too few nodes of one type could ever run it: asked for %s nodes, and of %s there are %s at most%s',
+                             p_shape.node_count, v_types, v_fitting,
+                             case when cardinality(array_remove(p_domains, null)) > 0
+                                  then ' together in one EFA domain' else '' end),
+            hint = 'The nodes of a job with GPUs have one type. Ask for fewer of them, or submit a job for each type.';
     end if;
     -- One CPU beside GPUs is what nobody asked for: the least that a task has.
     v_asked := _amounts(p_shape.gpus_per_node,

@@ -3,9 +3,9 @@
 -- Returns    domain: the EFA domain that a gang of whole nodes must not leave; null where it need not stay
 create or replace function odc._possible_nodes(
     p_partition_ids integer[], p_gpu_type text, p_constraint text, p_node_list text[], p_exclude_nodes text[])
-returns table (partition_id integer, gpus integer, cpus integer, mem_mib integer, domain text, node_count bigint)
+returns table (partition_id integer, gpu_type text, gpus integer, cpus integer, mem_mib integer, domain text, node_count bigint)
 language sql stable as $$
-    select p.id, g.gpus, g.cpus, g.mem_mib, case when t.efa_per_node > 0 then g.efa_domain end, f.node_count
+    select p.id, g.gpu_type, g.gpus, g.cpus, g.mem_mib, case when t.efa_per_node > 0 then g.efa_domain end, f.node_count
       from (select f.group_id, count(*) as node_count
               from odc.node_free as f
              where p_node_list is null and p_exclude_nodes is null

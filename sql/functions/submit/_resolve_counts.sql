@@ -1,22 +1,25 @@
 -- odc._resolve_counts: nodes, and tasks and GPUs on each, of what a job asks for in tasks, totals and shares.
 -- Without a node count it is the fewest nodes that hold the totals, on the node type that needs the fewest;
--- every node gets the same, so a total of GPUs must divide evenly over the nodes.
+-- every node gets the same, so a total of GPUs must divide evenly over the nodes. Of n to m nodes a total chooses the
+-- fewest that hold it, too; without a total the number stays open.
 -- Arguments  p_ask   the job as submitted
 --            p_gpus, p_cpus, p_mems  sizes of the nodes it might run on, parallel
 -- Raises     OD010 BadRequest: the numbers contradict one another
 create or replace function odc._resolve_counts(
     p_ask jsonb, p_gpus integer[], p_cpus integer[], p_mems integer[],
-    out node_count bigint, out tasks_per_node bigint, out gpus_per_node bigint)
+    out node_count bigint, out node_count_max bigint, out tasks_per_node bigint, out gpus_per_node bigint)
 language plpgsql immutable set search_path = odc, pg_temp as $$
 declare
     v_ask    record;
     v_tasks  bigint;
     v_total  bigint;
+    v_least  bigint;        -- n to m nodes were asked for
+    v_most   bigint;
     v_forced text;
 begin
     select * into v_ask
       from jsonb_to_record(p_ask) as a (
-           node_count bigint, ntasks bigint, ntasks_per_node bigint, cpus_per_task bigint, cpus_per_gpu bigint,
+           node_count bigint, node_count_max bigint, ntasks bigint, ntasks_per_node bigint, cpus_per_task bigint, cpus_per_gpu bigint,
            gpus bigint, gpus_per_node bigint, gpus_per_task bigint, mem_per_cpu_mib bigint, mem_per_gpu_mib bigint,
            node_list text[]);
     node_count := v_ask.node_count;
@@ -35,13 +38,28 @@ begin
         end if;
     end if;
 
+    if v_ask.node_count_max > node_count then
+        if v_tasks is not null or v_total is not null then
+            if v_tasks is null and gpus_per_node is null then
+                raise exception using errcode = 'OD010',
+                    message = format('%s GPUs in all on %s to %s nodes: how many are on a node is left open',
+                                     v_total, node_count, v_ask.node_count_max),
+                    hint = 'Say it with --gpus-per-node or --gres, or ask for one number of nodes.';
+            end if;
+            v_least := node_count;  v_most := v_ask.node_count_max;
+            node_count := null;
+        else
+            node_count_max := v_ask.node_count_max;
+        end if;
+    end if;
+
     if node_count is null then
         if v_tasks is not null and tasks_per_node is not null then
             node_count := (v_tasks + tasks_per_node - 1) / tasks_per_node;
         elsif v_total is not null and gpus_per_node is not null then
             perform _divide('--gpus', v_total, '--gpus-per-node (or --gres)', gpus_per_node);
             node_count := v_total / gpus_per_node;
-        elsif v_ask.node_list <> '{}' then
+        elsif v_ask.node_list <> '{}' and v_least is null then
             node_count := (select count(distinct n) from unnest(v_ask.node_list) as n);
         elsif v_tasks is not null or v_total is not null then
             -- What of a node can be used, then how many of them the totals need.
@@ -60,6 +78,12 @@ begin
                and (gpus_per_node is null or n.gpus >= gpus_per_node);
         end if;
         node_count := coalesce(node_count, 1);
+        if node_count > v_most or node_count < v_least and tasks_per_node is null and v_total is not null and gpus_per_node is not null then
+            raise exception using errcode = 'OD010',
+                message = format('it needs %s nodes, and %s to %s are asked for', node_count, v_least, v_most),
+                hint = 'Leave the number of nodes out, or change what each of them has.';
+        end if;
+        node_count := greatest(node_count, v_least);
     end if;
 
     if v_tasks < node_count then

@@ -24,7 +24,7 @@ begin
       from jsonb_to_record(p_ask) as a (
            cpus_per_task bigint, cpus_per_gpu bigint, mem_per_node_mib bigint, mem_per_cpu_mib bigint,
            mem_per_gpu_mib bigint, exclusive boolean, "constraint" text, node_list text[], exclude_nodes text[],
-           gpu_type text);
+           gpu_type text, switches integer, switches_wait_s integer);
     v_shape.partition_ids := p_partition_ids;
     v_shape.gpu_type := v_ask.gpu_type;
     v_shape.exclusive := coalesce(v_ask.exclusive, false);
@@ -46,7 +46,7 @@ begin
             hint = 'Give one of memory per node (--mem), per CPU (--mem-per-cpu) and per GPU (--mem-per-gpu).';
     end if;
 
-    select array_agg(n.gpus) as gpus, array_agg(n.cpus) as cpus, array_agg(n.mem_mib) as mems,
+    select array_agg(n.gpu_type) as types, array_agg(n.gpus) as gpus, array_agg(n.cpus) as cpus, array_agg(n.mem_mib) as mems,
            array_agg(n.partition_id) as partition_ids, array_agg(n.domain) as domains, array_agg(n.node_count) as counts
       into v_nodes
       from _possible_nodes(p_partition_ids, v_shape.gpu_type, v_shape.constraint_expr,
@@ -101,8 +101,21 @@ begin
     v_shape.gpus_per_node := least(v_counts.gpus_per_node, 2147483647);
     v_shape.cpus_per_node := least(v_cpus, 2147483647);
     v_shape.mem_per_node_mib := least(v_mem, 2147483647);
-    perform _check_fits(v_shape, v_nodes.partition_ids, v_nodes.gpus, v_nodes.cpus, v_nodes.mems,
+    if v_counts.node_count_max is not null then
+        select nullif(least(v_counts.node_count_max, cardinality(v_shape.node_list), min(p.max_nodes)), v_shape.node_count)
+          into v_shape.node_count_max
+          from partition as p where p.id = any (p_partition_ids);
+    end if;
+    -- As many blocks as nodes are no wish.
+    if v_ask.switches < coalesce(v_shape.node_count_max, v_shape.node_count) then
+        v_shape.switches := v_ask.switches;
+        v_shape.switches_wait_s := nullif(coalesce(v_ask.switches_wait_s, 300), 2147483647);
+    end if;
+    perform _check_fits(v_shape, v_nodes.partition_ids, v_nodes.types, v_nodes.gpus, v_nodes.cpus, v_nodes.mems,
                         v_nodes.domains, v_nodes.counts);
+    if v_shape.switches is not null and v_shape.switches_wait_s is null then
+        perform _check_switches(v_shape);
+    end if;
     return v_shape;
 end;
 $$;

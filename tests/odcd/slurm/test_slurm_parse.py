@@ -196,6 +196,16 @@ def test_options_that_say_the_same_twice_pass() -> None:
     ("argv", "field", "value"),
     [
         (["-N", "2-2"], "node_count", 2),
+        (["-N", "2-2"], "node_count_max", None),
+        (["-N", "2-4"], "node_count", 2),
+        (["--nodes=2-4"], "node_count_max", 4),
+        (["--switches=2"], "switches", 2),
+        (["--switches=2"], "switches_wait_s", 300),
+        (["--switches=2@30"], "switches_wait_s", 1800),
+        (["--switches=2@0"], "switches_wait_s", 0),
+        (["--switches=2@0:30"], "switches_wait_s", 30),
+        (["--switches=2@UNLIMITED"], "switches_wait_s", UNLIMITED_S),
+        (["-N2-4", "--gpus=8", "--gres=gpu:4"], "gpus", 8),
         (["-p", "a, b,a"], "partitions", ["a", "b"]),
         (["-w", "n[1-2]"], "node_list", ["n1", "n2"]),
         (["--exclude=n1"], "exclude_nodes", ["n1"]),
@@ -236,7 +246,8 @@ def test_options_behind_the_first_command_are_warned_of() -> None:
 
 
 def test_verbose_says_what_the_options_came_to() -> None:
-    assert "time_limit_s is 300" in parse("-v", "-t5", "x.sh", script=SCRIPT).warnings
+    said = parse("-v", "-t5", "-N2-4", "--switches=1", "x.sh", script=SCRIPT).warnings
+    assert {"time_limit_s is 300", "nodes is 2-4", "switches is 1 for 300 s"} <= set(said)
 
 
 @pytest.mark.parametrize("option", REFUSED, ids=lambda option: option.long)
@@ -264,8 +275,16 @@ def test_values_that_ask_for_what_odc_does_anyway_pass_and_others_do_not() -> No
     "flag",
     [
         *(
+            "--nodes=2,4",
+            "--nodes=1-8:2",
             "--nodes=0",
             "--nodes=2-1",
+            "--nodes=1-",
+            "--nodes=0-2",
+            "--switches=0",
+            "--switches=x",
+            "--switches=1@",
+            "--switches=1@soon",
             "-n-1",
             "-n1.5",
             "-c0",
@@ -293,7 +312,7 @@ def test_a_wrong_value_is_refused_with_the_options_name(flag: str) -> None:
     assert name in refused.value.message
 
 
-@pytest.mark.parametrize("flag", ["-N2-4", "--exclusive=user", "-w/etc/hosts", "--gres=shard:1"])
+@pytest.mark.parametrize("flag", ["-N2,4", "--exclusive=user", "-w/etc/hosts", "--gres=shard:1"])
 def test_what_comes_later_is_refused_as_not_yet(flag: str) -> None:
     with pytest.raises(NotImplementedYet):
         spec(flag)

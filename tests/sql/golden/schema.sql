@@ -783,9 +783,12 @@ CREATE VIEW odc.ended_job AS
     j.started_at,
     j.ended_at,
     NULLIF(j.time_limit_s, 2147483647) AS time_limit_s,
-    s.node_count,
+    COALESCE(cardinality(j.node_names), s.node_count) AS node_count,
+    s.node_count_max,
+    s.switches,
+    s.switches_wait_s,
     s.gpus_per_node,
-    (s.node_count * s.gpus_per_node) AS gpus,
+    (COALESCE(cardinality(j.node_names), s.node_count) * s.gpus_per_node) AS gpus,
         CASE
             WHEN (s.gpus_per_node > 0) THEN COALESCE(s.gpu_type, ( SELECT n.gpu_type
                FROM odc.node n
@@ -871,6 +874,9 @@ CREATE VIEW odc.pending_job AS
     NULL::timestamp with time zone AS ended_at,
     NULLIF(p.time_limit_s, 2147483647) AS time_limit_s,
     s.node_count,
+    s.node_count_max,
+    s.switches,
+    s.switches_wait_s,
     s.gpus_per_node,
     (s.node_count * s.gpus_per_node) AS gpus,
     s.gpu_type,
@@ -969,6 +975,9 @@ CREATE VIEW odc.running_job AS
     NULL::timestamp with time zone AS ended_at,
     NULLIF(r.time_limit_s, 2147483647) AS time_limit_s,
     r.node_count,
+    s.node_count_max,
+    s.switches,
+    s.switches_wait_s,
     s.gpus_per_node,
     (r.node_count * s.gpus_per_node) AS gpus,
         CASE

@@ -62,6 +62,39 @@ def test_an_ended_job_tells_how_it_ended(sql: Sql) -> None:
     assert job["why"] == []
 
 
+def test_a_job_of_several_nodes_tells_the_least_until_it_has_some(sql: Sql) -> None:
+    cluster = Cluster(sql, nodes=3)
+    job_id = cluster.submit(gpus=None, gpus_per_node=8, node_count=2, node_count_max=4)
+    keys = ("node_count", "node_count_max", "gpus")
+    assert [cluster.job(job_id)[key] for key in keys] == [2, 4, 16]
+    cluster.plan()
+    assert [cluster.job(job_id)[key] for key in keys] == [3, 4, 24]
+    cluster.move(30)
+    cluster.end(job_id)
+    assert [cluster.job(job_id)[key] for key in keys] == [3, 4, 24]
+    attempt = sql.row("select gpus, node_names from odc.attempt where job_id = $1", job_id)
+    assert (attempt["gpus"], attempt["node_names"]) == (24, ["n1", "n2", "n3"])
+
+
+def test_why_tells_of_the_wish_for_few_switches(sql: Sql) -> None:
+    cluster = Cluster(sql, nodes=3)
+    sql.execute("update odc.node set topology = array['spine', name]")
+    wish = {"gpus": None, "gpus_per_node": 8, "node_count": 3, "switches": 2}
+    job_id = cluster.submit(**wish)
+    assert cluster.plan() == []
+    job = cluster.job(job_id)
+    assert (job["reason"], job["switches"], job["switches_wait_s"]) == ("Resources", 2, 300)
+    assert job["planned_start_at"] == "2026-01-01T00:05:00Z"
+    assert job["why"][0]["text"] == (
+        "needs 3 nodes with 8 free GPUs each, and waits up to 00:05:00 for them to be in at most "
+        "2 topology blocks; 3 nodes have that now"
+    )
+    cluster.move(299)
+    assert cluster.plan() == []
+    cluster.move(1)
+    assert cluster.plan() == [job_id]
+
+
 def test_unlimited_time_is_null(sql: Sql) -> None:
     cluster = Cluster(sql)
     sql.execute("update odc.partition set max_time_limit_s = null")

@@ -79,6 +79,30 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "asked for 3 nodes with 8 GPUs",
         "less",
     ),
+    "too few nodes of one type": (
+        {"node_count": 3, "gpus_per_node": 4},
+        "OD008",
+        "asked for 3 nodes, and of h100, l4 there are 2 at most",
+        "have one type",
+    ),
+    "a total of gpus on an open number of nodes": (
+        {"node_count": 1, "node_count_max": 2, "gpus": 8},
+        "OD010",
+        "8 GPUs in all on 1 to 2 nodes",
+        "--gpus-per-node",
+    ),
+    "a total outside the range of nodes": (
+        {"node_count": 1, "node_count_max": 2, "gpus": 8, "gpus_per_node": 1},
+        "OD010",
+        "it needs 8 nodes, and 1 to 2 are asked for",
+        "Leave the number of nodes out",
+    ),
+    "fewer nodes than the range": (
+        {"node_count": 2, "node_count_max": 4, "gpus": 8, "gpus_per_node": 8},
+        "OD010",
+        "it needs 1 nodes, and 2 to 4 are asked for",
+        "Leave the number of nodes out",
+    ),
     "no such feature": ({"constraint": "tape"}, "OD008", '"tape"', "ib, nvme"),
     "features on different nodes": (
         {"constraint": "nvme&ib", "gpu_type": "l4"},
@@ -270,6 +294,18 @@ def test_nodes_that_are_down_may_come_back_so_their_jobs_are_taken(queue: Queue)
 def test_one_refused_job_refuses_its_request_and_names_itself(queue: Queue) -> None:
     answers = submit(queue.sql, a_job(), a_job(account="physics"), a_job())
     assert [(a.job_id, a.code) for a in answers] == [(None, None), (None, "OD002"), (None, None)]
+
+
+def test_a_wish_that_never_lapses_and_never_comes_true_is_refused(queue: Queue) -> None:
+    a_cluster(queue.sql, h100=4)
+    queue.sql.execute("update odc.node set topology = array['spine', name]")
+    wish: dict[str, Any] = {"node_count": 3, "switches": 2, "gpu_type": "h100", "gpus_per_node": 1}
+    error = queue.refused(**wish, switches_wait_s=UNLIMITED_S)
+    assert error.code == "OD008"
+    assert "it needs 3 nodes, and so many blocks have 2" in error.message
+    queue.submit(**wish)
+    queue.sql.execute("update odc.node set topology = '{spine,a}' where name <> 'h100-1'")
+    queue.submit(**wish, switches_wait_s=UNLIMITED_S)
 
 
 def test_a_gang_of_whole_nodes_needs_them_in_one_efa_domain(queue: Queue) -> None:

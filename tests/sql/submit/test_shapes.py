@@ -66,10 +66,63 @@ SHAPES: list[tuple[dict[str, Any], tuple[int, int, int, int]]] = [
 ]  # fmt: skip
 
 
+# Of n to m nodes: what is asked, the least and most nodes, GPUs on each.
+RANGES: list[tuple[dict[str, Any], tuple[int, int | None, int]]] = [
+    ({"node_count": 1, "node_count_max": 2, "gpus_per_node": 8}, (1, 2, 8)),
+    ({"node_count": 2, "node_count_max": 2}, (2, None, 0)),
+    ({"node_count": 1, "node_count_max": 9, "ntasks_per_node": 4}, (1, 9, 0)),
+    ({"node_count": 1, "node_count_max": 9, "gpus_per_task": 2}, (1, 9, 2)),
+    # What a list or a partition lets it have.
+    ({"node_count": 1, "node_count_max": 9, "node_list": ["h100-1", "h100-2"]}, (1, 2, 0)),
+    ({"node_count": 1, "node_count_max": 9, "partitions": ["few"]}, (1, 3, 0)),
+    # A total chooses.
+    ({"node_count": 1, "node_count_max": 4, "gpus": 8, "gpus_per_node": 4}, (2, None, 4)),
+    ({"node_count": 1, "node_count_max": 4, "ntasks": 65}, (2, None, 0)),
+    ({"node_count": 2, "node_count_max": 4, "ntasks": 8}, (2, None, 0)),
+    ({"node_count": 1, "node_count_max": 4, "ntasks": 8, "ntasks_per_node": 4}, (2, None, 0)),
+    ({"node_count": 2, "node_count_max": 4, "gpus": 8, "gpus_per_task": 2}, (2, None, 4)),
+    (
+        {"node_count": 1, "node_count_max": 2, "ntasks": 2, "node_list": ["h100-1", "h100-2"]},
+        (1, None, 0),
+    ),
+]
+
+
 @pytest.fixture
 def mixed(queue: Queue) -> Queue:
     a_cluster(queue.sql, h100=2, l4=2, cpu_x86=1)
     return queue
+
+
+@pytest.mark.parametrize(("asked", "shape"), RANGES, ids=lambda value: str(value))
+def test_a_range_of_nodes_stays_open_unless_a_total_chooses(
+    mixed: Queue, asked: dict[str, Any], shape: tuple[int, int | None, int]
+) -> None:
+    mixed.sql.execute(
+        "insert into odc.partition (name, all_nodes, max_nodes) values ('few', true, 3)"
+    )
+    mixed.sql.execute("select odc._regroup_nodes()")
+    got = mixed.shape(mixed.submit(**asked))
+    assert (got["node_count"], got["node_count_max"], got["gpus_per_node"]) == shape
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"),
+    [
+        ({"node_count": 3, "switches": 1}, (1, 300)),
+        ({"node_count": 3, "switches": 2, "switches_wait_s": 0}, (2, 0)),
+        ({"node_count": 3, "switches": 2, "switches_wait_s": UNLIMITED_S}, (2, None)),
+        ({"node_count": 1, "node_count_max": 4, "switches": 3}, (3, 300)),
+        ({"node_count": 3, "switches": 3}, (None, None)),
+        ({"switches": 1}, (None, None)),
+    ],
+    ids=lambda value: str(value),
+)
+def test_a_wish_for_few_switches_is_kept_where_it_means_something(
+    mixed: Queue, asked: dict[str, Any], kept: tuple[int | None, int | None]
+) -> None:
+    got = mixed.shape(mixed.submit(**asked))
+    assert (got["switches"], got["switches_wait_s"]) == kept
 
 
 @pytest.mark.parametrize(("asked", "shape"), SHAPES, ids=lambda value: str(value))

@@ -1,0 +1,70 @@
+"""What sbatch says of a gang: how many nodes (--nodes), over how many switches (--switches)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from odcd.errors import BadRequest, NotImplementedYet
+from odcd.slurm.times import parse_duration
+
+MAX_NODES = 1_000_000
+SWITCHES_WAIT_S = 300
+"""How long a job waits for few switches when it does not say: what Slurm's max_switch_wait is
+when nobody sets it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRange:
+    """most: None when it is exactly least."""
+
+    least: int
+    most: int | None = None
+
+    def __str__(self) -> str:
+        return str(self.least) if self.most is None else f"{self.least}-{self.most}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switches:
+    """At most so many topology blocks, until it has waited wait_s (UNLIMITED_S: for ever)."""
+
+    most: int
+    wait_s: int = SWITCHES_WAIT_S
+
+    def __str__(self) -> str:
+        return f"{self.most} for {self.wait_s} s"
+
+
+def parse_nodes(text: str) -> NodeRange:
+    """--nodes: 2, 2-4; 2-2 is 2."""
+    hint = f"Accepted: 1 to {MAX_NODES}, or a range such as 2-4."
+    if re.fullmatch(r"[0-9,:\s-]*[0-9][,:][0-9,:\s-]*", text):
+        raise NotImplementedYet(
+            f'"{text[:60]}" lists numbers of nodes, which odc cannot choose among yet',
+            "Give one number, or a range such as 2-4.",
+        )
+    found = re.fullmatch(r"\s*([0-9]{1,7})(?:-([0-9]{1,7}))?\s*", text)
+    if found is None:
+        raise BadRequest(f'"{text[:60]}" is not a number of nodes', hint)
+    least, most = int(found[1]), int(found[2] or found[1])
+    if not (1 <= least <= MAX_NODES and 1 <= most <= MAX_NODES):
+        raise BadRequest(f'"{text[:60]}" is not a number of nodes', hint)
+    if most < least:
+        raise BadRequest(f'"{text[:60]}" ends before it begins', "Write the lower number first.")
+    return NodeRange(least=least, most=most if most > least else None)
+
+
+def parse_switches(text: str) -> Switches:
+    """--switches: N, N@TIME."""
+    number, at, wait = text.strip().partition("@")
+    if not re.fullmatch("[0-9]{1,7}", number) or not 1 <= int(number) <= MAX_NODES:
+        raise BadRequest(
+            f'"{text[:60]}" is not a number of switches',
+            "Accepted: COUNT or COUNT@TIME, such as 1 or 2@30 (minutes) or 1@UNLIMITED.",
+        )
+    if not at:
+        return Switches(most=int(number))
+    # Of a time limit 0 is none at all; here it is no time.
+    none = re.fullmatch("[0:-]*0", wait.strip())
+    return Switches(most=int(number), wait_s=0 if none else parse_duration(wait))
