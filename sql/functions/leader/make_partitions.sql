@@ -12,6 +12,7 @@ begin
         with high (parent, id) as (
             values ('job', (select last_value from job_id_seq)),
                    ('attempt', (select last_value from job_id_seq)),
+                   ('prediction', (select last_value from job_id_seq)),
                    ('event', (select coalesce(max(id), 0) from event))
         )
         select h.parent, n * v_span as low, format('%s_%s', h.parent, n) as name

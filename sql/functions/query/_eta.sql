@@ -1,9 +1,15 @@
--- odc._eta: when a job is expected to start. A planned start is exact as far as time limits tell;
--- a job without one has no expectation yet.
--- Arguments  p_planned_at  the planned start, or null
-create or replace function odc._eta(p_planned_at timestamptz)
+-- odc._eta: when a job is expected to start, as the API tells it. Nothing is in the past, and nothing after the planned
+-- start, which may have moved since the expectation was made.
+-- Arguments  p_p10, p_p50, p_p90  as the last refresh left them in odc.eta, or null
+--            p_planned_at         the planned start, or null
+create or replace function odc._eta(
+    p_p10 timestamptz, p_p50 timestamptz, p_p90 timestamptz, p_planned_at timestamptz, p_now timestamptz)
 returns json
 language sql stable as $$
-    select case when p_planned_at is not null then
-        json_build_object('p10', null, 'p50', odc._iso(p_planned_at), 'p90', null, 'exact', true) end
+    select case when p_p50 is not null or p_planned_at is not null then
+        json_build_object(
+            'p10', odc._iso(case when p_p10 is not null then greatest(p_now, least(p_p10, p_planned_at)) end),
+            'p50', odc._iso(greatest(p_now, least(p_p50, p_planned_at))),
+            'p90', odc._iso(case when p_p90 is not null then greatest(p_now, least(p_p90, p_planned_at)) end),
+            'exact', p_planned_at is not null) end
 $$;

@@ -18,7 +18,10 @@ begin
           from pg_attribute as a
          where a.attrelid = 'odc.pending_job'::regclass and a.attnum > 0 and a.attname <> 'queued_at'
          union all
-        select 'eta', a.attnum + 0.5, format('odc._eta(%s)', v_planned)
+        select 'eta', a.attnum + 0.5,
+               format('case when v.state = ''PENDING'' then coalesce('
+                      '(select odc._eta(e.p10, e.p50, e.p90, %1$s, $1) from odc.eta as e where e.job_id = v.id), '
+                      'odc._eta(null, null, null, %1$s, $1)) end', v_planned)
           from pg_attribute as a
          where a.attrelid = 'odc.pending_job'::regclass and a.attname = 'planned_start_at'
     )

@@ -104,6 +104,7 @@ begin
 
     if v_ended is not null then
         perform _jobs_ended(v_ended, p_now);
+        perform _learn_run_times(v_ended, p_now);
     end if;
     if v_requeued is not null then
         perform _jobs_requeued(v_requeued, p_now);

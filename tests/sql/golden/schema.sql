@@ -167,8 +167,26 @@ ALTER TABLE odc.pass ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+ALTER TABLE odc.prediction ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.prediction_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 ALTER TABLE odc.qos ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.qos_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.run_time_new ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.run_time_new_seq_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -337,6 +355,38 @@ CREATE TABLE odc.dependency (
     name_key bigint,
     state odc.dependency_state DEFAULT 'waiting'::odc.dependency_state NOT NULL
 );
+
+CREATE UNLOGGED TABLE odc.eta (
+    job_id bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    place integer NOT NULL,
+    p10 timestamp with time zone,
+    p50 timestamp with time zone,
+    p90 timestamp with time zone,
+    exact boolean NOT NULL
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+
+CREATE TABLE odc.eta_class (
+    class integer NOT NULL,
+    ratios integer[] NOT NULL,
+    sorted integer[] NOT NULL,
+    last_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='70');
+
+CREATE TABLE odc.eta_day (
+    day date NOT NULL,
+    cause text NOT NULL,
+    scored bigint NOT NULL,
+    inside bigint NOT NULL,
+    early bigint NOT NULL,
+    late bigint NOT NULL,
+    abs_error_s bigint NOT NULL,
+    error_s bigint NOT NULL,
+    width_s bigint NOT NULL
+)
+WITH (fillfactor='70');
 
 CREATE TABLE odc.event (
     id bigint NOT NULL,
@@ -601,6 +651,87 @@ CREATE TABLE odc.policy (
     CONSTRAINT policy_plan_depth_check CHECK (((plan_depth >= 0) AND (plan_depth <= 1000000)))
 );
 
+CREATE TABLE odc.prediction (
+    id bigint NOT NULL,
+    job_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    cause text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    plan_s integer NOT NULL,
+    p10 timestamp with time zone NOT NULL,
+    p50 timestamp with time zone NOT NULL,
+    p90 timestamp with time zone NOT NULL,
+    exact boolean NOT NULL,
+    open boolean DEFAULT true NOT NULL,
+    started_at timestamp with time zone,
+    CONSTRAINT prediction_cause_check CHECK ((cause = ANY (ARRAY['submit'::text, 'exact'::text, 'moved'::text])))
+)
+PARTITION BY RANGE (job_id);
+
+CREATE TABLE odc.prediction_0 (
+    id bigint CONSTRAINT prediction_id_not_null NOT NULL,
+    job_id bigint CONSTRAINT prediction_job_id_not_null NOT NULL,
+    attempt integer CONSTRAINT prediction_attempt_not_null NOT NULL,
+    cause text CONSTRAINT prediction_cause_not_null NOT NULL,
+    at timestamp with time zone CONSTRAINT prediction_at_not_null NOT NULL,
+    plan_s integer CONSTRAINT prediction_plan_s_not_null NOT NULL,
+    p10 timestamp with time zone CONSTRAINT prediction_p10_not_null NOT NULL,
+    p50 timestamp with time zone CONSTRAINT prediction_p50_not_null NOT NULL,
+    p90 timestamp with time zone CONSTRAINT prediction_p90_not_null NOT NULL,
+    exact boolean CONSTRAINT prediction_exact_not_null NOT NULL,
+    open boolean DEFAULT true CONSTRAINT prediction_open_not_null NOT NULL,
+    started_at timestamp with time zone,
+    CONSTRAINT prediction_cause_check CHECK ((cause = ANY (ARRAY['submit'::text, 'exact'::text, 'moved'::text])))
+);
+
+CREATE TABLE odc.prediction_1 (
+    id bigint CONSTRAINT prediction_id_not_null NOT NULL,
+    job_id bigint CONSTRAINT prediction_job_id_not_null NOT NULL,
+    attempt integer CONSTRAINT prediction_attempt_not_null NOT NULL,
+    cause text CONSTRAINT prediction_cause_not_null NOT NULL,
+    at timestamp with time zone CONSTRAINT prediction_at_not_null NOT NULL,
+    plan_s integer CONSTRAINT prediction_plan_s_not_null NOT NULL,
+    p10 timestamp with time zone CONSTRAINT prediction_p10_not_null NOT NULL,
+    p50 timestamp with time zone CONSTRAINT prediction_p50_not_null NOT NULL,
+    p90 timestamp with time zone CONSTRAINT prediction_p90_not_null NOT NULL,
+    exact boolean CONSTRAINT prediction_exact_not_null NOT NULL,
+    open boolean DEFAULT true CONSTRAINT prediction_open_not_null NOT NULL,
+    started_at timestamp with time zone,
+    CONSTRAINT prediction_cause_check CHECK ((cause = ANY (ARRAY['submit'::text, 'exact'::text, 'moved'::text])))
+);
+
+CREATE TABLE odc.prediction_2 (
+    id bigint CONSTRAINT prediction_id_not_null NOT NULL,
+    job_id bigint CONSTRAINT prediction_job_id_not_null NOT NULL,
+    attempt integer CONSTRAINT prediction_attempt_not_null NOT NULL,
+    cause text CONSTRAINT prediction_cause_not_null NOT NULL,
+    at timestamp with time zone CONSTRAINT prediction_at_not_null NOT NULL,
+    plan_s integer CONSTRAINT prediction_plan_s_not_null NOT NULL,
+    p10 timestamp with time zone CONSTRAINT prediction_p10_not_null NOT NULL,
+    p50 timestamp with time zone CONSTRAINT prediction_p50_not_null NOT NULL,
+    p90 timestamp with time zone CONSTRAINT prediction_p90_not_null NOT NULL,
+    exact boolean CONSTRAINT prediction_exact_not_null NOT NULL,
+    open boolean DEFAULT true CONSTRAINT prediction_open_not_null NOT NULL,
+    started_at timestamp with time zone,
+    CONSTRAINT prediction_cause_check CHECK ((cause = ANY (ARRAY['submit'::text, 'exact'::text, 'moved'::text])))
+);
+
+CREATE TABLE odc.prediction_3 (
+    id bigint CONSTRAINT prediction_id_not_null NOT NULL,
+    job_id bigint CONSTRAINT prediction_job_id_not_null NOT NULL,
+    attempt integer CONSTRAINT prediction_attempt_not_null NOT NULL,
+    cause text CONSTRAINT prediction_cause_not_null NOT NULL,
+    at timestamp with time zone CONSTRAINT prediction_at_not_null NOT NULL,
+    plan_s integer CONSTRAINT prediction_plan_s_not_null NOT NULL,
+    p10 timestamp with time zone CONSTRAINT prediction_p10_not_null NOT NULL,
+    p50 timestamp with time zone CONSTRAINT prediction_p50_not_null NOT NULL,
+    p90 timestamp with time zone CONSTRAINT prediction_p90_not_null NOT NULL,
+    exact boolean CONSTRAINT prediction_exact_not_null NOT NULL,
+    open boolean DEFAULT true CONSTRAINT prediction_open_not_null NOT NULL,
+    started_at timestamp with time zone,
+    CONSTRAINT prediction_cause_check CHECK ((cause = ANY (ARRAY['submit'::text, 'exact'::text, 'moved'::text])))
+);
+
 CREATE TABLE odc.priority_setting (
     one boolean DEFAULT true NOT NULL,
     max_age_s integer DEFAULT 604800 NOT NULL,
@@ -668,6 +799,24 @@ END),
     CONSTRAINT resource_limit_value_check CHECK (((value >= 0) AND (value <= '1000000000000'::bigint))),
     CONSTRAINT resource_limit_what_check CHECK ((what = ANY (ARRAY['jobs'::text, 'submitted'::text, 'gpus'::text, 'gpu_minutes'::text, 'cpus'::text, 'nodes'::text, 'wall_s'::text])))
 );
+
+CREATE TABLE odc.run_time (
+    uid integer NOT NULL,
+    shape_id integer NOT NULL,
+    time_limit_s integer NOT NULL,
+    name_key bigint NOT NULL,
+    parts integer[] NOT NULL,
+    sorted integer[] NOT NULL,
+    learnt bigint NOT NULL,
+    last_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='70');
+
+CREATE TABLE odc.run_time_new (
+    seq bigint NOT NULL,
+    job_id bigint NOT NULL
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
 
 CREATE TABLE odc.running (
     job_id bigint NOT NULL,
@@ -1049,6 +1198,15 @@ ALTER TABLE ONLY odc.coordinator
 ALTER TABLE ONLY odc.dependency
     ADD CONSTRAINT dependency_pkey PRIMARY KEY (job_id, ord);
 
+ALTER TABLE ONLY odc.eta
+    ADD CONSTRAINT eta_pkey PRIMARY KEY (job_id);
+
+ALTER TABLE ONLY odc.eta_class
+    ADD CONSTRAINT eta_class_pkey PRIMARY KEY (class);
+
+ALTER TABLE ONLY odc.eta_day
+    ADD CONSTRAINT eta_day_pkey PRIMARY KEY (day, cause);
+
 ALTER TABLE ONLY odc.event
     ADD CONSTRAINT event_pkey PRIMARY KEY (id);
 
@@ -1112,6 +1270,21 @@ ALTER TABLE ONLY odc.planned
 ALTER TABLE ONLY odc.policy
     ADD CONSTRAINT policy_pkey PRIMARY KEY (name);
 
+ALTER TABLE ONLY odc.prediction
+    ADD CONSTRAINT prediction_pkey PRIMARY KEY (job_id, id);
+
+ALTER TABLE ONLY odc.prediction_0
+    ADD CONSTRAINT prediction_0_pkey PRIMARY KEY (job_id, id);
+
+ALTER TABLE ONLY odc.prediction_1
+    ADD CONSTRAINT prediction_1_pkey PRIMARY KEY (job_id, id);
+
+ALTER TABLE ONLY odc.prediction_2
+    ADD CONSTRAINT prediction_2_pkey PRIMARY KEY (job_id, id);
+
+ALTER TABLE ONLY odc.prediction_3
+    ADD CONSTRAINT prediction_3_pkey PRIMARY KEY (job_id, id);
+
 ALTER TABLE ONLY odc.priority_setting
     ADD CONSTRAINT priority_setting_pkey PRIMARY KEY (one);
 
@@ -1129,6 +1302,9 @@ ALTER TABLE ONLY odc.refusal
 
 ALTER TABLE ONLY odc.resource_limit
     ADD CONSTRAINT resource_limit_pkey PRIMARY KEY (scope, scope_id, per, what);
+
+ALTER TABLE ONLY odc.run_time
+    ADD CONSTRAINT run_time_pkey PRIMARY KEY (uid, shape_id, time_limit_s, name_key);
 
 ALTER TABLE ONLY odc.running
     ADD CONSTRAINT running_pkey PRIMARY KEY (job_id);
@@ -1183,6 +1359,26 @@ CREATE INDEX pending_class ON odc.pending USING btree (shape_id, time_limit_s, u
 CREATE INDEX pending_deadline ON odc.pending USING btree (deadline_at) WHERE (deadline_at IS NOT NULL);
 
 CREATE INDEX pending_user ON odc.pending USING btree (uid);
+
+CREATE INDEX prediction_0_at_idx ON odc.prediction_0 USING btree (at);
+
+CREATE INDEX prediction_0_job_id_idx ON odc.prediction_0 USING btree (job_id) WHERE open;
+
+CREATE INDEX prediction_1_at_idx ON odc.prediction_1 USING btree (at);
+
+CREATE INDEX prediction_1_job_id_idx ON odc.prediction_1 USING btree (job_id) WHERE open;
+
+CREATE INDEX prediction_2_at_idx ON odc.prediction_2 USING btree (at);
+
+CREATE INDEX prediction_2_job_id_idx ON odc.prediction_2 USING btree (job_id) WHERE open;
+
+CREATE INDEX prediction_3_at_idx ON odc.prediction_3 USING btree (at);
+
+CREATE INDEX prediction_3_job_id_idx ON odc.prediction_3 USING btree (job_id) WHERE open;
+
+CREATE INDEX prediction_at ON ONLY odc.prediction USING btree (at);
+
+CREATE INDEX prediction_open ON ONLY odc.prediction USING btree (job_id) WHERE open;
 
 CREATE INDEX shape_booking ON odc.shape USING btree (booking_id) WHERE (booking_id IS NOT NULL);
 

@@ -1,0 +1,40 @@
+-- odc._forecast_queue: the first jobs of the queue in the order of their policies; the forecast's only seam to it.
+-- The classes' heads are merged as a pass merges them, slice by slice, until there are enough.
+-- Arguments  p_limit  how many jobs
+create or replace function odc._forecast_queue(p_now timestamptz, p_limit integer)
+returns table (place integer, job_id bigint, shape_id integer, time_limit_s integer, uid integer, tasks integer)
+language plpgsql stable set search_path = odc, pg_temp as $$
+#variable_conflict use_column
+declare
+    v_c record;                 -- _plan_classes
+    v_q record;                 -- _plan_slice
+    v_chunk integer;  v_cap integer[];  v_after_ats timestamptz[];  v_after_ids bigint[];
+    v_classes integer[];  v_jobs bigint[];  v_counts integer[];
+    i integer;
+begin
+    select * into v_c from _plan_classes(p_now, null);
+    if v_c.shape_ids is null then
+        return;
+    end if;
+    v_chunk := greatest(50, 4 * p_limit / cardinality(v_c.shape_ids));
+    v_cap := array_fill(p_limit, array[cardinality(v_c.shape_ids)]);
+    v_after_ats := array_fill('-infinity'::timestamptz, array[cardinality(v_c.shape_ids)]);
+    v_after_ids := array_fill(0::bigint, array[cardinality(v_c.shape_ids)]);
+    loop
+        select * into v_q from _plan_slice(
+            p_now, false, v_chunk, null, v_cap, v_after_ats, v_after_ids, v_c.head_ats, v_c.head_ids, v_c.head_counts,
+            v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids, v_c.nices, v_c.tiers, v_c.orderings, v_c.depths,
+            v_c.max_waits_s, v_c.backfills, v_c.sizes, v_c.fairs, v_c.statics, v_c.age_weight, v_c.max_age_s);
+        exit when v_q.job_ids is null;
+        v_classes := v_classes || v_q.classes;  v_jobs := v_jobs || v_q.job_ids;  v_counts := v_counts || v_q.counts;
+        exit when not v_q.cut or cardinality(v_jobs) >= p_limit;
+        for i in 1..cardinality(v_q.job_ids) loop
+            v_after_ats[v_q.classes[i]] := v_q.queued_ats[i];  v_after_ids[v_q.classes[i]] := v_q.job_ids[i];
+        end loop;
+    end loop;
+    return query
+        select q.o::integer, q.job_id, v_c.shape_ids[q.class], v_c.limits_s[q.class], v_c.uids[q.class], q.count
+          from unnest(v_jobs, v_classes, v_counts) with ordinality as q (job_id, class, count, o)
+         where q.o <= p_limit;
+end;
+$$;

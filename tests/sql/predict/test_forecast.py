@@ -1,0 +1,297 @@
+"""The queue played forward: what is told of pending jobs, kept, and scored when they start."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.builders import ALICE, BOB, NOW, Queue, a_cluster
+from tests.support.database import Sql
+
+HOUR = 3600
+
+
+def seconds(queue: Queue, moment: Any) -> float:
+    return (moment - queue.now).total_seconds()
+
+
+def forecast(queue: Queue) -> dict[int, dict[str, Any]]:
+    rows = queue.sql.rows("select * from odc.forecast($1)", queue.now)
+    return {row["job_id"]: row for row in rows}
+
+
+def waits(queue: Queue) -> dict[int, float | None]:
+    """What the plan alone says, uncorrected."""
+    row = queue.sql.row("select * from odc._forecast_starts($1, 1000, null)", queue.now)
+    return dict(zip(row["job_ids"] or [], row["waits_s"] or [], strict=True))
+
+
+def refresh(queue: Queue) -> dict[str, int]:
+    return queue.sql.row("select * from odc.refresh_eta(0, $1)", queue.now)
+
+
+def near(seconds: float | None, expected: float) -> bool:
+    """Steps are 1/128 of the distance."""
+    return seconds is not None and abs(seconds - expected) <= 1 + expected / 100
+
+
+def teach(queue: Queue, seconds: int, **fields: Any) -> None:
+    """Let two jobs like this run for so long."""
+    for _ in range(2):
+        job = queue.submit(**fields)
+        assert queue.start() == [job]
+        queue.move(seconds)
+        queue.end(job)
+    queue.sql.execute("select odc._fold_run_times()")
+
+
+def test_nothing_waits_and_nothing_is_told(queue: Queue) -> None:
+    assert forecast(queue) == {}
+    queue.submit()
+    queue.start()
+    assert forecast(queue) == {}
+    assert refresh(queue) == {"foreseen": 0, "kept": 0, "scored": 0}
+
+
+def test_who_waits_for_a_job_waits_for_as_long_as_such_jobs_run(queue: Queue) -> None:
+    whole = {"node_count": 2, "gpus_per_node": 8, "time_limit_s": 10 * HOUR}
+    teach(queue, 600, **whole)
+    runs = queue.submit(**whole)
+    assert queue.start() == [runs]
+    first, second = queue.submit(**whole), queue.submit(**whole)
+    queue.start()
+    assert near(waits(queue)[first], 600)
+    assert near(waits(queue)[second], 1200)
+    queue.move(400)
+    assert near(waits(queue)[first], 200)
+    # It has run for longer than those before it did: half of what its limit leaves.
+    queue.move(300)
+    assert near(waits(queue)[first], (36_000 - 700) / 2)
+
+
+def test_one_node_is_enough_for_a_part_of_a_node_but_not_for_a_gang(queue: Queue) -> None:
+    teach(queue, 500, gpus_per_node=6, time_limit_s=HOUR)
+    teach(queue, 2000, gpus_per_node=7, time_limit_s=HOUR)
+    long = queue.submit(gpus_per_node=7, time_limit_s=HOUR)
+    short = queue.submit(gpus_per_node=6, time_limit_s=HOUR)
+    assert queue.start() == [long, short]
+    part = queue.submit(gpus_per_node=4, time_limit_s=HOUR)
+    gang = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=HOUR, who=BOB)
+    queue.start()
+    told = waits(queue)
+    assert near(told[part], 500)
+    assert (told[gang] or 0) >= 2000
+
+
+def test_a_job_behind_a_protected_one_starts_first_only_if_its_limit_lets_it(
+    queue: Queue,
+) -> None:
+    runs = queue.submit(gpus_per_node=8, time_limit_s=HOUR)
+    assert queue.start() == [runs]
+    gang = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=HOUR)
+    queue.start()
+    other = queue.submit(gpus_per_node=8, time_limit_s=2 * HOUR)
+    little = queue.submit(gpus_per_node=8, time_limit_s=HOUR // 4)
+    assert queue.start() == [little]
+    told = waits(queue)
+    # Half of its limit, as nothing is known of such jobs.
+    assert near(told[gang], HOUR / 2)
+    assert (told[other] or 0) > HOUR / 2
+
+
+def test_no_start_in_sight_is_told_as_null(queue: Queue) -> None:
+    queue.sql.execute("update odc.node_free set up = false")
+    job = queue.submit()
+    queue.start()
+    told = forecast(queue)[job]
+    assert (told["p10"], told["p50"], told["p90"], told["exact"]) == (None, None, None, False)
+    assert refresh(queue) == {"foreseen": 1, "kept": 0, "scored": 0}
+
+
+def test_a_protected_job_is_exact_and_never_beyond_its_planned_start(queue: Queue) -> None:
+    queue.submit(node_count=2, gpus_per_node=8, time_limit_s=HOUR)
+    queue.start()
+    first = queue.submit(gpus_per_node=8, time_limit_s=HOUR)
+    second = queue.submit(gpus_per_node=8, time_limit_s=HOUR)
+    queue.start()
+    told = forecast(queue)
+    assert (told[first]["exact"], told[second]["exact"]) == (True, False)
+    assert seconds(queue, told[first]["p90"]) == HOUR
+    assert seconds(queue, told[second]["p90"]) > HOUR
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_forecasts_are_ordered_in_the_future_repeatable_and_change_nothing(
+    queue: Queue, seed: int
+) -> None:
+    chance = random.Random(seed)
+    sql = queue.sql
+    a_cluster(sql, h100=4, l4=2, cpu_x86=2)
+    for _ in range(25):
+        for _ in range(chance.randint(0, 4)):
+            gpus = chance.choice([0, 1, 2, 4, 8])
+            queue.submit(
+                who=chance.choice([ALICE, BOB]), gpus_per_node=gpus,
+                node_count=chance.choice([1, 1, 2, 3]) if gpus in (0, 8) else 1,
+                time_limit_s=chance.choice([600, HOUR, 5 * HOUR]),
+            )  # fmt: skip
+        queue.start()
+        queue.move(chance.randint(1, 900))
+        running = sql.values("select job_id from odc.running order by job_id")
+        over = chance.sample(running, min(len(running), chance.randint(0, 2)))
+        if over:
+            queue.end(*over)
+        if chance.random() < 0.5:
+            refresh(queue)
+        told = forecast(queue)
+        ready = sql.values("select job_id from odc.pending where ready order by job_id")
+        assert sorted(told) == ready
+        for row in told.values():
+            if row["p50"] is not None:
+                assert queue.now <= row["p10"] <= row["p50"] <= row["p90"]
+        assert forecast(queue) == told
+        for job in told:
+            alone = sql.row("select * from odc.forecast_job($1, $2)", job, queue.now)
+            assert set(alone) == {"p10", "p50", "p90", "exact"}
+
+
+def test_what_is_told_at_submit_is_scored_at_the_start(queue: Queue) -> None:
+    sql = queue.sql
+    whole = {"node_count": 2, "gpus_per_node": 8, "time_limit_s": HOUR}
+    first = queue.submit(**whole)
+    assert queue.start() == [first]
+    second = queue.submit(**whole)
+    queue.start()
+    [told] = sql.rows("select * from odc.predict_jobs($1, $2)", [second], queue.now)
+    assert seconds(queue, told["p10"]) < 1800
+    queue.move(1500)
+    queue.end(first)
+    assert queue.start() == [second]
+    assert refresh(queue) == {"foreseen": 0, "kept": 0, "scored": 1}
+    kept = sql.row("select * from odc.prediction")
+    assert (kept["cause"], kept["open"], kept["started_at"]) == ("submit", False, queue.now)
+    day = sql.row("select * from odc.eta_day")
+    assert (day["scored"], day["inside"]) == (1, 1)
+    assert abs(day["error_s"] - seconds(queue, kept["p50"])) <= 1
+    ratio = round((1500 + 300) * 1000 / (kept["plan_s"] + 300))
+    classes = sql.rows("select class, ratios from odc.eta_class order by class")
+    assert [row["ratios"] for row in classes] == [[ratio], [ratio]]
+    assert classes[0]["class"] == 0
+    # Once only.
+    assert refresh(queue) == {"foreseen": 0, "kept": 0, "scored": 0}
+
+
+def test_cancelled_in_the_queue_is_closed_without_a_score(queue: Queue) -> None:
+    first = queue.submit(node_count=2, gpus_per_node=8)
+    assert queue.start() == [first]
+    second = queue.submit(gpus_per_node=8)
+    queue.start()
+    assert refresh(queue) == {"foreseen": 1, "kept": 1, "scored": 0}
+    queue.cancel(second)
+    assert refresh(queue) == {"foreseen": 0, "kept": 0, "scored": 0}
+    kept = queue.sql.row("select open, started_at from odc.prediction")
+    assert kept == {"open": False, "started_at": None}
+
+
+def test_the_first_task_that_starts_scores_an_array(queue: Queue) -> None:
+    first = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=HOUR)
+    assert queue.start() == [first]
+    array = queue.submit(gpus_per_node=8, time_limit_s=HOUR, array="0-4")
+    queue.start()
+    assert refresh(queue)["kept"] == 1
+    queue.move(100)
+    assert refresh(queue)["scored"] == 0
+    queue.move(100)
+    queue.end(first)
+    started_at = queue.now
+    assert len(queue.start()) == 2
+    queue.move(60)
+    assert refresh(queue)["scored"] == 1
+    kept = queue.sql.rows("select job_id, started_at from odc.prediction where not open")
+    assert kept == [{"job_id": array, "started_at": started_at}]
+
+
+def test_it_is_kept_again_when_it_moves_or_becomes_exact(queue: Queue) -> None:
+    sql = queue.sql
+    causes = "select cause from odc.prediction where job_id = $1 order by id"
+    whole = {"node_count": 2, "gpus_per_node": 8}
+    first = queue.submit(**whole, time_limit_s=HOUR)
+    assert queue.start() == [first]
+    second, third = queue.submit(**whole, time_limit_s=HOUR), queue.submit(**whole)
+    queue.start()
+    assert refresh(queue)["kept"] == 2
+    assert refresh(queue)["kept"] == 0
+    queue.move(1700)
+    queue.end(first)
+    assert queue.start() == [second]
+    assert refresh(queue)["kept"] == 1
+    assert sql.values(causes, second) == ["submit"]
+    assert sql.values(causes, third) == ["submit", "exact"]
+    # What it waits for runs on and on.
+    queue.move(3400)
+    assert refresh(queue)["kept"] == 1
+    assert sql.values(causes, third) == ["submit", "exact", "moved"]
+
+
+def test_old_predictions_go_and_their_sums_stay(queue: Queue) -> None:
+    sql = queue.sql
+    first = queue.submit(node_count=2, gpus_per_node=8)
+    queue.start()
+    second = queue.submit(gpus_per_node=8)
+    queue.start()
+    refresh(queue)
+    queue.move(60)
+    queue.end(first)
+    assert queue.start() == [second]
+    refresh(queue)
+    queue.move(89 * 86400)
+    assert sql.value("select odc.tidy_predictions(0, $1)", queue.now) == 0
+    queue.move(2 * 86400)
+    assert sql.value("select odc.tidy_predictions(0, $1)", queue.now) == 1
+    assert sql.value("select sum(scored) from odc.eta_day") == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("run_times", "off"),
+    [((600, 1500, 2400, 3300, 4200, 5100, 6000), 0.05), ((60, 300, 20_000), 0.08)],
+    ids=["even", "heavy-tailed"],
+)
+def test_the_interval_comes_to_hold_four_out_of_five(
+    sql: Sql, run_times: tuple[int, ...], off: float
+) -> None:
+    """One node, jobs one after the other, run times of chance."""
+    a_cluster(sql, h100=1)
+    queue = Queue(sql)
+    chance = random.Random(11)
+    told: dict[int, dict[str, Any]] = {}
+    ends: dict[int, Any] = {}
+    inside: list[bool] = []
+    submit_at = NOW
+    while len(inside) < 700:
+        queue.now = min([submit_at, *ends.values()])
+        over = [job for job, at in ends.items() if at <= queue.now]
+        if over:
+            queue.end(*over)
+            for job in over:
+                del ends[job]
+        new: list[int] = []
+        if submit_at <= queue.now:
+            new = [queue.submit(gpus_per_node=8, time_limit_s=10 * HOUR)]
+            backlog = sql.value("select count(*) from odc.pending")
+            submit_at += timedelta(seconds=chance.randint(1, 3600) * (1 if backlog < 6 else 4))
+        for job in queue.start():
+            ends[job] = queue.now + timedelta(seconds=chance.choice(run_times))
+            if job in told:
+                row = told.pop(job)
+                inside.append(row["p10"] <= queue.now <= row["p90"])
+            elif job in new:
+                new.remove(job)
+        if new:
+            for row in sql.rows("select * from odc.predict_jobs($1, $2)", new, queue.now):
+                told[row["job_id"]] = row
+    late = inside[200:]
+    assert abs(sum(late) / len(late) - 0.8) <= off
