@@ -36,6 +36,27 @@ class Metrics:
         self._nodes = Gauge("odc_nodes", "Nodes by state.", ["state"], registry=registry)
         self._gpus = Gauge("odc_gpus", "GPUs of all nodes.", registry=registry)
         self._gpus_used = Gauge("odc_gpus_used", "GPUs given to jobs.", registry=registry)
+        self._free = Gauge(
+            "odc_gpus_free", "Free GPUs of nodes that are up.", ["gpu_type"], registry=registry
+        )
+        self._fragmented = Gauge(
+            "odc_gpus_free_fragmented",
+            "Those of them on nodes with some of their GPUs taken.",
+            ["gpu_type"],
+            registry=registry,
+        )
+        self._fits = Gauge(
+            "odc_gpu_fits",
+            "How many jobs with so many GPUs on one node could start.",
+            ["gpu_type", "gpus"],
+            registry=registry,
+        )
+        self._largest_gang = Gauge(
+            "odc_largest_gang_nodes",
+            "Whole nodes that one gang could take.",
+            ["gpu_type"],
+            registry=registry,
+        )
         self._term = Gauge("odc_term", "The term of the leader.", registry=registry)
         self._leading = Gauge("odc_leader", "1 while this daemon leads.", registry=registry)
         self._children: dict[tuple[str, str, int], Counter] = {}
@@ -58,8 +79,8 @@ class Metrics:
     def leading(self, leads: bool) -> None:
         self._leading.set(1 if leads else 0)
 
-    def render(self, diag: dict[str, Any]) -> bytes:
-        """The exposition, with what odc.diagnose answered."""
+    def render(self, diag: dict[str, Any], types: list[dict[str, Any]]) -> bytes:
+        """The exposition, with what odc.diagnose and odc.list_fragmentation answered."""
         for state, count in diag["jobs"].items():
             self._jobs.labels(state).set(count)
         for state, count in diag["nodes"].items():
@@ -68,5 +89,14 @@ class Metrics:
         self._oldest.set(diag["oldest_pending_s"] or 0)
         self._gpus.set(diag["gpus"]["total"])
         self._gpus_used.set(diag["gpus"]["used"])
+        for gauge in (self._free, self._fragmented, self._fits, self._largest_gang):
+            gauge.clear()  # of types that are gone
+        for kind in types:
+            name = kind["gpu_type"]
+            self._free.labels(name).set(kind["gpus_free"])
+            self._fragmented.labels(name).set(kind["gpus_free"] - kind["gpus_whole"])
+            self._largest_gang.labels(name).set(kind["largest_gang"])
+            for gpus, jobs in kind["fits"].items():
+                self._fits.labels(name, gpus).set(jobs)
         self._term.set(diag["leader"]["term"])
         return generate_latest(self._registry)

@@ -220,6 +220,9 @@ class NodeReport:
     mem_mib: int
     zone: str | None = None
     efa_domain: str | None = None
+    """Its placement group; a gang of whole nodes of an EFA type stays in one of one zone."""
+    topology: tuple[str, ...] = ()
+    """The layers of the network it hangs on, outermost first; the last is its block."""
     features: tuple[str, ...] = ()
     declared: bool = False
 

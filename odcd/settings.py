@@ -24,18 +24,28 @@ LEASE = timedelta(seconds=10)
 GRACE = timedelta(seconds=30)
 SWEEP = timedelta(seconds=30)
 
-NODE = re.compile(r"^(?P<name>[^=]+)=(?P<type>[A-Za-z0-9._-]+):(?P<gpus>\d+)(?:x(?P<cpus>\d+))?$")
+NODE = re.compile(
+    r"^(?P<name>[^=]+)=(?P<type>[A-Za-z0-9._-]+):(?P<gpus>\d+)(?:x(?P<cpus>\d+))?"
+    r"(?:@(?P<place>[A-Za-z0-9._-]*(?:/[A-Za-z0-9._-]*){0,9}))?$"
+)
+NODE_FORM = "NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]]"
 ADDRESS = re.compile(r"^(?P<host>\[[0-9a-fA-F:]+\]|[^:]*):(?P<port>\d{1,5})$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredNode:
-    """A node for accounting only, of --node NAME=TYPE:GPUS[xCPUS]. cpus None: the type's share."""
+    """A node for accounting only, of --node NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]].
+
+    cpus None: the type's share. topology: the layers, outermost first; the last is its block.
+    """
 
     name: str
     gpu_type: str
     gpus: int
     cpus: int | None
+    zone: str | None = None
+    efa_domain: str | None = None
+    topology: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +63,9 @@ class Settings:
     executor: Literal["local"] = "local"
     """--executor of serve. What runs jobs: processes of this machine."""
     nodes: tuple[DeclaredNode, ...] = ()
-    """--node. Nodes declared for accounting only, NAME=TYPE:GPUS[xCPUS]. Default none."""
+    """--node. Nodes declared for accounting only, NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]]:
+    where they lie is a zone, a placement group and the layers of the network, outermost first; an
+    empty part is not known. Default none."""
     self_node: bool = True
     """--node. The machine itself is a node: by --node self, or when no --node is given."""
     pg_version: int | None = None
@@ -143,14 +155,21 @@ def parse_nodes(texts: list[str]) -> tuple[tuple[DeclaredNode, ...], bool]:
         found = NODE.match(text)
         if found is None:
             raise BadRequest(
-                f'--node "{text}" is not NAME=TYPE:GPUS[xCPUS]',
-                'For example --node n1=h100:8 or --node "cpu[1-4]=cpu-x86:0x16"; '
-                "--node self is this machine.",
+                f'--node "{text}" is not {NODE_FORM}',
+                'For example --node n1=h100:8 or --node "cpu[1-4]=cpu-x86:0x16" or '
+                '--node "n[1-4]=h100:8@zone1/group1/spine1/block1"; --node self is this machine.',
             )
         if int(found["gpus"]) > 62 or not 0 < int(found["cpus"] or 1) <= 100_000:
             raise BadRequest(
                 f'--node "{text}": a node has at most 62 GPUs and 1 to 100000 CPUs',
                 "Declare several nodes.",
+            )
+        place = (found["place"] or "").split("/")
+        zone, group, layers = place[0], "".join(place[1:2]), place[2:]
+        if "" in layers:
+            raise BadRequest(
+                f'--node "{text}": a layer of the network has no name',
+                "Name every layer, as in @zone1/group1/spine1/block1, or leave them out.",
             )
         for name in expand_hosts(found["name"]):
             if name in nodes:
@@ -160,6 +179,9 @@ def parse_nodes(texts: list[str]) -> tuple[tuple[DeclaredNode, ...], bool]:
                 gpu_type=found["type"],
                 gpus=int(found["gpus"]),
                 cpus=int(found["cpus"]) if found["cpus"] else None,
+                zone=zone or None,
+                efa_domain=group or None,
+                topology=tuple(layers),
             )
     return tuple(nodes.values()), not nodes or SELF in texts
 

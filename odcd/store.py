@@ -149,6 +149,10 @@ class Store:
     async def nodes(self, now: datetime) -> str:
         return await self._db.fetchval("select odc.list_nodes(p_now => $1)", now)
 
+    async def fragmentation(self) -> str:
+        """How free GPUs lie on the nodes, per type."""
+        return await self._db.fetchval("select odc.list_fragmentation()")
+
     async def partitions(self) -> str:
         return await self._db.fetchval("select odc.list_partitions()")
 
@@ -244,7 +248,7 @@ class Store:
             {
                 "name": n.name, "gpu_type": n.gpu_type, "gpus": n.gpus, "cpus": n.cpus,
                 "mem_mib": n.mem_mib, "zone": n.zone, "efa_domain": n.efa_domain,
-                "features": list(n.features), "declared": n.declared,
+                "topology": list(n.topology), "features": list(n.features), "declared": n.declared,
             }
             for n in nodes
         ]  # fmt: skip

@@ -11,10 +11,17 @@ from odcctl.exits import DONE
 from odcctl.hostlist import unfold
 from odcctl.options import Arguments, Command, Option
 
+TOPOLOGY_HEADER = ("NODE", "TYPE", "STATE", "GPUS", "ZONE", "GROUP", "TOPOLOGY")
+FREE_HEADER = (
+    "TYPE", "NODES", "GPUS", "FREE", "WHOLE NODES", "FRAGMENTED", "FIT 1", "FIT 2", "FIT 4",
+    "FIT 8", "LARGEST GANG",
+)  # fmt: skip
 HEADER = ("NODE", "TYPE", "STATE", "GPUS", "CPUS", "MEMORY", "PARTITIONS", "JOBS / REASON")
 
 
 def run(arguments: Arguments) -> int:
+    if arguments.flag("fragmentation"):
+        return _fragmentation(arguments)
     reply = Client.of(arguments).get("/v1/nodes")
     answer = reply.json()
     every: list[dict[str, Any]] = answer["nodes"]
@@ -37,9 +44,48 @@ def run(arguments: Arguments) -> int:
     elif arguments.form == "quiet":
         render.put("".join(f"{node['name']}\n" for node in nodes))
     else:
-        head = () if arguments.flag("no-header") else HEADER
-        render.put(render.table(head, [_row(node) for node in nodes], render.terminal_width()))
+        places = arguments.flag("topology")
+        head = TOPOLOGY_HEADER if places else HEADER
+        rows = [_place(node) if places else _row(node) for node in nodes]
+        head = () if arguments.flag("no-header") else head
+        render.put(render.table(head, rows, render.terminal_width()))
     return DONE
+
+
+def _fragmentation(arguments: Arguments) -> int:
+    """How free GPUs lie on the nodes, a line per type."""
+    for name in ("partition", "state", "topology"):
+        if arguments.flag(name):
+            arguments.command.wrong(f"--fragmentation and --{name} exclude each other")
+    if arguments.words:
+        arguments.command.wrong("--fragmentation tells of all nodes; --type chooses types")
+    answer = Client.of(arguments).get("/v1/cluster/fragmentation").json()
+    wanted = _split(arguments.joined("type"))
+    types = [kind for kind in answer["types"] if not wanted or kind["gpu_type"] in wanted]
+    if arguments.form == "json":
+        render.put_json({**answer, "types": types})
+    elif arguments.form == "quiet":
+        render.put("".join(f"{kind['gpu_type']}\n" for kind in types))
+    else:
+        head = () if arguments.flag("no-header") else FREE_HEADER
+        render.put(render.table(head, [_free(kind) for kind in types], render.terminal_width()))
+    return DONE
+
+
+def _free(kind: Mapping[str, Any]) -> tuple[str, ...]:
+    share, fits = kind["fragmented"], kind["fits"]
+    return (
+        kind["gpu_type"], str(kind["nodes"]), str(kind["gpus"]), str(kind["gpus_free"]),
+        str(kind["nodes_whole"]), "-" if share is None else f"{share:.0%}",
+        *(str(fits[size]) for size in ("1", "2", "4", "8")), str(kind["largest_gang"]),
+    )  # fmt: skip
+
+
+def _place(node: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        node["name"], node["gpu_type"], node["state"], f"{node['gpus_used']}/{node['gpus']}",
+        node["zone"] or "-", node["efa_domain"] or "-", "/".join(node["topology"]) or "-",
+    )  # fmt: skip
 
 
 def _split(text: str | None, *, upper: bool = False) -> set[str]:
@@ -67,13 +113,21 @@ COMMAND = Command(
     summary="Show the nodes, and how much of each is used",
     usage="nodes [NAME...] [OPTIONS]",
     words=(0, None),
-    notes="NAME may be a list as gpu-[01-03]. GPUS, CPUS and MEMORY are used/all.",
+    notes=(
+        "NAME may be a list as gpu-[01-03]. GPUS, CPUS and MEMORY are used/all. GROUP is the "
+        "placement group, TOPOLOGY the layers of the network from the outermost to the node's "
+        "block. FRAGMENTED is the share of the free GPUs on nodes with some GPUs taken, FIT n how "
+        "many jobs with n GPUs on one node could start, LARGEST GANG how many whole nodes one job "
+        "could take."
+    ),
     options=(
         Option("partition", "p", "NAMES", "only nodes of these partitions"),
         Option("state", "t", "STATES", "only nodes in these states, as IDLE,DRAIN"),
         Option("type", None, "TYPES", "only nodes of these GPU types, as h100"),
+        Option("topology", None, None, "show where they lie: zone, placement group, network"),
+        Option("fragmentation", None, None, "show how the free GPUs lie on nodes, per type"),
         Option("no-header", None, None, "leave the header line out"),
     ),
-    example="odcctl nodes --type h100",
+    example="odcctl nodes --type h100\nodcctl nodes --fragmentation",
     run=run,
 )

@@ -228,7 +228,8 @@ class SubmitOptions(_Answer):
 
 
 class Node(_Answer):
-    """free_at: when the time limits of all its jobs are over."""
+    """free_at: when the time limits of all its jobs are over. efa_domain: its placement group;
+    topology: the layers of the network it hangs on, outermost first, the last its block."""
 
     name: str
     gpu_type: str
@@ -241,6 +242,7 @@ class Node(_Answer):
     mem_used_mib: int
     zone: str | None
     efa_domain: str | None
+    topology: list[str]
     features: list[str]
     partitions: list[str]
     reason: str | None
@@ -271,6 +273,35 @@ class Partition(_Answer):
 
 class PartitionList(_Answer):
     partitions: list[Partition]
+
+
+class Domain(_Answer):
+    """Where a gang of whole nodes stays. domain: ZONE/GROUP; null where that does not matter."""
+
+    domain: str | None
+    nodes: int
+    nodes_whole: int
+
+
+class TypeFragmentation(_Answer):
+    """Of nodes that are up. gpus_whole: free on nodes with all GPUs free; fragmented: the share of
+    the free ones that lie elsewhere, null when none is free. largest_gang: whole nodes that one
+    gang could take. fits: how many jobs with so many GPUs on one node."""
+
+    gpu_type: str
+    nodes: int
+    gpus: int
+    gpus_free: int
+    gpus_whole: int
+    fragmented: float | None
+    nodes_whole: int
+    largest_gang: int
+    fits: dict[str, int]
+    domains: list[Domain]
+
+
+class Fragmentation(_Answer):
+    types: list[TypeFragmentation]
 
 
 class Leader(_Answer):

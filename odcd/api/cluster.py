@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from odcd import __version__
-from odcd.api.answers import Cluster, Health, Ready
+from odcd.api.answers import Cluster, Fragmentation, Health, Ready
 from odcd.api.context import Api
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import OdcError
@@ -28,6 +28,14 @@ class ClusterRoutes:
                 serve=self.cluster,
                 answers={200: (Cluster,)},
                 summary="The whole in numbers: jobs by state, the last pass, who leads",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/cluster/fragmentation",
+                tag="cluster",
+                serve=self.fragmentation,
+                answers={200: (Fragmentation,)},
+                summary="How free GPUs lie on the nodes: what could start now, per type",
             ),
             Operation(
                 method="GET",
@@ -61,6 +69,10 @@ class ClusterRoutes:
     async def cluster(self, call: Call) -> Response:
         return Response(await self._api.store.diag(self._api.clock.now()), media_type=JSON)
 
+    async def fragmentation(self, call: Call) -> Response:
+        types = await self._api.store.fragmentation()
+        return Response(f'{{"types":{types}}}', media_type=JSON)
+
     async def health(self, _: Call) -> Response:
         return Response(
             msgspec.json.encode(Health(status="ok", version=__version__)), media_type=JSON
@@ -84,4 +96,5 @@ class ClusterRoutes:
 
     async def metrics(self, _: Call) -> Response:
         diag = json.loads(await self._api.store.diag(self._api.clock.now()))
-        return Response(self._api.metrics.render(diag), media_type=CONTENT_TYPE)
+        types = json.loads(await self._api.store.fragmentation())
+        return Response(self._api.metrics.render(diag, types), media_type=CONTENT_TYPE)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TypeAlias
 
+from odcd.settings import NODE_FORM
+
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # pyright: ignore[reportPrivateUsage]
 
 
@@ -41,8 +43,9 @@ def add_serving(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--node",
         action="append",
-        metavar="NAME=TYPE:GPUS[xCPUS]",
-        help='declare a node for accounting only; "self" is this machine, the default; repeat',
+        metavar=NODE_FORM,
+        help="declare a node for accounting only, by zone, placement group and layers of the "
+        'network if need be; "self" is this machine, the default; repeat',
     )
     parser.add_argument(
         "--listen", metavar="HOST:PORT", help="serve HTTP over TCP too, with tokens"

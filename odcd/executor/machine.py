@@ -60,6 +60,9 @@ def declared(node: DeclaredNode, sizes: Mapping[str, GpuTypeSize]) -> NodeReport
         gpus=node.gpus,
         cpus=cpus,
         mem_mib=max(1, mem_mib),
+        zone=node.zone,
+        efa_domain=node.efa_domain,
+        topology=node.topology,
         declared=True,
     )
 

@@ -83,10 +83,23 @@ def a_node(name: str, state: str = "IDLE", **fields: Any) -> Object:
     node: Object = {
         "name": name, "gpu_type": "h100", "state": state, "gpus": 8, "gpus_used": 0, "cpus": 192,
         "cpus_used": 0, "mem_mib": 2097152, "mem_used_mib": 0, "zone": None, "efa_domain": None,
+        "topology": [],
         "features": [], "partitions": ["main", "h100"], "reason": None, "reason_by": None,
         "state_at": "2026-07-01T08:00:00Z", "declared": False, "jobs": [], "free_at": None,
     }  # fmt: skip
     return _checked(node | fields, answers.Node)
+
+
+def some_fragmentation(gpu_type: str, free: int = 21) -> Object:
+    """Of four nodes: two whole ones, one with 5 and one without free GPUs; or nothing free."""
+    some = int(free > 0)
+    told: Object = {
+        "gpu_type": gpu_type, "nodes": 4, "gpus": 32, "gpus_free": free, "gpus_whole": 16 * some,
+        "fragmented": 0.2381 if free else None, "nodes_whole": 2 * some, "largest_gang": 2 * some,
+        "fits": {"1": free, "2": 10 * some, "4": 5 * some, "8": 2 * some},
+        "domains": [{"domain": "us-east-2a/pg-1", "nodes": 4, "nodes_whole": 2 * some}],
+    }  # fmt: skip
+    return _checked(told, answers.TypeFragmentation)
 
 
 def an_event(event_id: int, kind: str, **fields: Any) -> Object:

@@ -12,6 +12,7 @@ from tests.odcctl.objects import (
     a_node,
     an_event,
     gang,
+    some_fragmentation,
     some_history,
 )
 from tests.odcctl.peer import Peer, Reply, event_stream
@@ -100,6 +101,26 @@ def test_nodes_shows_what_is_used(peer: Peer, odcctl: Odcctl, golden: Golden) ->
     assert odcctl("nodes", "gpu-[01-02]", "--state", "mixed", "--output", "quiet").out == "gpu-01\n"
     unknown = odcctl("nodes", "gpu-09")
     assert (unknown.code, unknown.out) == (2, "")
+
+
+def test_nodes_shows_where_they_lie(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
+    nodes = [
+        a_node("gpu-01", "MIXED", gpus_used=3, zone="us-east-2a", efa_domain="pg-1",
+               topology=["nn-1", "nn-4", "nn-9"]),
+        a_node("ws1", gpu_type="cpu-x86", gpus=0),
+    ]  # fmt: skip
+    peer.on("GET", "/v1/nodes", {"nodes": nodes})
+    golden("nodes-topology", odcctl("nodes", "--topology").out)
+
+
+def test_nodes_shows_how_free_gpus_lie(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
+    types = {"types": [some_fragmentation("h100"), some_fragmentation("l4", free=0)]}
+    peer.on("GET", "/v1/cluster/fragmentation", types)
+    golden("nodes-fragmentation", odcctl("nodes", "--fragmentation").out)
+    assert json.loads(odcctl("nodes", "--fragmentation", "--json").out) == types
+    assert odcctl("nodes", "--fragmentation", "--type", "l4", "--output", "quiet").out == "l4\n"
+    assert odcctl("nodes", "--fragmentation", "gpu-01").code == 2
+    assert odcctl("nodes", "--fragmentation", "--topology").code == 2
 
 
 def test_diag_shows_whatever_the_daemon_tells(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:

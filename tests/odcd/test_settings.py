@@ -73,6 +73,23 @@ def test_declared_nodes() -> None:
     assert not self_node
 
 
+@pytest.mark.parametrize(
+    ("place", "zone", "group", "topology"),
+    [
+        ("@a", "a", None, ()),
+        ("@a/", "a", None, ()),
+        ("@a/g", "a", "g", ()),
+        ("@a/g/s1/b1", "a", "g", ("s1", "b1")),
+        ("@//b1", None, None, ("b1",)),
+    ],
+)
+def test_a_declared_node_lies_somewhere(
+    place: str, zone: str | None, group: str | None, topology: tuple[str, ...]
+) -> None:
+    [node], _ = parse_nodes([f"a=h100:8x4{place}"])
+    assert (node.cpus, node.zone, node.efa_domain, node.topology) == (4, zone, group, topology)
+
+
 def test_with_declared_nodes_the_machine_is_one_only_when_named() -> None:
     assert parse_nodes([])[1]
     assert parse_nodes(["self"]) == ((), True)
@@ -84,7 +101,8 @@ def test_with_declared_nodes_the_machine_is_one_only_when_named() -> None:
     "text",
     [
         "a", "a=", "a=h100", "a=h100:", "a=h100:x", "a=h100:8x", "a=h100:8x0", "a=h100:63",
-        "=h100:8", "a b=h100:8", "a[1=h100:8", "a=h100:-1", "a=h100:8x999999",
+        "=h100:8", "a b=h100:8", "a[1=h100:8", "a=h100:-1", "a=h100:8x999999", "a=h100:8@a/g//b1",
+        "a=h100:8@a/g/", "a=h100:8@a b",
     ],
 )  # fmt: skip
 def test_a_node_that_is_none_is_refused(text: str) -> None:

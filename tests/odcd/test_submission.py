@@ -57,8 +57,9 @@ def test_a_job_has_exactly_the_fields_that_the_database_reads() -> None:
     assert " ".join(the_job()) == (
         "name kind script_digest environment_digest args work_dir umask stdin stdout stderr "
         "open_mode partitions account qos nice comment hold begin_at deadline_at time_limit_s "
-        "node_count node_count_max switches switches_wait_s ntasks ntasks_per_node cpus_per_task cpus_per_gpu gpus gpus_per_node "
-        "gpus_per_task gpu_type "
+        "node_count node_count_max switches switches_wait_s "
+        "ntasks ntasks_per_node cpus_per_task cpus_per_gpu gpus gpus_per_node gpus_per_task "
+        "gpu_type "
         "mem_per_node_mib mem_per_cpu_mib mem_per_gpu_mib exclusive constraint node_list "
         "exclude_nodes requeue signal_number signal_before_s signal_batch submit_host array "
         "dependency options"

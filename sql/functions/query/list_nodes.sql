@@ -15,7 +15,7 @@ language sql stable as $$
                  n.gpus, n.gpus - f.gpus as gpus_used,
                  n.cpus, n.cpus - f.cpus as cpus_used,
                  n.mem_mib, n.mem_mib - f.mem_mib as mem_used_mib,
-                 n.zone, n.efa_domain, n.features,
+                 n.zone, n.efa_domain, n.topology, n.features,
                  array(select p.name from odc.partition as p
                         where p.all_nodes or exists (select from odc.partition_node as m
                                                       where m.partition_id = p.id and m.node_id = n.id)

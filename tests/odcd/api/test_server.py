@@ -167,6 +167,8 @@ def test_metrics_count_the_queue_and_what_was_asked(database_url: str) -> None:
             "odc_pending_tasks 10.0",
             "odc_gpus 8.0",
             "odc_gpus_used 8.0",
+            'odc_gpus_free{gpu_type="h100"} 0.0',
+            'odc_gpu_fits{gpu_type="h100",gpus="4"} 0.0',
             "odc_jobs_submitted_total 2.0",
             "odc_jobs_started_total 1.0",
             "odc_pass_seconds_count 1.0",

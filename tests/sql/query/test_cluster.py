@@ -39,6 +39,37 @@ def test_nodes_have_the_documented_keys_and_count_what_is_used(sql: Sql) -> None
     assert idle["partitions"] == ["main"]
 
 
+def test_fragmentation_tells_how_free_gpus_lie(sql: Sql) -> None:
+    cluster = Cluster(sql, nodes=5)
+    sql.execute("update odc.node set zone = case when id % 2 = 0 then 'a' else 'b' end")
+    sql.execute("select odc._regroup_nodes()")
+    # One node with 3 GPUs taken, one whole, one drained: 5 + 3 x 8 ... of those that are up.
+    cluster.submit(gpus=3)
+    cluster.submit(gpus=8)
+    cluster.plan()
+    idle = next(node["name"] for node in cluster.nodes() if node["gpus_used"] == 0)
+    sql.execute("update odc.node set state = 'DRAIN' where name = $1", idle)
+    sql.execute("select odc._regroup_nodes()")
+    types = json.loads(sql.value("select odc.list_fragmentation()"))
+    [kind] = msgspec.convert(types, list[answers.TypeFragmentation])
+    assert list(types[0]) == list(answers.TypeFragmentation.__struct_fields__)
+    assert (kind.gpu_type, kind.nodes, kind.gpus) == ("h100", 4, 32)
+    assert (kind.gpus_free, kind.gpus_whole, kind.nodes_whole) == (21, 16, 2)
+    assert kind.fragmented == pytest.approx(5 / 21, abs=1e-4)
+    assert kind.fits == {"1": 21, "2": 2 + 8, "4": 1 + 4, "8": 2}
+    whole = {d.domain: d.nodes_whole for d in kind.domains}
+    assert set(whole) == {"a", "b"}
+    assert (sum(whole.values()), kind.largest_gang) == (2, max(whole.values()))
+
+
+def test_fragmentation_of_nothing_free_is_none(sql: Sql) -> None:
+    cluster = Cluster(sql, nodes=1)
+    cluster.submit(gpus=8)
+    cluster.plan()
+    [kind] = json.loads(sql.value("select odc.list_fragmentation()"))
+    assert (kind["gpus_free"], kind["fragmented"], kind["largest_gang"]) == (0, None, 0)
+
+
 @pytest.mark.parametrize(
     ("gpus", "state", "shown"),
     [
