@@ -966,6 +966,48 @@ CREATE VIEW odc.ended_job AS
      LEFT JOIN odc.partition pt ON ((pt.id = j.partition_id)))
   WHERE (j.state IS NOT NULL);
 
+CREATE VIEW odc.fragmentation AS
+ WITH place AS (
+         SELECT g.gpu_type,
+            f.gpus AS free,
+            (f.gpus = g.gpus) AS whole,
+                CASE
+                    WHEN (t.efa_per_node > 0) THEN g.efa_domain
+                    ELSE NULL::text
+                END AS domain,
+            g.gpus
+           FROM ((odc.node_free f
+             JOIN odc.node_group g ON ((g.id = f.group_id)))
+             JOIN odc.gpu_type t ON ((t.name = g.gpu_type)))
+          WHERE (f.up AND (g.gpus > 0))
+        ), domain AS (
+         SELECT place.gpu_type,
+            place.domain,
+            count(*) AS nodes,
+            count(*) FILTER (WHERE place.whole) AS nodes_whole
+           FROM place
+          GROUP BY place.gpu_type, place.domain
+        )
+ SELECT gpu_type,
+    count(*) AS nodes,
+    sum(gpus) AS gpus,
+    sum(free) AS gpus_free,
+    COALESCE(sum(free) FILTER (WHERE whole), (0)::bigint) AS gpus_whole,
+    round(((COALESCE(sum(free) FILTER (WHERE (NOT whole)), (0)::bigint))::numeric / (NULLIF(sum(free), 0))::numeric), 4) AS fragmented,
+    count(*) FILTER (WHERE whole) AS nodes_whole,
+    ( SELECT max(d.nodes_whole) AS max
+           FROM domain d
+          WHERE (d.gpu_type = p.gpu_type)) AS largest_gang,
+    sum(free) AS fits_1,
+    sum((free / 2)) AS fits_2,
+    sum((free / 4)) AS fits_4,
+    sum((free / 8)) AS fits_8,
+    ( SELECT json_agg(json_build_object('domain', d.domain, 'nodes', d.nodes, 'nodes_whole', d.nodes_whole) ORDER BY d.domain NULLS FIRST) AS json_agg
+           FROM domain d
+          WHERE (d.gpu_type = p.gpu_type)) AS domains
+   FROM place p
+  GROUP BY gpu_type;
+
 CREATE VIEW odc.pending_job AS
  SELECT p.job_id AS id,
         CASE
