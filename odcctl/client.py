@@ -61,6 +61,12 @@ class Client:
     def patch(self, path: str, body: object) -> Reply:
         return self._told("PATCH", path, body=body)
 
+    def put(self, path: str, body: object) -> Reply:
+        return self._told("PUT", path, body=body)
+
+    def delete(self, path: str) -> Reply:
+        return self._told("DELETE", path)
+
     def post_once(self, path: str, body: object) -> Reply:
         """POST something that makes something: exactly once, also when an answer is lost.
 

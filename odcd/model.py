@@ -90,6 +90,10 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     constraint: Annotated[str, msgspec.Meta(max_length=1024)] | None = None
     node_list: list[Name] = []
     exclude_nodes: list[Name] = []
+    booking: Name | None = None
+    """Run inside this booking only."""
+    licences: dict[Name, Count] = {}
+    """How many of which it holds while it runs."""
 
     array: Annotated[str, msgspec.Meta(max_length=200_000)] | None = None
     """Task ids as sbatch writes them: 0-9, 1,3,5, 0-100:10, 0-99%4."""
@@ -179,6 +183,8 @@ class Dispatch:
     signal_before_s: int | None
     signal_batch: bool
     members: tuple[Member, ...]
+    booking: str | None = None
+    licences: dict[str, int] | None = None
 
     @property
     def key(self) -> tuple[int, int]:

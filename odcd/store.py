@@ -88,7 +88,7 @@ class Store:
         self, who: Identity, filters: Filters, now: datetime, changes: Mapping[str, object]
     ) -> str:
         """changes: any of time_limit_s, nice, partitions, name, comment, dependency (parsed, with
-        its text), array_throttle, begin_at, deadline_at."""
+        its text), array_throttle, begin_at, deadline_at, booking."""
         return await self._change(
             "update_jobs", who, filters, now, p_changes=json.dumps(dict(changes))
         )
@@ -347,6 +347,62 @@ class Store:
             list(names), state, reason, now,
         )  # fmt: skip
 
+    # -- bookings and licences, changed by operators; all JSON texts ------------------------------
+
+    async def bookings(self, who: Identity, now: datetime, *, ended: bool) -> str:
+        """A JSON array of those that who may see; with ended, those that are over, too."""
+        return await self._db.fetchval(
+            "select odc.list_bookings(p_actor => $1::jsonb, p_all => $2, p_now => $3)",
+            _actor(who), ended, now,
+        )  # fmt: skip
+
+    async def booking(self, who: Identity, name: str, now: datetime) -> str:
+        return await self._db.fetchval(
+            "select odc.show_booking(p_actor => $1::jsonb, p_name => $2, p_now => $3)",
+            _actor(who), name, now,
+        )  # fmt: skip
+
+    async def make_booking(
+        self, who: Identity, ask: Mapping[str, object], key: str | None, digest: str, now: datetime
+    ) -> str:
+        """ask: what odc._read_booking takes. digest: what tells the key's request from another."""
+        return await self._db.fetchval(
+            "select odc.create_booking(p_actor => $1::jsonb, p_ask => $2::jsonb, p_key => $3, "
+            "p_digest => $4, p_now => $5)",
+            _actor(who), json.dumps(dict(ask)), key, digest, now,
+        )  # fmt: skip
+
+    async def edit_booking(
+        self, who: Identity, name: str, ask: Mapping[str, object], now: datetime
+    ) -> str:
+        return await self._db.fetchval(
+            "select odc.edit_booking(p_actor => $1::jsonb, p_name => $2, p_ask => $3::jsonb, "
+            "p_now => $4)",
+            _actor(who), name, json.dumps(dict(ask)), now,
+        )  # fmt: skip
+
+    async def delete_booking(self, who: Identity, name: str, now: datetime) -> str:
+        return await self._db.fetchval(
+            "select odc.delete_booking(p_actor => $1::jsonb, p_name => $2, p_now => $3)",
+            _actor(who), name, now,
+        )  # fmt: skip
+
+    async def licences(self) -> str:
+        return await self._db.fetchval("select odc.list_licences()")
+
+    async def set_licence(self, who: Identity, name: str, total: int, now: datetime) -> str:
+        return await self._db.fetchval(
+            "select odc.set_licence(p_actor => $1::jsonb, p_name => $2, p_total => $3, "
+            "p_now => $4)",
+            _actor(who), name, total, now,
+        )  # fmt: skip
+
+    async def delete_licence(self, who: Identity, name: str, now: datetime) -> str:
+        return await self._db.fetchval(
+            "select odc.delete_licence(p_actor => $1::jsonb, p_name => $2, p_now => $3)",
+            _actor(who), name, now,
+        )  # fmt: skip
+
     # -- keys ------------------------------------------------------------------------------------
 
     async def keep_key(self, who: Identity, digest: str, now: datetime, life: timedelta) -> None:
@@ -362,6 +418,10 @@ class Store:
             digest, now,
         )  # fmt: skip
         return (row["user_name"], row["uid"], row["gid"]) if row else None
+
+
+def _actor(who: Identity) -> str:
+    return json.dumps({"user": who.user, "uid": who.uid, "operator": who.operator})
 
 
 def _plain(filters: Filters) -> dict[str, Any]:

@@ -163,6 +163,8 @@ def _job(spec: JobSpec, texts: _Texts) -> dict[str, Any]:
         "constraint": spec.constraint,
         "node_list": spec.node_list,
         "exclude_nodes": spec.exclude_nodes,
+        "booking": spec.booking,
+        "licences": spec.licences,
         "requeue": spec.requeue,
         "signal_number": spec.signal_number,
         "signal_before_s": spec.signal_before_s,

@@ -46,7 +46,7 @@ def run(arguments: Arguments) -> int:
     else:
         places = arguments.flag("topology")
         head = TOPOLOGY_HEADER if places else HEADER
-        rows = [_place(node) if places else _row(node) for node in nodes]
+        rows = [_place(node) if places else _row(node, reply.now_s) for node in nodes]
         head = () if arguments.flag("no-header") else head
         render.put(render.table(head, rows, render.terminal_width()))
     return DONE
@@ -92,16 +92,24 @@ def _split(text: str | None, *, upper: bool = False) -> set[str]:
     return set((text.upper() if upper else text).split(",")) if text else set()
 
 
-def _row(node: Mapping[str, Any]) -> tuple[str, ...]:
+def _row(node: Mapping[str, Any], now_s: float) -> tuple[str, ...]:
     running = " ".join(str(job) for job in node.get("jobs") or ())
     reason = render.clean(node.get("reason") or "")
+    told = [running, reason, _booked(node, now_s)]
     return (
         node["name"], node["gpu_type"], node["state"], f"{node['gpus_used']}/{node['gpus']}",
         f"{node['cpus_used']}/{node['cpus']}",
         f"{_gib(node['mem_used_mib'])}/{_gib(node['mem_mib'])}G",
         ",".join(node.get("partitions") or ()) or "-",
-        f"{running} / {reason}" if running and reason else running or reason,
+        " / ".join(part for part in told if part),
     )  # fmt: skip
+
+
+def _booked(node: Mapping[str, Any], now_s: float) -> str:
+    now, then = node.get("booking"), node.get("next_booking")
+    if now:
+        return f"booked by {now['name']} until {render.clock(now['ends_at'], now_s)}"
+    return f"booked by {then['name']} from {render.clock(then['starts_at'], now_s)}" if then else ""
 
 
 def _gib(mib: int) -> str:

@@ -58,6 +58,8 @@ def describe(job: Mapping[str, Any], now_s: float) -> str:
         ("array task", _task(job)),
         ("tasks at once", job.get("array_throttle")),
         ("depends on", job.get("dependency")),
+        ("booking", job.get("booking")),
+        ("licences", _licences(job)),
         ("nice", job.get("nice")),
         ("work dir", job.get("work_dir")),
         ("stdout", job.get("stdout")),
@@ -101,6 +103,11 @@ def _wish(job: Mapping[str, Any]) -> str:
         return ""
     until = "for as long as it takes" if wait_s is None else f"for up to {render.duration(wait_s)}"
     return f"at most {most} topology {'block' if most == 1 else 'blocks'}; waits for it {until}"
+
+
+def _licences(job: Mapping[str, Any]) -> str:
+    held: Mapping[str, int] = job.get("licences") or {}
+    return ", ".join(f"{count} {name}" for name, count in sorted(held.items()))
 
 
 def _elapsed(job: Mapping[str, Any], now_s: float) -> str:

@@ -39,6 +39,8 @@ def _changes(arguments: Arguments) -> dict[str, Any]:
     for name in ("comment", "dependency"):
         if arguments.flag(name):
             changes[name] = arguments.value(name) or None
+    if arguments.flag("reservation"):
+        changes["booking"] = arguments.value("reservation") or None
     if arguments.flag("throttle"):
         changes["array_throttle"] = arguments.number("throttle") or None
     if changes.keys() & {"begin", "deadline"} and os.environ.get("TZ"):
@@ -61,6 +63,7 @@ COMMAND = Command(
         Option("dependency", "d", "LIST", "jobs to wait for, as sbatch writes them; '' for none"),
         Option("throttle", None, "N", "how many tasks of an array run at once; 0 for all"),
         Option("begin", "b", "MOMENT", "start no earlier: now+1hour, 16:00, 2026-01-20T12:34:00"),
+        Option("reservation", None, "NAME", "run inside this booking; '' for none"),
         Option("deadline", None, "MOMENT", "end it when it cannot be done by then"),
     ),
     example="odcctl update 7 --time 2-00:00:00\nodcctl update 8 --throttle 4 --nice 100",

@@ -26,10 +26,13 @@ class _Answer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class Cause(_Answer):
     """One thing that keeps a job from starting. Only what applies is there beside text."""
 
-    cause: Literal["running_job", "planned_job", "limit", "dependency", "node", "hold", "begin"]
+    cause: Literal[
+        "running_job", "planned_job", "limit", "dependency", "node", "hold", "begin", "booking"
+    ]
     text: str
     job_id: int | None = None
     limit: str | None = None
+    booking_id: int | None = None
     node: str | None = None
     gpus: int | None = None
     until: str | None = None
@@ -97,6 +100,8 @@ class Job(_Answer):
     stdout: str | None
     stderr: str | None
     comment: str | None
+    booking: str | None
+    licences: dict[str, int] | None
 
 
 class JobList(_Answer):
@@ -227,9 +232,20 @@ class SubmitOptions(_Answer):
     options: list[SubmitOption]
 
 
+class NodeBooking(_Answer):
+    """A booking that has a node, and the occurrence meant."""
+
+    id: int
+    name: str
+    kind: Literal["maintenance", "use"]
+    starts_at: str
+    ends_at: str
+
+
 class Node(_Answer):
     """free_at: when the time limits of all its jobs are over. efa_domain: its placement group;
-    topology: the layers of the network it hangs on, outermost first, the last its block."""
+    topology: the layers of the network it hangs on, outermost first, the last its block. booking:
+    that has it now; next_booking: that has it next."""
 
     name: str
     gpu_type: str
@@ -251,10 +267,62 @@ class Node(_Answer):
     declared: bool
     jobs: list[int]
     free_at: str | None
+    booking: NodeBooking | None
+    next_booking: NodeBooking | None
 
 
 class NodeList(_Answer):
     nodes: list[Node]
+
+
+class Booking(_Answer):
+    """starts_at, ends_at: of the occurrence that is on or comes next; of a booking that is over as
+    it was made. node_list, gpu_type, partition, node_count, all_nodes: which nodes were asked for;
+    node_names: those it has. reason: what it lacks. jobs: those that live and name it, at most
+    1000."""
+
+    id: int
+    name: str
+    kind: Literal["maintenance", "use"]
+    state: Literal["PLANNED", "ACTIVE", "ENDED", "DELETED"]
+    state_at: str
+    starts_at: str
+    ends_at: str
+    duration_s: int
+    repeats: Literal["none", "daily", "weekly", "weekdays"]
+    until: str | None
+    node_list: list[str]
+    gpu_type: str | None
+    partition: str | None
+    all_nodes: bool
+    node_count: int | None
+    node_names: list[str]
+    users: list[str]
+    accounts: list[str]
+    jobs: list[int]
+    ignore_running: bool
+    comment: str | None
+    reason: str | None
+    created_by: str
+    created_at: str
+
+
+class BookingList(_Answer):
+    bookings: list[Booking]
+
+
+class Licence(_Answer):
+    """jobs: those that hold it, at most 1000."""
+
+    name: str
+    total: int
+    used: int
+    free: int
+    jobs: list[int]
+
+
+class LicenceList(_Answer):
+    licences: list[Licence]
 
 
 class Partition(_Answer):

@@ -10,12 +10,14 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from odcd.api.attach import AttachEndpoint
+from odcd.api.bookings import BookingRoutes
 from odcd.api.changes import ChangeRoutes
 from odcd.api.cluster import ClusterRoutes
 from odcd.api.context import Api
 from odcd.api.events import EventRoutes
 from odcd.api.identity import Identifier
 from odcd.api.jobs import JobRoutes
+from odcd.api.licences import LicenceRoutes
 from odcd.api.logs import LogRoutes
 from odcd.api.nodes import NodeRoutes
 from odcd.api.openapi import OpenApiRoutes
@@ -71,6 +73,8 @@ def operations(deps: Api) -> list[Operation]:
         LogRoutes,
         EventRoutes,
         NodeRoutes,
+        BookingRoutes,
+        LicenceRoutes,
         ClusterRoutes,
     ):
         found += resource(deps).operations()

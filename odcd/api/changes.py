@@ -85,6 +85,8 @@ class UpdateJob(_Form):
     comment: Comment | Unset | None = UNSET
     dependency: Dependency | Unset | None = UNSET
     array_throttle: Throttle | Unset | None = UNSET
+    booking: Name | Unset | None = UNSET
+    """Run inside this booking; null: inside none."""
     begin_at: datetime | Unset | None = UNSET
     deadline_at: datetime | Unset | None = UNSET
     begin: str | Unset = UNSET

@@ -29,7 +29,12 @@ DESCRIPTION = (
 Json = dict[str, Any]
 Form = type[msgspec.Struct]
 _PATH_PART = re.compile(r"{(\w+)}")
-_PARTS = {"id": "A job 7, an array's task 7_3, or several 7_[1-4,9].", "name": "A node."}
+_PARTS = {
+    "id": "A job 7, an array's task 7_3, or several 7_[1-4,9].",
+    "name": "A node.",
+    "booking": "A booking's name.",
+    "licence": "A licence's name.",
+}
 
 
 def _parameter(name: str, where: str, schema: Json, *, required: bool, about: str) -> Json:

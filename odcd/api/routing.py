@@ -21,7 +21,7 @@ MAX_BODY_BYTES = 8 * 1024 * 1024 + MAX_SCRIPT_BYTES
 JSON = "application/json"
 
 T = TypeVar("T")
-Method = Literal["GET", "POST", "PATCH"]
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

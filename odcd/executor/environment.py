@@ -63,6 +63,12 @@ def job_variables(
     }  # fmt: skip
     if d.ends_at is not None:
         variables["SLURM_JOB_END_TIME"] = str(int(d.ends_at.timestamp()))
+    if d.booking is not None:
+        variables["SLURM_JOB_RESERVATION"] = d.booking
+    if d.licences:
+        variables["SLURM_JOB_LICENSES"] = ",".join(
+            f"{name}:{count}" for name, count in sorted(d.licences.items())
+        )
     if d.restarts:
         variables["SLURM_RESTART_COUNT"] = str(d.restarts)
     return variables | _tasks(d) | _array(d) | _asked(d) | _login(d, base)

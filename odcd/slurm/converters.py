@@ -74,6 +74,37 @@ def hosts(text: str, _now: datetime) -> list[str]:
     return expand_hosts(text)
 
 
+def booking(text: str, _now: datetime) -> str:
+    name = text.strip()
+    if "," in name:
+        raise NotImplementedYet(
+            f'"{text[:60]}" names several bookings, and odc runs a job in one', "Name one of them."
+        )
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", name):
+        raise BadRequest(f'"{text[:60]}" is not the name of a booking', "Give one name.")
+    return name
+
+
+def licences(text: str, _now: datetime) -> dict[str, int]:
+    """Of a name written twice the counts add up. An empty text: none."""
+    if "|" in text:
+        raise NotImplementedYet(
+            f'"{text[:60]}" leaves the choice among licences open, which odc cannot do yet',
+            "Join those it needs by commas.",
+        )
+    found: dict[str, int] = {}
+    for part in re.split("[,;]", text) if text.strip() else []:
+        match = re.fullmatch(r"([A-Za-z0-9._@-]{1,100})(?:[:=*]([0-9]{1,7}))?", part.strip())
+        number = int(match[2] or 1) if match else 0
+        if match is None or not 1 <= number + found.get(match[1], 0) <= MAX_COUNT:
+            raise BadRequest(
+                f'"{part[:60]}" in "{text[:60]}" is not a licence',
+                "Accepted: names with counts, separated by commas, such as matlab:2,ansys.",
+            )
+        found[match[1]] = found.get(match[1], 0) + number
+    return found
+
+
 def choice(**values: object) -> Callable[[str, datetime], object]:
     """One of these words, in any case, to its value."""
 

@@ -246,6 +246,8 @@ def _spec(request: SubmitArgv, source: _Source, s: Settings) -> JobSpec:
         constraint=s.constraint,
         node_list=s.node_list,
         exclude_nodes=s.exclude_nodes,
+        booking=s.booking,
+        licences=s.licences,
         array=s.array,
         dependency=s.dependency,
         signal_number=s.signal.number if s.signal else None,

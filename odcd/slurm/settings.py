@@ -46,6 +46,8 @@ class Settings:
     constraint: str | None = None
     node_list: list[str] = field(default_factory=list[str])
     exclude_nodes: list[str] = field(default_factory=list[str])
+    booking: str | None = None
+    licences: dict[str, int] = field(default_factory=dict[str, int])
     array: str | None = None
     dependency: str | None = None
     signal: EndSignal | None = None

@@ -85,6 +85,13 @@ SUPPORTED: tuple[Option, ...] = (
            help="nodes the job must have, such as gpu[01-04]"),
     Option(long="exclude", short="x", value="NODES", setting="exclude_nodes", convert=to.hosts,
            help="nodes the job must not have"),
+    Option(long="reservation", value="NAME", setting="booking", convert=to.booking,
+           variables=("SBATCH_RESERVATION",),
+           help="run inside this booking: on its nodes, while it is on"),
+    Option(long="booking", value="NAME", level="odc", setting="booking", convert=to.booking,
+           help="as --reservation"),
+    Option(long="licenses", short="L", value="NAME[:N],…", level="P1", setting="licences",
+           convert=to.licences, help="licences it holds while it runs: matlab, matlab:2,ansys"),
     # -- where it runs and writes ---------------------------------------------------------------
     Option(long="chdir", short="D", value="DIR", setting="chdir", convert=to.word(4096),
            help="working directory; the one you submit from when left out"),
@@ -140,9 +147,6 @@ _CLIENT = "it is an option of the client: ask odcctl submit --help or odcctl --v
 
 REFUSED: tuple[Option, ...] = (
     refused("mail-user", _NO_MAIL, level="P0"),
-    refused("reservation", "jobs cannot ask for a booking yet", level="P0",
-            variables=("SBATCH_RESERVATION",)),
-    refused("licenses", "odc counts no licences yet", short="L", level="P1"),
     refused("time-min", "a time limit cannot shrink to fit yet; give --time", level="P1"),
     refused("priority", "odc computes a job's priority; --nice lowers it", level="P1"),
     refused("wckey", "odc keeps no workload keys yet; --comment keeps a text", level="P1",

@@ -48,9 +48,12 @@ select j.id,
        j.stdout,
        j.stderr,
        j.comment,
+       bk.name as booking,
+       s.licences,
        j.submitted_at as queued_at
   from odc.job as j
   left join odc.shape as s on s.id = j.shape_id
+  left join odc.booking as bk on bk.id = s.booking_id
   left join odc.account as a on a.id = j.account_id
   left join odc.qos as q on q.id = j.qos_id
   left join odc.partition as pt on pt.id = j.partition_id

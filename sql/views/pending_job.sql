@@ -61,10 +61,13 @@ select p.job_id as id,
        j.stdout,
        j.stderr,
        j.comment,
+       bk.name as booking,
+       s.licences,
        p.queued_at
   from odc.pending as p
   join odc.job as j on j.id = p.job_id
   left join odc.shape as s on s.id = p.shape_id
+  left join odc.booking as bk on bk.id = s.booking_id
   left join odc.account as a on a.id = p.account_id
   left join odc.qos as q on q.id = p.qos_id
   left join odc.partition as pt on pt.id = j.partition_ids[1]

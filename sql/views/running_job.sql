@@ -48,10 +48,13 @@ select r.job_id as id,
        j.stdout,
        j.stderr,
        j.comment,
+       bk.name as booking,
+       s.licences,
        r.queued_at
   from odc.running as r
   join odc.job as j on j.id = r.job_id
   left join odc.shape as s on s.id = r.shape_id
+  left join odc.booking as bk on bk.id = s.booking_id
   left join odc.account as a on a.id = r.account_id
   left join odc.qos as q on q.id = r.qos_id
   left join odc.partition as pt on pt.id = r.partition_id;

@@ -12,13 +12,13 @@ begin
           from booking as b
           join shape as s on s.booking_id = b.id
           join pending as p on p.shape_id = s.id
-         where b.state in ('ENDED', 'DELETED') and p.reason is distinct from 'ReservationDeleted'
+         where b.state in ('ENDED', 'DELETED') and p.held is null
            and (b.id = p_booking_id or p_booking_id is null and p.ready)
          order by p.job_id
            for update of p
     ), held as (
         update pending as p
-           set held = coalesce(p.held, 'user'), reason = 'ReservationDeleted', eligible_at = null
+           set held = 'user', reason = 'ReservationDeleted', eligible_at = null
           from gone as g
          where p.job_id = g.job_id
         returning p.job_id, p.array_job_id, g.id, g.name, g.state

@@ -1,5 +1,5 @@
 -- odc._read_booking_nodes: which nodes a request wants for a booking: by name; or of a type, a partition or both, so
--- many or all of them; or all there are. A change that says any of it says it all anew.
+-- many or all of them; or all there are. A change by names or to all says it anew; one by type, partition and count keeps the others of these.
 -- Arguments  as _read_booking
 -- Raises     OD001 UnknownPartition, OD005 UnknownGpuType, OD007 UnknownNode, OD010 BadRequest
 create or replace function odc._read_booking_nodes(p_booking booking, p_ask jsonb)
@@ -11,11 +11,23 @@ begin
     if b.id is not null and not p_ask ?| '{node_list,gpu_type,partition,all_nodes,node_count}' then
         return b;
     end if;
-    b.node_list := nullif(array(select distinct n from unnest(_words(p_ask -> 'node_list')) as n order by n), '{}');
-    b.gpu_type := p_ask ->> 'gpu_type';
+    if b.id is null or p_ask ?| '{node_list,all_nodes}' then
+        b.gpu_type := null;  b.partition_id := null;  b.node_count := null;
+    end if;
+    if b.id is null or p_ask ?| '{node_list,all_nodes,gpu_type,partition}' then
+        b.node_list := nullif(array(select distinct n from unnest(_words(p_ask -> 'node_list')) as n
+                                     where n is not null order by n), '{}');
+    end if;
     b.all_nodes := coalesce((p_ask ->> 'all_nodes')::boolean, false);
-    b.node_count := (p_ask ->> 'node_count')::integer;
-    b.partition_id := (select p.id from partition as p where p.name = p_ask ->> 'partition');
+    if p_ask ? 'gpu_type' then
+        b.gpu_type := p_ask ->> 'gpu_type';
+    end if;
+    if p_ask ? 'node_count' then
+        b.node_count := (p_ask ->> 'node_count')::integer;
+    end if;
+    if p_ask ? 'partition' then
+        b.partition_id := (select p.id from partition as p where p.name = p_ask ->> 'partition');
+    end if;
     if p_ask ->> 'partition' is not null and b.partition_id is null then
         raise exception using errcode = 'OD001',
             message = format('partition "%s" does not exist', p_ask ->> 'partition'),

@@ -35,7 +35,8 @@ begin
     end loop;
 
     with verdict as materialized (
-        select f.*, p.job_id is not null and not (p_outcome = 'released' and p.held = 'admin' and not v_operator) as may
+        select f.*, p.reason, p.job_id is not null and (
+                   p_outcome = 'released' and (p.held = 'admin' and not v_operator or p.reason = 'ReservationDeleted')) is not true as may
           from unnest(v_found.ids, v_found.tasks, v_found.places, v_found.codes, v_found.messages, v_found.hints)
                as f (id, task, place, code, message, hint)
           left join pending as p on p.job_id = f.id and f.place = 'pending'
@@ -45,6 +46,9 @@ begin
            json_agg(case
                when v.code is not null then _answer(v.id, v.task, 'refused', v.code, v.message, v.hint)
                when v.may then _answer(v.id, v.task, p_outcome)
+               when v.place = 'pending' and v.reason = 'ReservationDeleted'
+               then _answer(v.id, v.task, 'refused', 'OD012', format('job %s names a booking that is over', v.id),
+                            format('`odcctl update %s --reservation NAME` gives it another, with '''' none.', v.id))
                when v.place = 'pending'
                then _answer(v.id, v.task, 'refused', 'OD013', format('job %s is held by an operator', v.id),
                             'Ask an operator to release it.')

@@ -2,19 +2,21 @@
 -- Arguments  p_place  pending or running: where the caller has locked it; or ended, whose comment alone may change
 -- Returns    the old values of what changed
 -- Raises     OD009 LimitExceeded, OD010 BadRequest, OD011 BadDependency, OD012 WrongState, OD013 NotOwner, and what
---            submit raises for partitions
+--            submit raises for partitions and bookings
 create or replace function odc._update_job(
     p_actor jsonb, p_job_id bigint, p_place text, p_changes jsonb, p_now timestamptz)
 returns jsonb
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_operator boolean := coalesce((p_actor ->> 'operator')::boolean, false);
-    v_pending_only constant text[] := '{nice,partitions,dependency,begin_at}';
+    v_pending_only constant text[] := '{nice,partitions,dependency,begin_at,booking}';
     v_job    job;
     v_shape  shape;
     v_wrong  text;
     v_limit  integer := (p_changes ->> 'time_limit_s')::integer;
     v_ask    record;
+    v_from   timestamptz;
+    v_booked text;
 begin
     select * into strict v_job from job where id = p_job_id for update;
     if p_place = 'ended' and p_changes - 'comment' <> '{}' then
@@ -32,18 +34,32 @@ begin
     end if;
     perform _check_change(v_job, p_place, v_operator, p_changes, p_now);
 
-    if p_changes ? 'partitions' then
-        select s.* into v_shape from shape as s where s.id = v_job.shape_id;
-        select r.partition_ids into v_shape.partition_ids
-          from _resolve_partitions(_words(p_changes -> 'partitions'), coalesce(v_limit, v_job.time_limit_s)) as r;
+    select s.* into v_shape from shape as s where s.id = v_job.shape_id;
+    v_booked := (select b.name from booking as b where b.id = v_shape.booking_id);
+    if p_changes ? 'booking' then
+        v_shape.booking_id := null;
+    end if;
+    if p_changes ->> 'booking' is not null
+       or v_shape.booking_id is not null and p_place = 'pending' and p_changes ?| '{time_limit_s,begin_at}' then
+        v_from := greatest(p_now, case when p_changes ? 'begin_at' then (p_changes ->> 'begin_at')::timestamptz
+                                       else v_job.begin_at end);
+        select r.booking_id into v_shape.booking_id
+          from _resolve_booking(coalesce(p_changes ->> 'booking', v_booked),
+                                v_job.uid, v_job.user_name, v_operator, v_job.account_id, v_from, coalesce(v_limit, v_job.time_limit_s), null) as r;
+    end if;
+    if p_changes ?| '{partitions,booking}' then
+        if p_changes ? 'partitions' then
+            select r.partition_ids into v_shape.partition_ids
+              from _resolve_partitions(_words(p_changes -> 'partitions'), coalesce(v_limit, v_job.time_limit_s)) as r;
+        end if;
         if not exists (select from _possible_nodes(v_shape.partition_ids, v_shape.gpu_type, v_shape.constraint_expr,
-                                                   v_shape.node_list, v_shape.exclude_nodes)) then
+                                                   _listed_nodes(v_shape), v_shape.exclude_nodes)) then
             perform _refuse_no_nodes(v_shape);
         end if;
         perform _check_fits(v_shape, array_agg(n.partition_id), array_agg(n.gpu_type), array_agg(n.gpus), array_agg(n.cpus),
                             array_agg(n.mem_mib), array_agg(n.domain), array_agg(n.node_count))
            from _possible_nodes(v_shape.partition_ids, v_shape.gpu_type, v_shape.constraint_expr,
-                                v_shape.node_list, v_shape.exclude_nodes) as n;
+                                _listed_nodes(v_shape), v_shape.exclude_nodes) as n;
         v_shape.id := _shape_id(v_shape, true);
     end if;
 
@@ -66,6 +82,16 @@ begin
        set time_limit_s = v_ask.time_limit_s, nice = v_ask.nice, shape_id = v_ask.shape_id,
            deadline_at = v_ask.deadline_at
      where job_id = p_job_id;
+    if p_changes ? 'booking' then
+        -- It was held because its booking is over.
+        update pending
+           set held = null, reason = null,
+               eligible_at = case when begun and dependency = 'met' then coalesce(eligible_at, p_now) end
+         where job_id = p_job_id and reason = 'ReservationDeleted';
+        if found and v_job.array_job_id is not null then
+            perform _refresh_open_counts(array[v_job.array_job_id]);
+        end if;
+    end if;
     -- Apart, because a job that could not be launched is put off beyond its own begin time.
     if p_changes ? 'begin_at' then
         update pending
@@ -100,7 +126,8 @@ begin
     if p_changes ? 'dependency' then
         perform _replace_dependency(p_job_id, p_changes -> 'dependency', p_now);
     end if;
-    return (select jsonb_object_agg(k, to_jsonb(v_job) -> case k when 'partitions' then 'partition_ids' else k end)
+    return (select jsonb_object_agg(k, case k when 'booking' then to_jsonb(v_booked) when 'partitions' then to_jsonb(v_job) -> 'partition_ids'
+                                         else to_jsonb(v_job) -> k end)
               from jsonb_object_keys(p_changes) as k);
 end;
 $$;

@@ -8,10 +8,10 @@ returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
     perform _check_operator(p_actor, 'change licences');
-    if p_name !~ '^[A-Za-z0-9._@/-]{1,100}$' then
+    if p_name !~ '^[A-Za-z0-9._@-]{1,100}$' then
         raise exception using errcode = 'OD010',
             message = format('"%s" is not a name for a licence', p_name),
-            hint = 'Use 1 to 100 letters, digits and . _ @ / -.';
+            hint = 'Use 1 to 100 letters, digits and . _ @ -.';
     elsif p_total not between 0 and 1000000000 then
         raise exception using errcode = 'OD010',
             message = format('there cannot be %s of a licence', p_total), hint = 'Say a total of 0 to 1000000000.';

@@ -11,8 +11,16 @@ language sql stable as $$
       from odc.pending as p
       left join odc.attempt as f on f.job_id = p.job_id and f.attempt = p.attempt - 1
       cross join lateral (
-          select 1 as ord, 'hold' as cause,
-                 case when p.reason = 'JobHoldMaxRequeue'
+          select 1 as ord, case when p.reason = 'ReservationDeleted' then 'booking' else 'hold' end as cause,
+                 case when p.reason = 'ReservationDeleted'
+                      then (select format('booking "%s", in which it was to run, %s at %s; `odcctl update %s --reservation ''''` '
+                                          || 'lets it run without', b.name, case b.state when 'DELETED' then 'was deleted' else 'ended' end,
+                                          odc._iso(b.state_at), p.job_id)
+                              from odc.job as j
+                              join odc.shape as s on s.id = j.shape_id
+                              join odc.booking as b on b.id = s.booking_id
+                             where j.id = p.job_id)
+                      when p.reason = 'JobHoldMaxRequeue'
                       then format('held after %s failed starts%s; an operator can release it: `odcctl release %s`', p.attempt - 1,
                                   coalesce(', the last because ' || f.reason, ''), p.job_id)
                       when p.held = 'user' then format('held by its user; `odcctl release %s` lets it go', p.job_id)

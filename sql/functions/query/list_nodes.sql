@@ -1,6 +1,7 @@
 -- odc.list_nodes: every node with what of it is used, by name.
 -- Arguments  p_now  a job past its end is expected to be gone now
--- Returns    a JSON array; state in sinfo's words; free_at is when the time limits of all its jobs are over
+-- Returns    a JSON array; state in sinfo's words; free_at is when the time limits of all its jobs are over;
+--            booking and next_booking: {id, name, kind, starts_at, ends_at} of the one that has it now, or next
 create or replace function odc.list_nodes(p_now timestamptz)
 returns text
 language sql stable as $$
@@ -22,7 +23,8 @@ language sql stable as $$
                         order by p.name) as partitions,
                  n.reason, n.reason_by, odc._iso(n.state_at) as state_at, n.declared,
                  coalesce(a.jobs, '{}') as jobs,
-                 case when a.jobs is not null then odc._iso(greatest(a.free_at, p_now)) end as free_at
+                 case when a.jobs is not null then odc._iso(greatest(a.free_at, p_now)) end as free_at,
+                 bk.booking, bk.next_booking
             from odc.node as n
             join odc.node_free as f on f.node_id = n.id
             left join (
@@ -31,6 +33,7 @@ language sql stable as $$
                   from odc.allocation
                  group by node_id
             ) as a on a.node_id = n.id
+            left join odc._node_bookings(p_now) as bk on bk.node_id = n.id
            order by n.name
       ) as x
 $$;

@@ -28,6 +28,10 @@ begin
               from _resolve_partitions(array(select jsonb_array_elements_text(v_ask -> 'partitions')),
                                        (v_ask ->> 'time_limit_s')::integer) as r;
             v_shape := _resolve_shape(v_ask, v_where.partition_ids);
+            if v_shape.booking_id is not null then
+                v_where.time_limit_s := least(
+                    v_where.time_limit_s, (select _longest_run_s(b, p_now) from booking as b where b.id = v_shape.booking_id));
+            end if;
         exception when others then
             get stacked diagnostics v_code = returned_sqlstate, v_message = message_text, v_hint = pg_exception_hint;
             if v_code not like 'OD%' then

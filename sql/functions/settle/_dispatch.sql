@@ -13,12 +13,14 @@ language sql stable as $$
         'work_dir', p_job.work_dir, 'umask', p_job.umask, 'stdin', p_job.stdin, 'stdout', p_job.stdout,
         'stderr', p_job.stderr, 'open_mode', p_job.open_mode, 'script_digest', p_job.script_digest,
         'environment_digest', p_job.environment_digest, 'args', p_job.args, 'options', p_job.options,
-        'submit_host', p_job.submit_host, 'restarts', p_attempt - 1, 'started_at', p_started_at,
-        'ends_at', nullif(p_ends_at, 'infinity'), 'signal_number', p_job.signal_number,
-        'signal_before_s', p_job.signal_before_s, 'signal_batch', p_job.signal_batch, 'members', p_members)::text
+        'submit_host', p_job.submit_host, 'booking', b.name, 'licences', s.licences,
+        'restarts', p_attempt - 1, 'started_at', p_started_at, 'ends_at', nullif(p_ends_at, 'infinity'),
+        'signal_number', p_job.signal_number, 'signal_before_s', p_job.signal_before_s, 'signal_batch', p_job.signal_batch, 'members', p_members)::text
       from odc.account as a
       join odc.qos as q on q.id = p_job.qos_id
       left join odc.partition as p on p.id = p_partition_id
+      left join odc.shape as s on s.id = p_job.shape_id
+      left join odc.booking as b on b.id = s.booking_id
       left join odc.array_job as d on d.job_id = p_job.array_job_id
      where a.id = p_job.account_id;
 $$;

@@ -13,6 +13,7 @@ declare
     v_types   text;
     v_asked   text;
     v_biggest text;
+    v_booking text;
 begin
     -- A gang stays in one partition, one with GPUs has one type, and one of whole nodes one EFA domain.
     with fit as (
@@ -47,12 +48,13 @@ begin
     select _amounts(n.gpus, n.cpus, n.mem) into v_biggest
       from unnest(p_gpus, p_cpus, p_mems) as n (gpus, cpus, mem)
      order by n.gpus desc, n.cpus desc, n.mem desc limit 1;
+    v_booking := (select format(' in booking "%s"', b.name) from booking as b where b.id = p_shape.booking_id);
     raise exception using errcode = 'OD008',
         message = case
-            when v_fitting = 0 then format('no node could ever run it: asked for %s on one node, the biggest has %s',
-                                           v_asked, v_biggest)
-            else format('too few nodes could ever run it: asked for %s nodes with %s each, there are %s%s',
-                        p_shape.node_count, v_asked, v_fitting,
+            when v_fitting = 0 then format('no node%s could ever run it: asked for %s on one node, the biggest has %s',
+                                           v_booking, v_asked, v_biggest)
+            else format('too few nodes could ever run it: asked for %s nodes with %s each, there are %s%s%s',
+                        p_shape.node_count, v_asked, v_fitting, v_booking,
                         case when array_position(p_domains, null) is null
                                   or cardinality(array_remove(p_domains, null)) > 0
                              then ' together in one partition and EFA domain' else '' end) end,

@@ -17,6 +17,10 @@ begin
         'is of type "' || p_shape.gpu_type || '"',
         'has the features "' || p_shape.constraint_expr || '"',
         'is among those listed (' || array_to_string(p_shape.node_list, ', ') || ')',
+        (select format('is in booking "%s" (%s)', b.name, coalesce(
+                           (select _fold_names(array_agg(n.name)) from booking_node as m join node as n on n.id = m.node_id
+                             where m.booking_id = b.id), 'which has none'))
+           from booking as b where b.id = p_shape.booking_id),
         case when p_shape.exclude_nodes is not null then 'is not excluded' end);
     raise exception using errcode = 'OD008',
         message = case when v_asked = '' then format('no node could ever run it: partition %s has none', v_where)

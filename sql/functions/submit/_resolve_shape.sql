@@ -6,7 +6,7 @@
 --            p_partition_ids  where it may run
 -- Returns    the shape, its id null
 -- Raises     OD005 UnknownGpuType, OD007 UnknownNode, OD008 NeverFits, OD009 LimitExceeded, OD010 BadRequest,
---            OD016 NotImplementedYet
+--            OD016 NotImplementedYet, OD018 UnknownBooking, OD025 UnknownLicence
 create or replace function odc._resolve_shape(p_ask jsonb, p_partition_ids integer[])
 returns shape
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -19,18 +19,28 @@ declare
     v_cpus   bigint;
     v_mem    bigint;
     v_limit  record;
+    v_listed text[];
 begin
     select * into v_ask
       from jsonb_to_record(p_ask) as a (
            cpus_per_task bigint, cpus_per_gpu bigint, mem_per_node_mib bigint, mem_per_cpu_mib bigint,
            mem_per_gpu_mib bigint, exclusive boolean, "constraint" text, node_list text[], exclude_nodes text[],
-           gpu_type text, switches integer, switches_wait_s integer);
+           gpu_type text, switches integer, switches_wait_s integer, booking text, licences jsonb);
     v_shape.partition_ids := p_partition_ids;
     v_shape.gpu_type := v_ask.gpu_type;
     v_shape.exclusive := coalesce(v_ask.exclusive, false);
     v_shape.constraint_expr := nullif(regexp_replace(v_ask.constraint, '\s', '', 'g'), '');
     v_shape.node_list := nullif(array(select distinct n from unnest(v_ask.node_list) as n order by n), '{}');
     v_shape.exclude_nodes := nullif(array(select distinct n from unnest(v_ask.exclude_nodes) as n order by n), '{}');
+    v_shape.licences := nullif(v_ask.licences, '{}');
+    perform _check_licences(v_shape.licences);
+    if v_ask.booking is not null then
+        v_shape.booking_id := (select b.id from booking as b
+                                where b.name = v_ask.booking and b.state in ('PLANNED', 'ACTIVE'));
+        if v_shape.booking_id is null then
+            perform _refuse_no_booking(v_ask.booking);
+        end if;
+    end if;
     if v_shape.gpu_type is not null then
         perform _check_gpu_type(v_shape.gpu_type);
     end if;
@@ -46,11 +56,12 @@ begin
             hint = 'Give one of memory per node (--mem), per CPU (--mem-per-cpu) and per GPU (--mem-per-gpu).';
     end if;
 
+    v_listed := _listed_nodes(v_shape);
     select array_agg(n.gpu_type) as types, array_agg(n.gpus) as gpus, array_agg(n.cpus) as cpus, array_agg(n.mem_mib) as mems,
            array_agg(n.partition_id) as partition_ids, array_agg(n.domain) as domains, array_agg(n.node_count) as counts
       into v_nodes
       from _possible_nodes(p_partition_ids, v_shape.gpu_type, v_shape.constraint_expr,
-                           v_shape.node_list, v_shape.exclude_nodes) as n;
+                           v_listed, v_shape.exclude_nodes) as n;
     if v_nodes.gpus is null then
         perform _refuse_no_nodes(v_shape);
     end if;

@@ -12,7 +12,7 @@ returns table (request integer, ord integer, job_id bigint, code text, message t
 language plpgsql volatile set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 declare
-    -- What is a job's alone. The rest is resolved once for all jobs that ask for the same: a verdict.
+    -- What is a job's alone. The rest is resolved once for all jobs of a user that ask for the same: a verdict.
     v_own      constant text[] := '{name,kind,script_digest,environment_digest,args,work_dir,umask,stdin,stdout,
                                     stderr,open_mode,comment,hold,requeue,signal_number,signal_before_s,
                                     signal_batch,submit_host,array,dependency,options}';

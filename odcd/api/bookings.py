@@ -1,0 +1,206 @@
+"""/v1/bookings: nodes set aside for windows to come."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import pwd
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET
+from msgspec import UnsetType as Unset
+from starlette.responses import Response
+
+from odcd.api.answers import Booking, BookingList
+from odcd.api.context import Api
+from odcd.api.routing import JSON, Call, Operation
+from odcd.errors import BadRequest
+from odcd.model import Count, Name
+from odcd.slurm.times import parse_duration, parse_moment, zone_of
+
+MAX_KEY_CHARS = 200
+
+Moment = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+Repeats = Literal["none", "daily", "weekly", "weekdays"]
+Names = Annotated[list[Name], msgspec.Meta(max_length=10_000)]
+
+
+class _Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class BookingTerms(_Form, frozen=True, kw_only=True):
+    """Moments are ISO 8601, or as --begin of a submit says them: now+2h, 18:00, tomorrow 9am."""
+
+    ends_at: Moment | Unset = UNSET
+    duration_s: Annotated[int, msgspec.Meta(ge=1)] | Unset = UNSET
+    """Instead of ends_at."""
+    duration: str | Unset = UNSET
+    """Instead of duration_s, as sbatch writes it: 30, 2:00:00, 1-12."""
+    repeats: Repeats | Unset = UNSET
+    """At the same time of day in UTC."""
+    until: Moment | Unset | None = UNSET
+    """No repetition begins after it; null: it repeats for ever."""
+    time_zone: str | None = None
+    """Where a moment without a zone is meant: a name, or "" for the daemon's; null: UTC."""
+    node_list: Names | Unset = UNSET
+    gpu_type: Name | Unset | None = UNSET
+    partition: Name | Unset | None = UNSET
+    node_count: Count | Unset | None = UNSET
+    """How many of the type, the partition, or of all; null: every one."""
+    all_nodes: bool | Unset = UNSET
+    users: Names | Unset = UNSET
+    accounts: Names | Unset = UNSET
+    """Their users, and those of the accounts below."""
+    comment: Annotated[str, msgspec.Meta(max_length=4096)] | Unset | None = UNSET
+    ignore_running: bool | Unset = UNSET
+    """For maintenance: although running jobs reach into it. They run on."""
+
+
+class MakeBooking(BookingTerms, frozen=True, kw_only=True):
+    name: Name
+    starts_at: Moment
+    kind: Literal["use", "maintenance"] = "use"
+
+
+class EditBooking(BookingTerms, frozen=True, kw_only=True):
+    """Only what is there changes. node_list and all_nodes say anew which nodes are asked for."""
+
+    name: Name | Unset = UNSET
+    starts_at: Moment | Unset = UNSET
+
+
+class BookingQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    all: bool = False
+    """Those that are over, too."""
+
+
+class BookingRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._make = msgspec.json.Decoder(MakeBooking)
+        self._edit = msgspec.json.Decoder(EditBooking)
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/v1/bookings",
+                tag="bookings",
+                serve=self.list,
+                query=BookingQuery,
+                answers={200: (BookingList,)},
+                summary="List bookings: operators all, others their own",
+            ),
+            Operation(
+                method="POST",
+                path="/v1/bookings",
+                tag="bookings",
+                serve=self.make,
+                body=MakeBooking,
+                makes=True,
+                answers={201: (Booking,)},
+                summary="Book nodes (operators)",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/bookings/{booking}",
+                tag="bookings",
+                serve=self.show,
+                answers={200: (Booking,)},
+                summary="Show a booking",
+            ),
+            Operation(
+                method="PATCH",
+                path="/v1/bookings/{booking}",
+                tag="bookings",
+                serve=self.edit,
+                body=EditBooking,
+                answers={200: (Booking,)},
+                summary="Change a booking (operators)",
+            ),
+            Operation(
+                method="DELETE",
+                path="/v1/bookings/{booking}",
+                tag="bookings",
+                serve=self.delete,
+                answers={200: (Booking,)},
+                summary="Delete a booking (operators); its pending jobs are held",
+            ),
+        )
+
+    async def list(self, call: Call) -> Response:
+        query = call.query(BookingQuery)
+        now = self._api.clock.now()
+        bookings = await self._api.store.bookings(call.who, now, ended=query.all)
+        return Response(f'{{"bookings":{bookings}}}', media_type=JSON)
+
+    async def show(self, call: Call) -> Response:
+        now = self._api.clock.now()
+        booking = await self._api.store.booking(call.who, call.part("booking"), now)
+        return Response(booking, media_type=JSON)
+
+    async def make(self, call: Call) -> Response:
+        form = await call.body(self._make)
+        if call.key is not None and not 1 <= len(call.key) <= MAX_KEY_CHARS:
+            raise BadRequest(
+                f"the idempotency key has {len(call.key)} characters",
+                f"It has 1 to {MAX_KEY_CHARS}.",
+            )
+        now = self._api.clock.now()
+        ask = await _asked(form, now)
+        # A moment as it was written: now+2h is another one when the request comes again.
+        digest = hashlib.sha256(b"booking:" + msgspec.json.encode(form)).hexdigest()
+        booking = await self._api.store.make_booking(call.who, ask, call.key, digest, now)
+        self._api.wake()
+        return Response(booking, 201, media_type=JSON)
+
+    async def edit(self, call: Call) -> Response:
+        form = await call.body(self._edit)
+        now = self._api.clock.now()
+        ask = await _asked(form, now)
+        booking = await self._api.store.edit_booking(call.who, call.part("booking"), ask, now)
+        self._api.wake()
+        return Response(booking, media_type=JSON)
+
+    async def delete(self, call: Call) -> Response:
+        now = self._api.clock.now()
+        booking = await self._api.store.delete_booking(call.who, call.part("booking"), now)
+        self._api.wake()
+        return Response(booking, media_type=JSON)
+
+
+async def _asked(form: MakeBooking | EditBooking, now: datetime) -> dict[str, Any]:
+    """The request as odc.create_booking takes it. Raises BadRequest."""
+    ask: dict[str, Any] = {
+        name: value
+        for name in form.__struct_fields__
+        if name != "time_zone" and (value := getattr(form, name)) is not UNSET
+    }
+    here = now if form.time_zone is None else now.astimezone(zone_of(form.time_zone))
+    for name in ("starts_at", "ends_at", "until"):
+        if ask.get(name) is not None:
+            ask[name] = parse_moment(ask[name], here).isoformat()
+    duration = ask.pop("duration", None)
+    if duration is not None:
+        if "duration_s" in ask:
+            raise BadRequest("duration and duration_s say the same twice", "Give one of them.")
+        ask["duration_s"] = parse_duration(duration)
+    if "users" in ask:
+        # The user database may be far away (LDAP).
+        ask["users"] = await asyncio.to_thread(_known, ask["users"])
+    return ask
+
+
+def _known(names: list[str]) -> list[dict[str, Any]]:
+    """The users with what this machine knows of them."""
+    return [{"name": name, "uid": _uid(name)} for name in names]
+
+
+def _uid(name: str) -> int | None:
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        return None

@@ -1,0 +1,67 @@
+"""/v1/licences: counted goods of the whole cluster that jobs hold while they run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from starlette.responses import Response
+
+from odcd.api.answers import Licence, LicenceList
+from odcd.api.context import Api
+from odcd.api.routing import JSON, Call, Operation
+
+
+class SetLicence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    total: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
+
+
+class LicenceRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._set = msgspec.json.Decoder(SetLicence)
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/v1/licences",
+                tag="licences",
+                serve=self.list,
+                answers={200: (LicenceList,)},
+                summary="List licences",
+            ),
+            Operation(
+                method="PUT",
+                path="/v1/licences/{licence}",
+                tag="licences",
+                serve=self.set,
+                body=SetLicence,
+                answers={200: (Licence,)},
+                summary="Make a licence, or change how many there are (operators)",
+            ),
+            Operation(
+                method="DELETE",
+                path="/v1/licences/{licence}",
+                tag="licences",
+                serve=self.delete,
+                answers={200: (Licence,)},
+                summary="Delete a licence that no job wants (operators)",
+            ),
+        )
+
+    async def list(self, call: Call) -> Response:
+        licences = await self._api.store.licences()
+        return Response(f'{{"licences":{licences}}}', media_type=JSON)
+
+    async def set(self, call: Call) -> Response:
+        form = await call.body(self._set)
+        now = self._api.clock.now()
+        told = await self._api.store.set_licence(call.who, call.part("licence"), form.total, now)
+        self._api.wake()
+        return Response(told, media_type=JSON)
+
+    async def delete(self, call: Call) -> Response:
+        now = self._api.clock.now()
+        told = await self._api.store.delete_licence(call.who, call.part("licence"), now)
+        return Response(told, media_type=JSON)
