@@ -150,7 +150,7 @@ def _row(booking: Mapping[str, Any], now_s: float) -> tuple[str, ...]:
     return (
         booking["name"], booking["kind"], booking["state"],
         render.clock(booking["starts_at"], now_s), render.clock(booking["ends_at"], now_s),
-        _repeats(booking) or "-", fold(booking["node_names"]) or "-",
+        booking["repeats"].replace("none", "-"), fold(booking["node_names"]) or "-",
         render.clean(f"{owners} / {lacks}" if owners and lacks else owners or lacks),
     )  # fmt: skip
 
@@ -223,10 +223,10 @@ COMMAND = Command(
         Option("no-header", None, None, "of list: leave the header line out"),
     ),
     example=(
-        "odcctl booking create driver --maintenance --start 18:00 --duration 2:00:00 "
-        "--nodes gpu-[01-04]\n"
-        "odcctl booking create course --type h100 --count 2 --accounts ml101 "
-        "--start '2026-02-02 09:00' --duration 3:00:00 --repeat weekly --until 2026-04-30\n"
+        "odcctl booking create driver --maintenance --start 18:00 --duration 2:00:00 \\\n"
+        "    --nodes gpu-[01-04]\n"
+        "odcctl booking create course --type h100 --count 2 --accounts ml101 \\\n"
+        "    --start 2026-02-02T09:00 --duration 3:00:00 --repeat weekly --until 2026-04-30\n"
         "odcctl booking list"
     ),
     run=run,

@@ -26,7 +26,7 @@ def a_job(job_id: int = 7, state: str = "PENDING", **fields: Any) -> Object:
         "cpus_per_node": 2, "mem_per_node_mib": 4096, "node_names": [], "attempt": 1, "restarts": 0,
         "exit_code": None, "signal": None, "end_detail": None, "dependency": None,
         "array_throttle": None, "work_dir": "/home/alice", "stdout": None, "stderr": None,
-        "comment": None,
+        "comment": None, "booking": None, "licences": None,
     }  # fmt: skip
     return _checked(job | fields, answers.Job)
 
@@ -86,6 +86,7 @@ def a_node(name: str, state: str = "IDLE", **fields: Any) -> Object:
         "topology": [],
         "features": [], "partitions": ["main", "h100"], "reason": None, "reason_by": None,
         "state_at": "2026-07-01T08:00:00Z", "declared": False, "jobs": [], "free_at": None,
+        "booking": None, "next_booking": None,
     }  # fmt: skip
     return _checked(node | fields, answers.Node)
 
@@ -100,6 +101,38 @@ def some_fragmentation(gpu_type: str, free: int = 21) -> Object:
         "domains": [{"domain": "us-east-2a/pg-1", "nodes": 4, "nodes_whole": 2 * some}],
     }  # fmt: skip
     return _checked(told, answers.TypeFragmentation)
+
+
+def a_booking(name: str = "driver", **fields: Any) -> Object:
+    booking: Object = {
+        "id": 3, "name": name, "kind": "maintenance", "state": "PLANNED",
+        "state_at": "2026-07-01T08:00:00Z", "starts_at": "2026-07-01T18:00:00Z",
+        "ends_at": "2026-07-01T20:00:00Z", "duration_s": 7200, "repeats": "none", "until": None,
+        "node_list": ["gpu-01", "gpu-02", "gpu-04"], "gpu_type": None, "partition": None,
+        "all_nodes": False, "node_count": None, "node_names": ["gpu-01", "gpu-02", "gpu-04"],
+        "users": [], "accounts": [], "jobs": [], "ignore_running": False, "comment": None,
+        "reason": None, "created_by": "root", "created_at": "2026-07-01T08:00:00Z",
+    }  # fmt: skip
+    return _checked(booking | fields, answers.Booking)
+
+
+def a_course() -> Object:
+    """A booking for use, repeated, with all there is to tell."""
+    return a_booking(
+        "course", kind="use", state="ACTIVE", starts_at="2026-07-01T09:00:00Z",
+        ends_at="2026-07-01T13:00:00Z", duration_s=14400, repeats="weekly",
+        until="2026-09-30T00:00:00Z", node_list=[], gpu_type="h100", node_count=2,
+        node_names=["gpu-h100-01", "gpu-h100-02"], users=["alice", "bob"], accounts=["ml101"],
+        jobs=[4127, 4130], reason="gpu-h100-02 is not up, and no other can take its place",
+        comment="Mondays", created_by="carol",
+    )  # fmt: skip
+
+
+def a_licence(name: str, total: int, used: int, jobs: list[int]) -> Object:
+    licence: Object = {
+        "name": name, "total": total, "used": used, "free": max(total - used, 0), "jobs": jobs,
+    }  # fmt: skip
+    return _checked(licence, answers.Licence)
 
 
 def an_event(event_id: int, kind: str, **fields: Any) -> Object:

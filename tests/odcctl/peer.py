@@ -184,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not reply.cut:
             self.wfile.write(b"0\r\n\r\n")
 
-    do_GET = do_POST = do_PATCH = _serve
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve
 
 
 def event_stream(

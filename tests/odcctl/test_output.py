@@ -94,7 +94,32 @@ def test_nodes_shows_what_is_used(peer: Peer, odcctl: Odcctl, golden: Golden) ->
     nodes = [
         a_node("gpu-01", "MIXED", gpus_used=3, cpus_used=24, mem_used_mib=65536, jobs=[4127, 4128]),
         a_node("gpu-02", "DRAINING", gpus_used=8, jobs=[4127], reason="new driver"),
-        a_node("ws1", gpu_type="cpu-x86", gpus=0, cpus=2, mem_mib=7900, mem_used_mib=512),
+        a_node(
+            "ws1",
+            gpu_type="cpu-x86",
+            gpus=0,
+            cpus=2,
+            mem_mib=7900,
+            mem_used_mib=512,
+            booking={
+                "id": 4,
+                "name": "course",
+                "kind": "use",
+                "starts_at": "2026-07-01T09:00:00Z",
+                "ends_at": "2026-07-01T13:00:00Z",
+            },
+        ),
+        a_node(
+            "ws2",
+            jobs=[4131],
+            next_booking={
+                "id": 3,
+                "name": "driver",
+                "kind": "maintenance",
+                "starts_at": "2026-07-02T18:00:00Z",
+                "ends_at": "2026-07-02T20:00:00Z",
+            },
+        ),
     ]
     peer.on("GET", "/v1/nodes", {"nodes": nodes})
     golden("nodes", odcctl("nodes").out)

@@ -71,6 +71,8 @@ WRONG: dict[str, Sequence[object]] = {
     "constraint": (*TEXT, "x" * 1025, "a&&b", "a\0"),
     "node_list": (*TEXTS, ["n99"], [""], ["a\0"]),
     "exclude_nodes": (*TEXTS, ["n99"], [""], ["a\0"]),
+    "booking": (*TEXT, "", "nothing", "a\0"),
+    "licences": ("matlab", ["matlab"], {"matlab": 1}, {"matlab": 0}, {"": 1}, {"a\0": 1}, 3),
     "array": (*TEXT, "", "x", "5-1", "0-100000000", "-1", "0-9%0", "1-3:0", "9" * 200_001),
     "dependency": (
         *TEXT,

@@ -958,9 +958,12 @@ CREATE VIEW odc.ended_job AS
     j.stdout,
     j.stderr,
     j.comment,
+    bk.name AS booking,
+    s.licences,
     j.submitted_at AS queued_at
-   FROM ((((odc.job j
+   FROM (((((odc.job j
      LEFT JOIN odc.shape s ON ((s.id = j.shape_id)))
+     LEFT JOIN odc.booking bk ON ((bk.id = s.booking_id)))
      LEFT JOIN odc.account a ON ((a.id = j.account_id)))
      LEFT JOIN odc.qos q ON ((q.id = j.qos_id)))
      LEFT JOIN odc.partition pt ON ((pt.id = j.partition_id)))
@@ -1085,10 +1088,13 @@ CREATE VIEW odc.pending_job AS
     j.stdout,
     j.stderr,
     j.comment,
+    bk.name AS booking,
+    s.licences,
     p.queued_at
-   FROM ((((((((odc.pending p
+   FROM (((((((((odc.pending p
      JOIN odc.job j ON ((j.id = p.job_id)))
      LEFT JOIN odc.shape s ON ((s.id = p.shape_id)))
+     LEFT JOIN odc.booking bk ON ((bk.id = s.booking_id)))
      LEFT JOIN odc.account a ON ((a.id = p.account_id)))
      LEFT JOIN odc.qos q ON ((q.id = p.qos_id)))
      LEFT JOIN odc.partition pt ON ((pt.id = j.partition_ids[1])))
@@ -1196,10 +1202,13 @@ CREATE VIEW odc.running_job AS
     j.stdout,
     j.stderr,
     j.comment,
+    bk.name AS booking,
+    s.licences,
     r.queued_at
-   FROM (((((odc.running r
+   FROM ((((((odc.running r
      JOIN odc.job j ON ((j.id = r.job_id)))
      LEFT JOIN odc.shape s ON ((s.id = r.shape_id)))
+     LEFT JOIN odc.booking bk ON ((bk.id = s.booking_id)))
      LEFT JOIN odc.account a ON ((a.id = r.account_id)))
      LEFT JOIN odc.qos q ON ((q.id = r.qos_id)))
      LEFT JOIN odc.partition pt ON ((pt.id = r.partition_id)));
