@@ -5,7 +5,7 @@
 -- one number, its level: GPUs, or 62nds of a node without. It does not look at node lists, bookings, licences and
 -- limits on users, and knows nobody who submits later: the calibration of the caller makes up for that on average.
 --
--- Time is cut into steps that grow with the distance (1/128 of it, 1/32 in large clusters). A step holds the ends that
+-- Time is cut into steps that grow with the distance (1/128 of it, 1/64 in large clusters). A step holds the ends that
 -- fall into it. Within a step a shape that found no nodes is dead, so that a walk looks at few classes (equal shape
 -- and limit). The protected start is kept while its job stays the first, and looked at anew every eighth step.
 --
@@ -161,7 +161,7 @@ begin
                 on t.x = n.x)
       into v_e_group, v_e_node, v_e_units, v_ends, v_lates, v_level;
     v_entries := coalesce(cardinality(v_e_node), 0);
-    v_bits := case when v_entries + cardinality(job_ids) < 500 then 7 else 5 end;
+    v_bits := case when v_entries + cardinality(job_ids) < 1500 then 7 else 6 end;
     v_e_group := coalesce(v_e_group, '{}');  v_e_node := coalesce(v_e_node, '{}');  v_e_units := coalesce(v_e_units, '{}');
     v_e_next := array_fill(0, array[greatest(1, v_entries)]);  v_e_later := v_e_next;
     v_e_live := array_fill(true, array[greatest(1, v_entries)]);
