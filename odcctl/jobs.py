@@ -69,6 +69,15 @@ def place(job: Job, now_s: float) -> str:
     return text
 
 
+def expected_start(job: Job, now_s: float) -> tuple[str, str]:
+    """When a pending job should start, and between which times 8 of 10 such jobs do."""
+    eta = job.get("eta")
+    if not eta:
+        return "", ""
+    between = f"{clock(eta['p10'], now_s)} to {clock(eta['p90'], now_s)}" if eta["p10"] else ""
+    return clock(eta["p50"], now_s), between
+
+
 def cause_text(cause: Mapping[str, Any], now_s: float) -> str:
     """One entry of a job's why, as a line."""
     text, until = cause["text"], cause.get("until")

@@ -20,6 +20,7 @@ from odcd.errors import RunnerDown
 from odcd.events import EventHub
 from odcd.executor.base import Executor
 from odcd.executor.local import LocalExecutor
+from odcd.forecaster import Forecaster
 from odcd.leader import Lead, Leader, Pass
 from odcd.metrics import Metrics
 from odcd.planner import Planner
@@ -67,6 +68,7 @@ class Daemon:
         self._metrics = Metrics()
         self._leader = Leader(database, clock, settings.lease, self._lead)
         self._planner: Planner | None = None
+        self._forecaster: Forecaster | None = None
         self._reaper: Reaper | None = None
         self._executor: Executor | None = None
         as_root = settings.socket_mode == 0o666
@@ -127,6 +129,8 @@ class Daemon:
         self._metrics.passed(done.took_ms / 1000, len(done.started))
         if done.started:
             self._events.wake()
+        if self._forecaster is not None:
+            self._forecaster.wake()
 
     def _wake_planner(self) -> None:
         if self._planner is not None:
@@ -154,17 +158,22 @@ class Daemon:
             every=self._settings.sweep,
             on_change=planner.wake,
         )
+        forecaster = Forecaster(
+            lead.term, self._database, self._clock, self._settings.sweep, self._metrics.foresaw
+        )
         try:
             await self._store.claim_host(lead.term, *_place(self._settings.runner_folder))
             await self._command(lead, executor, planner)
             self._planner, self._reaper, self._executor = planner, reaper, executor
+            self._forecaster = forecaster
             self._metrics.leading(True)
             async with asyncio.TaskGroup() as group:
                 group.create_task(planner.run(), name="planner")
                 group.create_task(reaper.run(), name="reaper")
+                group.create_task(forecaster.run(), name="forecaster")
                 group.create_task(self._keep_inventory(executor, lead.term), name="inventory")
         finally:
-            self._planner = self._reaper = self._executor = None
+            self._planner = self._reaper = self._executor = self._forecaster = None
             self._metrics.leading(False)
             await executor.close()
 

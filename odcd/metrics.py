@@ -57,6 +57,33 @@ class Metrics:
             ["gpu_type"],
             registry=registry,
         )
+        self._refreshes = Histogram(
+            "odc_forecast_seconds",
+            "How long refreshes of expected starts took.",
+            registry=registry,
+            buckets=PASS_BUCKETS,
+        )
+        self._eta_scored = Gauge(
+            "odc_eta_scored",
+            "Jobs started in 7 days that had an expected start.",
+            registry=registry,
+        )
+        self._eta_coverage = Gauge(
+            "odc_eta_coverage",
+            "Fraction of them that started between p10 and p90; 0.8 is right.",
+            registry=registry,
+        )
+        self._eta_error = Gauge(
+            "odc_eta_error_seconds", "Their mean distance from p50.", registry=registry
+        )
+        self._eta_bias = Gauge(
+            "odc_eta_bias_seconds",
+            "Mean of p50 less start: positive when jobs start earlier than told.",
+            registry=registry,
+        )
+        self._eta_width = Gauge(
+            "odc_eta_width_seconds", "Mean distance from p10 to p90.", registry=registry
+        )
         self._term = Gauge("odc_term", "The term of the leader.", registry=registry)
         self._leading = Gauge("odc_leader", "1 while this daemon leads.", registry=registry)
         self._children: dict[tuple[str, str, int], Counter] = {}
@@ -75,6 +102,10 @@ class Metrics:
         """A pass of the planner took this long and started so many jobs."""
         self._passes.observe(seconds)
         self._started.inc(started)
+
+    def foresaw(self, seconds: float) -> None:
+        """A refresh of the expected starts took this long."""
+        self._refreshes.observe(seconds)
 
     def leading(self, leads: bool) -> None:
         self._leading.set(1 if leads else 0)
@@ -98,5 +129,12 @@ class Metrics:
             self._largest_gang.labels(name).set(kind["largest_gang"])
             for gpus, jobs in kind["fits"].items():
                 self._fits.labels(name, gpus).set(jobs)
+        eta = diag["eta"]
+        self._eta_scored.set(eta["scored"])
+        if eta["scored"]:
+            self._eta_coverage.set(eta["coverage"])
+            self._eta_error.set(eta["mean_abs_error_s"])
+            self._eta_bias.set(eta["bias_s"])
+            self._eta_width.set(eta["mean_width_s"])
         self._term.set(diag["leader"]["term"])
         return generate_latest(self._registry)

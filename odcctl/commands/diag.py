@@ -77,7 +77,7 @@ def _text(key: str, value: object) -> str:
     if key.endswith("_ms"):
         return f"{value} ms"
     if key.endswith("_s") and isinstance(value, int | float):
-        return render.duration(value)
+        return render.duration(value) if value >= 0 else f"-{render.duration(-value)}"
     if isinstance(value, Mapping):
         return ", ".join(f"{_words(name)} {_text(name, one)}" for name, one in value.items())
     if isinstance(value, list):

@@ -13,7 +13,9 @@ from odcctl.me import me
 from odcctl.options import Arguments, Command, Option
 
 HEADER = ("JOB", "USER", "PARTITION", "QOS", "GPUS", "STATE", "LIMIT", "NODES / WHY")
-START_HEADER = ("JOB", "USER", "PARTITION", "QOS", "GPUS", "LIMIT", "START", "WHY")
+START_HEADER = (
+    "JOB", "USER", "PARTITION", "QOS", "GPUS", "LIMIT", "START", "LIKELY BETWEEN", "WHY",
+)  # fmt: skip
 FIELDS = (
     "id,array_job_id,array_task_id,array_tasks,user,partition,qos,gpus_per_node,node_count,"
     "node_count_max,state,time_limit_s,node_names,reason,why,planned_start_at"
@@ -45,7 +47,8 @@ def run(arguments: Arguments) -> int:
 
 def filters(arguments: Arguments) -> dict[str, str | int | None]:
     states, ended = jobs.parse_states(arguments.joined("state"))
-    if arguments.flag("start"):
+    start = arguments.flag("start")
+    if start:
         if states is not None:
             arguments.command.wrong("--start shows pending jobs; it takes no --state")
         states, ended = "PENDING", False
@@ -61,7 +64,7 @@ def filters(arguments: Arguments) -> dict[str, str | int | None]:
         "qos": arguments.joined("qos"),
         "state": states,
         "ended": "true" if ended else None,
-        "fields": None if arguments.form == "json" else FIELDS,
+        "fields": None if arguments.form == "json" else f"{FIELDS},eta" if start else FIELDS,
     }
 
 
@@ -69,9 +72,14 @@ def lines(arguments: Arguments, listing: Listing) -> tuple[Sequence[str], list[t
     now_s = listing.reply.now_s
     if not arguments.flag("start"):
         return HEADER, [_row(job, now_s) for job in listing.jobs]
-    last = "9999"
-    ordered = sorted(listing.jobs, key=lambda job: job.get("planned_start_at") or last)
+    ordered = sorted(listing.jobs, key=_expected_at)
     return START_HEADER, [_start_row(job, now_s) for job in ordered]
+
+
+def _expected_at(job: dict[str, Any]) -> str:
+    """What sorts by expected start; jobs without one come last."""
+    eta = job.get("eta")
+    return eta["p50"] if eta else "9999"
 
 
 def _row(job: dict[str, Any], now_s: float) -> tuple[str, ...]:
@@ -82,10 +90,10 @@ def _row(job: dict[str, Any], now_s: float) -> tuple[str, ...]:
 
 
 def _start_row(job: dict[str, Any], now_s: float) -> tuple[str, ...]:
-    planned = job.get("planned_start_at")
     return (
         jobs.job_id(job), job["user"], job["partition"] or "-", job["qos"] or "-", jobs.gpus(job),
-        render.limit(job["time_limit_s"]), render.clock(planned, now_s) if planned else "-",
+        render.limit(job["time_limit_s"]),
+        *(text or "-" for text in jobs.expected_start(job, now_s)),
         jobs.place({**job, "planned_start_at": None}, now_s),
     )  # fmt: skip
 
@@ -105,7 +113,7 @@ COMMAND = Command(
         Option("account", "A", "NAMES", "only jobs of these accounts"),
         Option("qos", "q", "NAMES", "only jobs under these QOS"),
         Option("name", "n", "NAMES", "only jobs with these names"),
-        Option("start", None, None, "show pending jobs by planned start"),
+        Option("start", None, None, "show pending jobs by expected start"),
         Option("watch", None, None, "keep showing it, as it changes; Ctrl-C ends it"),
         Option("no-header", None, None, "leave the header line out"),
     ),

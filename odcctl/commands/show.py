@@ -51,6 +51,7 @@ def describe(job: Mapping[str, Any], now_s: float) -> str:
         ("eligible", render.when(job.get("eligible_at"))),
         ("begins after", render.when(job.get("begin_at"))),
         ("planned start", render.when(job.get("planned_start_at"))),
+        ("expected", _expected(job, now_s)),
         ("started", render.when(job.get("started_at"))),
         ("ended", render.when(job.get("ended_at"))),
         ("elapsed", _elapsed(job, now_s)),
@@ -81,6 +82,11 @@ def _state(job: Mapping[str, Any]) -> str:
 
 def _why(job: Mapping[str, Any], now_s: float) -> str:
     return "\n".join(jobs.cause_text(cause, now_s) for cause in job.get("why") or ())
+
+
+def _expected(job: Mapping[str, Any], now_s: float) -> str:
+    start, between = jobs.expected_start(job, now_s)
+    return f"{start}; in 8 of 10 such cases from {between}" if between else ""
 
 
 def _asks(job: Mapping[str, Any]) -> str:

@@ -39,7 +39,9 @@ class Cause(_Answer):
 
 
 class Eta(_Answer):
-    """When a job should start. exact: from the plan; p10 and p90 are null then."""
+    """When a pending job should start: before p10, p50 and p90 in 10, 50 and 90 % of such cases.
+    exact: it is protected, and starts at planned_start_at at the latest. p10 and p90 are null where
+    nothing but the planned start is known yet."""
 
     p10: str | None
     p50: str | None
@@ -387,6 +389,20 @@ class Pass(_Answer):
     took_ms: float
 
 
+class EtaScore(_Answer):
+    """How jobs that started in the last 7 days compare with what was told at their submit; null
+    where none was scored. coverage: the fraction that started between p10 and p90. foreseen:
+    pending jobs that have an expected start now."""
+
+    scored: int
+    coverage: float | None
+    mean_abs_error_s: int | None
+    bias_s: int | None
+    mean_width_s: int | None
+    foreseen: int
+    refreshed_at: str | None
+
+
 class Cluster(_Answer):
     """jobs counts rows by state, pending_tasks every array task that waits."""
 
@@ -399,6 +415,7 @@ class Cluster(_Answer):
     gpus: dict[str, int]
     last_pass: Pass | None
     planned: int
+    eta: EtaScore
     last_event_id: int
 
 

@@ -29,7 +29,6 @@ from odcd.slurm.parse import ScriptNeeded, SubmitArgv, parse_submit
 from odcd.slurm.table import OPTIONS
 from odcd.submission import Prepared, prepare
 
-
 MAX_ALTERNATIVES = 64
 
 

@@ -49,6 +49,8 @@ def a_mixed_queue() -> list[Object]:
               "lets 2 run at once; 7 wait", limit="array_throttle")]),
         gang(4130, 4, 8, user="bob", uid=1002, reason="Resources", name="pretrain",
              planned_start_at="2026-07-01T14:20:00Z",
+             eta={"p10": "2026-07-01T12:40:00Z", "p50": "2026-07-01T13:30:00Z",
+                  "p90": "2026-07-01T14:20:00Z", "exact": True},
              why=[_cause("node", "needs 4 nodes with 8 free GPUs each; 2 nodes have that now",
                          until="2026-07-01T14:20:00Z"),
                   _cause("running_job", "job 4127 holds 8 GPUs and 64 CPUs of gpu-h100-03 until "
@@ -56,6 +58,7 @@ def a_mixed_queue() -> list[Object]:
                          until="2026-07-01T14:20:00Z")]),
         gang(4131, 1, 8, user="carol", uid=1003, reason="Priority", time_limit_s=None,
              planned_start_at="2026-07-02T09:00:00Z",
+             eta={"p10": None, "p50": "2026-07-02T09:00:00Z", "p90": None, "exact": True},
              why=[_cause("planned_job", "job 4130 goes first", job_id=4130)]),
         a_job(4132, reason="JobHeldUser", why=[_cause("hold", "held by its user; `odcctl release "
               "4132` lets it go")]),
@@ -174,6 +177,8 @@ def a_cluster() -> Object:
         "jobs": {"PENDING": 4, "CONFIGURING": 0, "RUNNING": 2, "COMPLETING": 0},
         "pending_tasks": 10, "oldest_pending_s": 7261, "nodes": {"UP": 4, "DRAIN": 1, "DOWN": 0},
         "gpus": {"total": 40, "used": 17},
+        "eta": {"scored": 120, "coverage": 0.8083, "mean_abs_error_s": 1260, "bias_s": -340,
+                "mean_width_s": 7200, "foreseen": 4, "refreshed_at": "2026-07-01T11:59:59Z"},
         "last_pass": {"id": 91, "at": "2026-07-01T11:59:58Z", "looked": 5, "started": 1,
                       "took_ms": 4.2},
         "planned": 1, "last_event_id": 812,

@@ -1,6 +1,6 @@
 -- odc.diagnose: the state of the whole in numbers, for `odcctl diag` and /metrics. Reads hot tables only.
 -- Arguments  p_now  the moment of the answer
--- Returns    JSON {at, leader, jobs, pending_tasks, oldest_pending_s, nodes, gpus, last_pass, planned, last_event_id};
+-- Returns    JSON {at, leader, jobs, pending_tasks, oldest_pending_s, nodes, gpus, last_pass, planned, eta, last_event_id};
 --            jobs counts rows by state (an array's waiting tasks are one), pending_tasks every task
 create or replace function odc.diagnose(p_now timestamptz)
 returns text
@@ -27,6 +27,7 @@ language sql stable as $$
                                                'started', p.started, 'took_ms', p.took_ms)
                         from odc.pass as p order by p.id desc limit 1),
         'planned', (select count(*) from odc.planned),
+        'eta', odc._eta_summary(p_now),
         'last_event_id', (select coalesce(max(id), 0) from odc.event))::text
       from (select coalesce(sum(case when tasks is null then 1 else odc._task_count(tasks) end), 0) as tasks,
                      min(queued_at) as oldest

@@ -969,6 +969,19 @@ CREATE VIEW odc.ended_job AS
      LEFT JOIN odc.partition pt ON ((pt.id = j.partition_id)))
   WHERE (j.state IS NOT NULL);
 
+CREATE VIEW odc.eta_score AS
+ SELECT day,
+    cause,
+    scored,
+    round(((inside)::numeric / (scored)::numeric), 4) AS coverage,
+    round(((early)::numeric / (scored)::numeric), 4) AS early,
+    round(((late)::numeric / (scored)::numeric), 4) AS late,
+    round(((abs_error_s)::numeric / (scored)::numeric)) AS mean_abs_error_s,
+    round(((error_s)::numeric / (scored)::numeric)) AS bias_s,
+    round(((width_s)::numeric / (scored)::numeric)) AS mean_width_s
+   FROM odc.eta_day
+  WHERE (scored > 0);
+
 CREATE VIEW odc.fragmentation AS
  WITH place AS (
          SELECT g.gpu_type,

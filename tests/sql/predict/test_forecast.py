@@ -57,7 +57,7 @@ def test_nothing_waits_and_nothing_is_told(queue: Queue) -> None:
 
 
 def test_who_waits_for_a_job_waits_for_as_long_as_such_jobs_run(queue: Queue) -> None:
-    whole = {"node_count": 2, "gpus_per_node": 8, "time_limit_s": 10 * HOUR}
+    whole: dict[str, Any] = {"node_count": 2, "gpus_per_node": 8, "time_limit_s": 10 * HOUR}
     teach(queue, 600, **whole)
     runs = queue.submit(**whole)
     assert queue.start() == [runs]
@@ -160,7 +160,7 @@ def test_forecasts_are_ordered_in_the_future_repeatable_and_change_nothing(
 
 def test_what_is_told_at_submit_is_scored_at_the_start(queue: Queue) -> None:
     sql = queue.sql
-    whole = {"node_count": 2, "gpus_per_node": 8, "time_limit_s": HOUR}
+    whole: dict[str, Any] = {"node_count": 2, "gpus_per_node": 8, "time_limit_s": HOUR}
     first = queue.submit(**whole)
     assert queue.start() == [first]
     second = queue.submit(**whole)
@@ -217,7 +217,7 @@ def test_the_first_task_that_starts_scores_an_array(queue: Queue) -> None:
 def test_it_is_kept_again_when_it_moves_or_becomes_exact(queue: Queue) -> None:
     sql = queue.sql
     causes = "select cause from odc.prediction where job_id = $1 order by id"
-    whole = {"node_count": 2, "gpus_per_node": 8}
+    whole: dict[str, Any] = {"node_count": 2, "gpus_per_node": 8}
     first = queue.submit(**whole, time_limit_s=HOUR)
     assert queue.start() == [first]
     second, third = queue.submit(**whole, time_limit_s=HOUR), queue.submit(**whole)

@@ -8,7 +8,6 @@ import random
 import pytest
 
 from tests.support.builders import Queue, a_cluster
-from tests.support.database import Sql
 
 LIMITS_S = [600, 1800, 3600, 7200, 86400]
 

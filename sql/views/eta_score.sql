@@ -1,0 +1,12 @@
+-- How expected starts came out, by the day of the start and by when they were told: at submit, when the job became
+-- protected (exact), when the expectation moved. Errors are p50 - start: positive when the job started earlier.
+create or replace view odc.eta_score as
+select day, cause, scored,
+       round(inside::numeric / scored, 4) as coverage,
+       round(early::numeric / scored, 4) as early,
+       round(late::numeric / scored, 4) as late,
+       round(abs_error_s::numeric / scored) as mean_abs_error_s,
+       round(error_s::numeric / scored) as bias_s,
+       round(width_s::numeric / scored) as mean_width_s
+  from odc.eta_day
+ where scored > 0;
