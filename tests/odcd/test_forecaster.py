@@ -1,4 +1,4 @@
-"""Expected starts are kept fresh beside the passes, and nothing that goes wrong there stops them."""
+"""Expected starts are kept fresh beside the passes, and what goes wrong there stops none."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def seen(database: Database, query: str) -> Any:
         value = await database.fetchval(query)
         if value:
             return value
-        await asyncio.sleep(0.02)  # noqa: TID251
+        await asyncio.sleep(0.02)
 
 
 def test_a_new_job_that_waits_gets_an_expected_start(database_url: str) -> None:
@@ -110,7 +110,7 @@ def test_a_bug_in_the_forecast_stops_nothing_else(
         sql.execute("alter table odc.eta rename to eta_gone")
 
     async def then(database: Database, forecaster: Forecaster) -> None:
-        await asyncio.sleep(0.3)  # noqa: TID251
+        await asyncio.sleep(0.3)
         await database.execute("alter table odc.eta_gone rename to eta")
         await seen(database, "select job_id from odc.eta")
 
