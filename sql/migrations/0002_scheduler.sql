@@ -8,9 +8,10 @@ create table policy (
     backfill    text not null default 'order' check (backfill in ('order', 'fifo', 'sjbf', 'safbf')),
     plan_depth  integer not null default 1 check (plan_depth between 0 and 1000000)
 );
-insert into policy (name, ordering, max_wait_s) values
-    ('fifo', 'fifo', null), ('multifactor', 'multifactor', null), ('sjf', 'sjf', 172800),
-    ('saf', 'saf', 172800), ('wfp3', 'wfp3', null), ('odc', 'odc', null);
+insert into policy (name, ordering, max_wait_s, backfill, plan_depth) values
+    ('fifo', 'fifo', null, 'order', 1), ('multifactor', 'multifactor', null, 'order', 1),
+    ('sjf', 'sjf', 172800, 'order', 1), ('saf', 'saf', 172800, 'order', 1), ('wfp3', 'wfp3', null, 'order', 1),
+    ('odc', 'odc', null, 'sjbf', 2);
 
 -- tier: partitions that share nodes are served by tier, highest first. placement: pack takes the fullest node
 -- that fits, spread the emptiest.

@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 
 from odcd.errors import LeadershipLost
 from odcd.slurm.dependencies import parse_dependency
+from tests.support.audit import audit
 from tests.support.builders import ALICE, BOB, NOW, ROOT, Queue, a_cluster
 from tests.support.database import Sql
 
@@ -201,6 +202,7 @@ class Promises(RuleBasedStateMachine):
     @rule()
     def a_pass(self) -> None:
         before = self.world()
+        ready = set(self.sql.values("select job_id from odc.pending where ready"))
         started: list[int] = self.sql.value(
             "select started from odc.plan_pass($1, $2)", self.term, self.now
         )
@@ -220,6 +222,23 @@ class Promises(RuleBasedStateMachine):
                 assert begin_at <= self.now, f"too early: {row}"
                 assert own not in self.held, f"held: {row}"
                 assert self.may_start(row, top, before), f"{self.waits_for[top]}: {row}"
+        audit(self.sql, self.now).check(ready)
+
+    @rule(
+        policy=st.sampled_from(["fifo", "sjf", "saf", "wfp3", "odc", "multifactor"]),
+        backfill=st.sampled_from(["order", "order", "fifo", "sjbf", "safbf"]),
+        depth=st.sampled_from([0, 1, 1, 2, 100]),
+        max_wait_s=st.sampled_from([None, None, 3600]),
+        placement=st.sampled_from(["pack", "pack", "spread"]),
+    )
+    def the_policy_changes(
+        self, policy: str, backfill: str, depth: int, max_wait_s: int | None, placement: str
+    ) -> None:
+        self.sql.execute(
+            "update odc.policy set backfill = $2, plan_depth = $3, max_wait_s = $4 where name = $1",
+            policy, backfill, depth, max_wait_s,
+        )  # fmt: skip
+        self.sql.execute("update odc.partition set policy = $1, placement = $2", policy, placement)
 
     def world(self) -> list[dict[str, Any]]:
         """All rows of jobs; state: null while it lives; begun: it waits for no first start."""

@@ -8,6 +8,10 @@
 --            p_fair      fair-share factor of its account and user, in millionths
 --            p_static    the part of multifactor that does not change with the wait: see _plan_classes
 --            p_age_weight, p_max_age_s  the age factor's weight, and when it is 1
+-- odc         how often its own length a job has waited, as if it had waited four hours longer and one of less than a
+--             quarter of an hour were that long; a plain term in the wait, so that all move up; and the square of the
+--             wait in units of three days, so that after some eight days nothing newer comes before it. Who used
+--             less than his share counts up to three times as much. See docs/concepts/policies.md
 -- Source     wfp3: Tang et al., Fault-aware, utility-based job scheduling on Blue Gene/P (2009)
 create or replace function odc._score_class(
     p_ordering text, p_wait_s float8, p_limit_s float8, p_size float8, p_fair float8, p_static float8,
@@ -20,6 +24,8 @@ language sql immutable as $$
         when 'sjf' then -p_limit_s
         when 'saf' then -p_limit_s * p_size
         when 'wfp3' then (p_wait_s / p_limit_s) * (p_wait_s / p_limit_s) * (p_wait_s / p_limit_s) * p_size
-        else (p_wait_s / p_limit_s) * (p_wait_s / p_limit_s) * (p_wait_s / p_limit_s) * p_size
+        else (1 + 2 * (p_fair / 1000000)) * (
+                 (p_wait_s + 14400) * (1 / greatest(p_limit_s, 900) + 1 / 86400.0::float8)
+                 + (p_wait_s / 259200) * (p_wait_s / 259200))
     end
 $$;

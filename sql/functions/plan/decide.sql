@@ -63,6 +63,7 @@ declare
     v_free_gpus bigint[];  v_free_cpus bigint[];  v_free_nodes bigint[];
     -- protected jobs, and points: moments at which a node's free amounts matter (see _plan_protect)
     v_heads integer := 0;  v_h_at bigint[];  v_h_gpus integer[];  v_h_cpus integer[];  v_h_mem integer[];
+    v_h_row integer[];           -- where in head_jobs
     v_hp_from integer[];  v_hp_next integer[];  v_claims integer[];  v_claimer bigint[];
     v_points integer := 0;  v_pt_first integer[];  v_pt_next integer[];  v_pt_node integer[];  v_pt_head integer[];
     v_pt_at bigint[];  v_pt_end bigint[];  v_pt_gpus integer[];  v_pt_cpus integer[];  v_pt_mem integer[];
@@ -652,8 +653,7 @@ begin
                 end if;
             end loop;
             v_hp_from[v_heads + 1] := v_points + 1;
-            j := cardinality(head_jobs);
-            head_nodes[j] := (select string_agg(v_node_ids[t.x]::text, ',') from unnest(v_h.fit[w - k + 1:]) as t (x));
+            v_h_row[v_heads] := cardinality(head_jobs);
             for e in v_from[v_alt_from[s]]..v_to[v_alt_to[s]] loop
                 gr := v_alt_group[e];
                 v_claims[gr] := v_claims[gr] + 1;  v_claimer[gr] := coalesce(v_claimer[gr], v_job_ids[i]);
@@ -664,14 +664,15 @@ begin
                     values (v_at, v_heads), (v_end, -v_heads)) as u;
         end loop jobs;
 
+        -- On from the rows that were dealt with: those of a class put off are still to come.
+        for i in 1..cardinality(v_job_ids) loop
+            cl := v_classes[i];
+            if v_c_last[cl] = i then
+                v_after_ats[cl] := v_q.queued_ats[i];  v_after_ids[cl] := v_job_ids[i];
+            end if;
+        end loop;
+        v_c_last := array_fill(0, array[classes]);
         if v_q.cut then
-            for i in 1..cardinality(v_job_ids) loop
-                cl := v_classes[i];
-                if v_c_last[cl] = i then
-                    v_after_ats[cl] := v_q.queued_ats[i];  v_after_ids[cl] := v_job_ids[i];
-                end if;
-            end loop;
-            v_c_last := array_fill(0, array[classes]);
             v_chunk := coalesce(p_chunk, least(4 * v_chunk, 1024));
         elsif not v_backfill and true = any (v_c_later) then
             v_backfill := true;
@@ -680,6 +681,14 @@ begin
         end if;
     end loop slices;
 
+    -- Pins have moved: where each protected job is to start is known now only.
+    for h in 1..v_heads loop
+        head_nodes[v_h_row[h]] := (
+            select string_agg(v_node_ids[t.x]::text, ',' order by t.o)
+              from unnest(v_pt_node[v_hp_from[h]:v_hp_from[h + 1] - 1], v_pt_pin[v_hp_from[h]:v_hp_from[h + 1] - 1])
+                   with ordinality as t (x, pin, o)
+             where t.pin);
+    end loop;
     select array_agg(v_shape_ids[t.o] order by t.o), array_agg(t.reason order by t.o),
            array_agg(v_behind[t.o] order by t.o)
       into refused_shapes, refused_reasons, refused_heads

@@ -13,6 +13,7 @@ def why(queue: Queue, job: int) -> list[dict[str, Any]]:
 
 
 def test_a_limit_is_told_with_the_jobs_that_use_it_up(queue: Queue) -> None:
+    queue.sql.execute("update odc.partition set policy = 'fifo'")
     a_limit(queue.sql, "qos", 1, "user", "gpus", 6)
     first = queue.submit(gpus=4, gpu_type="h100", time_limit_s=7200)
     second = queue.submit(gpus=2, gpu_type="h100", time_limit_s=3600)

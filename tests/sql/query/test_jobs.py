@@ -16,6 +16,7 @@ from tests.support.database import Sql
 
 def test_every_job_has_the_documented_keys_and_types(sql: Sql) -> None:
     cluster = Cluster(sql)
+    sql.execute("update odc.partition set policy = 'fifo'")
     ended, running = cluster.submit(gpus=8), cluster.submit(gpus=8, time_limit_s=60)
     assert cluster.plan() == [ended]
     cluster.end(ended, exit_code=3)

@@ -47,6 +47,7 @@ def test_a_planned_start_is_never_in_the_past(sql: Sql) -> None:
 
 def test_a_job_behind_the_head_names_it(sql: Sql) -> None:
     cluster = Cluster(sql)
+    sql.execute("update odc.partition set policy = 'fifo'")
     cluster.submit(gpus=8, time_limit_s=60)
     head, behind = cluster.submit(gpus=8), cluster.submit(gpus=4)
     cluster.plan()
