@@ -1,6 +1,6 @@
 -- odc.decide: which pending jobs start now and where, and when those that cannot will start.
 -- Reads and returns; writes nothing. Order comes from _plan_classes and _plan_slice, protection from _plan_protect,
--- limits from _plan_limits; this function is the placement between them, on local int arrays (a node, a shape, a
+-- limits from _plan_buckets; this function is the placement between them, on local int arrays (a node, a shape, a
 -- class, a group is its position in them).
 --
 -- The queue is walked in order. A job takes the fullest nodes that fit (or the emptiest: partition.placement): nodes
@@ -49,7 +49,7 @@ declare
     v_n record;                 -- _plan_nodes
     v_s record;                 -- _plan_shapes
     v_c record;                 -- _plan_classes
-    v_l record;                 -- _plan_limits
+    v_l record;                 -- _plan_buckets
     v_q record;                 -- _plan_slice
     v_r record;                 -- _plan_releases
     v_h record;  v_try record;  -- _plan_protect
@@ -115,7 +115,7 @@ begin
     classes := cardinality(v_c.shape_ids);
     select * into v_n from _plan_nodes(p_without);
     select * into v_s from _plan_shapes(v_n.group_ids, v_c.shape_ids, p_what_if);
-    select * into v_l from _plan_limits(p_now, v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids);
+    select * into v_l from _plan_buckets(p_now, v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids);
     v_left := v_l.left;
     v_node_ids := coalesce(v_n.node_ids, '{}');  v_group := v_n.groups;  v_mask := v_n.masks;
     v_gpus := coalesce(v_n.gpus, '{}');  v_cpus := coalesce(v_n.cpus, '{}');  v_mem := coalesce(v_n.mems, '{}');  v_jobs := v_n.jobs;  v_block := v_n.blocks;

@@ -19,10 +19,13 @@ declare
     v_more   bigint[] := '{}';
     v_looks  integer := 0;
     v_looked boolean := false;
+    v_starts boolean := false;      -- without all that was named, it starts
     h        record;
 begin
     for cause, text, "limit", job_id, gpus, until in
         select 'limit', l.text, l."limit", l.job_id, l.gpus, l.until from _why_limits(p_job_id, p_now) as l
+         union all
+        select 'limit', l.text, l.limit_name, l.other_job_id, null, l.until from _why_licences(p_job_id) as l
     loop
         v_limit := true;
         return next;
@@ -40,7 +43,7 @@ begin
             v_looks := v_looks + 1;  v_looked := true;
             select * into v_plan from decide(p_now, null, 1000000, null, null, nullif(v_gone, '{}'));
             if p_job_id = any (v_plan.start_jobs) then
-                v_more := '{}';
+                v_starts := true;  v_more := '{}';
                 exit;
             end if;
             v_head := array_position(v_plan.head_jobs, p_job_id);
@@ -103,7 +106,7 @@ begin
         text := 'and more jobs that stand before it';
         return next;
     end if;
-    if v_gone = '{}' or v_at is null then
+    if not v_starts then
         for cause, text, node in select 'node', n.text, n.node from _why_nodes(p_job_id) as n loop
             job_id := null;  gpus := null;  until := null;
             return next;
