@@ -21,7 +21,9 @@ GROUPS = {
         "submit", "run", "queue", "show", "why", "wait", "logs", "attach", "cancel", "history",
     ),
     "Changing jobs": ("hold", "release", "requeue", "update"),
-    "The cluster": ("nodes", "node", "booking", "licence", "events", "diag"),
+    "The cluster": (
+        "nodes", "node", "partition", "policy", "booking", "licence", "events", "diag",
+    ),
     "This program": ("completion",),
 }  # fmt: skip
 VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)

@@ -24,7 +24,8 @@ OdcError
 │   ├── UnknownLicence      OD025  no licence has that name
 │   ├── NotAllowed          OD026  the user may not use that account, QOS or partition
 │   ├── UnknownUser         OD027  no such user, or not one of that account
-│   └── InUse               OD028  the name is taken, or jobs, users or other rows still need it
+│   ├── InUse               OD028  the name is taken, or jobs, users or other rows still need it
+│   └── UnknownPolicy       OD029  no policy has that name
 └── Unavailable             not the caller's fault; try again (503)
     ├── LeadershipLost      OD020  another daemon has raised the term
     ├── OtherHost           OD021  the local executor of this database is on another machine
@@ -152,6 +153,10 @@ class UnknownUser(Refused):
 
 class InUse(Refused):
     code, status = "OD028", 409
+
+
+class UnknownPolicy(Refused):
+    code, status = "OD029", 404
 
 
 class LeadershipLost(Unavailable):

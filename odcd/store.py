@@ -156,6 +156,9 @@ class Store:
     async def partitions(self) -> str:
         return await self._db.fetchval("select odc.list_partitions()")
 
+    async def policies(self) -> str:
+        return await self._db.fetchval("select odc.list_policies()")
+
     async def diag(self, now: datetime) -> str:
         """Counts by state, the last pass, the term: what `odcctl diag` and /metrics show."""
         return await self._db.fetchval("select odc.diagnose(p_now => $1)", now)
@@ -400,6 +403,43 @@ class Store:
     async def delete_licence(self, who: Identity, name: str, now: datetime) -> str:
         return await self._db.fetchval(
             "select odc.delete_licence(p_actor => $1::jsonb, p_name => $2, p_now => $3)",
+            _actor(who), name, now,
+        )  # fmt: skip
+
+    # -- partitions and policies, by operators ---------------------------------------------------
+
+    async def change_partition(
+        self, who: Identity, name: str, changes: Mapping[str, object], now: datetime, *, make: bool
+    ) -> str:
+        """changes: what odc.edit_partition takes. make: there is none of that name yet."""
+        function = "create_partition" if make else "edit_partition"
+        return await self._db.fetchval(
+            f"select odc.{function}(p_actor => $1::jsonb, p_name => $2, p_changes => $3::jsonb, "
+            "p_now => $4)",
+            _actor(who), name, json.dumps(dict(changes)), now,
+        )  # fmt: skip
+
+    async def make_policy(
+        self, who: Identity, name: str, like: str | None, terms: Mapping[str, object], now: datetime
+    ) -> str:
+        return await self._db.fetchval(
+            "select odc.create_policy(p_actor => $1::jsonb, p_name => $2, p_like => $3, "
+            "p_changes => $4::jsonb, p_now => $5)",
+            _actor(who), name, like, json.dumps(dict(terms)), now,
+        )  # fmt: skip
+
+    async def edit_policy(
+        self, who: Identity, name: str, changes: Mapping[str, object], now: datetime
+    ) -> str:
+        return await self._db.fetchval(
+            "select odc.edit_policy(p_actor => $1::jsonb, p_name => $2, p_changes => $3::jsonb, "
+            "p_now => $4)",
+            _actor(who), name, json.dumps(dict(changes)), now,
+        )  # fmt: skip
+
+    async def delete_policy(self, who: Identity, name: str, now: datetime) -> str:
+        return await self._db.fetchval(
+            "select odc.delete_policy(p_actor => $1::jsonb, p_name => $2, p_now => $3)",
             _actor(who), name, now,
         )  # fmt: skip
 

@@ -21,6 +21,7 @@ from odcd.api.licences import LicenceRoutes
 from odcd.api.logs import LogRoutes
 from odcd.api.nodes import NodeRoutes
 from odcd.api.openapi import OpenApiRoutes
+from odcd.api.partitions import PartitionRoutes, PolicyRoutes
 from odcd.api.problems import of_http
 from odcd.api.routing import Endpoint, Operation
 from odcd.api.submit import SubmitRoutes
@@ -75,6 +76,8 @@ def operations(deps: Api) -> list[Operation]:
         NodeRoutes,
         BookingRoutes,
         LicenceRoutes,
+        PartitionRoutes,
+        PolicyRoutes,
         ClusterRoutes,
     ):
         found += resource(deps).operations()

@@ -1,4 +1,4 @@
-"""/v1/nodes and /v1/partitions."""
+"""/v1/nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.answers import Node, NodeList, PartitionList
+from odcd.api.answers import Node, NodeList
 from odcd.api.context import Api
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, UnknownNode
@@ -52,14 +52,6 @@ class NodeRoutes:
                 answers={200: (Node,)},
                 summary="Drain a node, take it out of use, or back (operators)",
             ),
-            Operation(
-                method="GET",
-                path="/v1/partitions",
-                tag="nodes",
-                serve=self.partitions,
-                answers={200: (PartitionList,)},
-                summary="List partitions",
-            ),
         )
 
     async def list(self, call: Call) -> Response:
@@ -80,9 +72,6 @@ class NodeRoutes:
         await self._api.store.set_node_state(call.who, [name], form.state, form.reason, now)
         self._api.wake()
         return await self._node(name)
-
-    async def partitions(self, call: Call) -> Response:
-        return Response(f'{{"partitions":{await self._api.store.partitions()}}}', media_type=JSON)
 
     async def _node(self, name: str) -> Response:
         nodes: list[dict[str, Any]] = json.loads(await self._api.store.nodes(self._api.clock.now()))

@@ -34,6 +34,8 @@ _PARTS = {
     "name": "A node.",
     "booking": "A booking's name.",
     "licence": "A licence's name.",
+    "partition": "A partition's name.",
+    "policy": "A policy's name.",
 }
 
 

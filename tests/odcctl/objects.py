@@ -94,6 +94,24 @@ def a_node(name: str, state: str = "IDLE", **fields: Any) -> Object:
     return _checked(node | fields, answers.Node)
 
 
+def a_partition(name: str, **fields: Any) -> Object:
+    partition: Object = {
+        "name": name, "state": "UP", "is_default": False, "policy": "odc", "placement": "pack",
+        "tier": 1, "plan_depth": 1, "max_time_limit_s": 2592000, "default_time_limit_s": 86400,
+        "max_nodes": None, "def_mem_per_cpu_mib": None, "all_nodes": False,
+        "node_names": ["gpu-01", "gpu-02"], "gpus": 16, "gpus_free": 5, "gpu_types": ["h100"],
+    }  # fmt: skip
+    return _checked(partition | fields, answers.Partition)
+
+
+def a_policy(name: str, **fields: Any) -> Object:
+    policy: Object = {
+        "name": name, "ordering": name, "max_wait_s": None, "backfill": "order", "plan_depth": 1,
+        "partitions": [],
+    }  # fmt: skip
+    return _checked(policy | fields, answers.Policy)
+
+
 def some_fragmentation(gpu_type: str, free: int = 21) -> Object:
     """Of four nodes: two whole ones, one with 5 and one without free GPUs; or nothing free."""
     some = int(free > 0)

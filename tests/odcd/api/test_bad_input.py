@@ -56,6 +56,10 @@ WRONG: dict[str, Sequence[object]] = {
     "deadline_at": (*MOMENT, "2001-01-01T00:00:00Z"),
     "time_limit_s": (*COUNT[:2], 2**31, 2**70, 1.5, "1:00", [], 31 * 86400),
     "node_count": (*COUNT, 2),
+    # Both need another field beside them.
+    "node_count_max": (*COUNT, 2),
+    "switches": COUNT,
+    "switches_wait_s": (-1, 2**31, "5", 1.5, 60),
     "ntasks": COUNT,
     "ntasks_per_node": COUNT,
     "cpus_per_task": (*COUNT, 65),

@@ -1,0 +1,18 @@
+-- odc._set_partition_depth: how many protected jobs a partition plans, which its policy says.
+-- Raises     OD012 WrongState: other partitions have that policy, too; OD010 BadRequest
+create or replace function odc._set_partition_depth(p_actor jsonb, p_partition partition, p_changes jsonb, p_now timestamptz)
+returns void
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_others text := (select string_agg(p.name, ', ' order by p.name) from partition as p
+                       where p.policy = p_partition.policy and p.id <> p_partition.id);
+begin
+    if v_others is not null then
+        raise exception using errcode = 'OD012',
+            message = format('the depth is the policy''s, and "%s" is also the policy of partition %s', p_partition.policy, v_others),
+            hint = format('Make one of its own: odcctl policy create NAME --like %s --plan-depth %s, then odcctl partition '
+                          'edit %s --policy NAME.', p_partition.policy, p_changes ->> 'plan_depth', p_partition.name);
+    end if;
+    perform edit_policy(p_actor, p_partition.policy, jsonb_build_object('plan_depth', p_changes -> 'plan_depth'), p_now);
+end;
+$$;

@@ -1,0 +1,29 @@
+-- odc.delete_policy: by an operator; odc stays, because new partitions have it.
+-- Returns    the policy as it was, as JSON text
+-- Locks      policy
+-- Raises     OD013 NotOwner, OD029 UnknownPolicy, OD028 InUse
+create or replace function odc.delete_policy(p_actor jsonb, p_name text, p_now timestamptz)
+returns text
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_policy json;
+    v_users  text;
+begin
+    perform _check_operator(p_actor, 'delete policies');
+    perform _refuse_no_policy(p_name);
+    perform from policy where name = p_name for update;
+    select string_agg(p.name, ', ' order by p.name) into v_users from partition as p where p.policy = p_name;
+    if v_users is not null or p_name = 'odc' then
+        raise exception using errcode = 'OD028',
+            message = case when v_users is null then 'policy "odc" is the one that new partitions have'
+                           else format('policy "%s" is the one of partition %s', p_name, v_users) end,
+            hint = case when v_users is null then 'Leave it; it costs nothing.'
+                        else 'Give them another: odcctl partition edit NAME --policy POLICY.' end;
+    end if;
+    v_policy := list_policies(array[p_name])::json -> 0;
+    delete from policy where name = p_name;
+    insert into event (at, kind, actor, detail)
+    values (p_now, 'policy_deleted', p_actor ->> 'user', v_policy::jsonb);
+    return v_policy;
+end;
+$$;

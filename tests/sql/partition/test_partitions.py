@@ -1,0 +1,225 @@
+"""What operators say of partitions and policies: carried out by the next pass, or refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from odcd.errors import (
+    BadRequest,
+    InUse,
+    NotOwner,
+    UnknownNode,
+    UnknownPartition,
+    UnknownPolicy,
+    WrongState,
+)
+from odcd.model import Identity
+from tests.support.builders import ALICE, NOW, ROOT, Queue
+from tests.support.database import Sql
+
+
+class Desk:
+    """An operator's desk."""
+
+    def __init__(self, sql: Sql, who: Identity = ROOT) -> None:
+        self.sql = sql
+        self.actor = json.dumps({"user": who.user, "uid": who.uid, "operator": who.operator})
+
+    def _call(self, function: str, *arguments: object) -> dict[str, Any]:
+        places = ", ".join(f"${at}" for at in range(2, len(arguments) + 2))
+        return json.loads(
+            self.sql.value(f"select odc.{function}($1::jsonb, {places})", self.actor, *arguments)
+        )
+
+    def edit(self, name: str, **changes: object) -> dict[str, Any]:
+        return self._call("edit_partition", name, json.dumps(changes), NOW)
+
+    def create(self, name: str, **changes: object) -> dict[str, Any]:
+        return self._call("create_partition", name, json.dumps(changes), NOW)
+
+    def create_policy(self, name: str, like: str | None = None, **terms: object) -> dict[str, Any]:
+        return self._call("create_policy", name, like, json.dumps(terms), NOW)
+
+    def edit_policy(self, name: str, **changes: object) -> dict[str, Any]:
+        return self._call("edit_policy", name, json.dumps(changes), NOW)
+
+    def delete_policy(self, name: str) -> dict[str, Any]:
+        return self._call("delete_policy", name, NOW)
+
+    def events(self) -> list[tuple[str, dict[str, Any]]]:
+        rows = self.sql.rows(
+            "select kind, detail from odc.event where kind ~ '^(partition|policy)_' order by id"
+        )
+        return [(row["kind"], _json(row["detail"])) for row in rows]
+
+
+def _json(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+@pytest.fixture
+def desk(queue: Queue) -> Desk:
+    return Desk(queue.sql)
+
+
+def test_a_change_is_kept_and_told(desk: Desk) -> None:
+    told = desk.edit("main", policy="fifo", placement="spread", tier=2, max_nodes=4)
+    assert (told["policy"], told["placement"], told["tier"], told["max_nodes"]) == (
+        "fifo", "spread", 2, 4,
+    )  # fmt: skip
+    [(kind, detail)] = desk.events()
+    assert (kind, detail["name"]) == ("partition_edited", "main")
+    assert detail["new"] == {"policy": "fifo", "placement": "spread", "tier": 2, "max_nodes": 4}
+    assert detail["old"]["placement"] == "pack"
+    desk.edit("main", placement="spread")
+    assert len(desk.events()) == 1
+    assert desk.edit("main", max_nodes=None)["max_nodes"] is None
+
+
+def test_a_partition_is_made_with_its_nodes(desk: Desk, queue: Queue) -> None:
+    told = desk.create("few", node_list=["h100-2"], tier=2, default_time_limit_s=60)
+    assert (told["node_names"], told["gpus"], told["all_nodes"]) == (["h100-2"], 8, False)
+    job = queue.submit(partitions=["few"], gpus=1)
+    assert queue.start() == [job]
+    assert queue.job(job)["time_limit_s"] == 60
+    assert desk.edit("few", all_nodes=True)["node_names"] == ["h100-1", "h100-2"]
+
+
+def test_another_default_takes_the_place_of_the_first(desk: Desk, queue: Queue) -> None:
+    desk.create("other", all_nodes=True, is_default=True)
+    named = queue.sql.values("select name from odc.partition where is_default")
+    assert named == ["other"]
+    queue.submit()
+
+
+def test_the_next_pass_goes_by_what_was_said(desk: Desk, queue: Queue) -> None:
+    desk.edit("main", placement="spread")
+    one, two = queue.submit(gpus=1), queue.submit(gpus=1)
+    queue.start()
+    nodes = queue.sql.values(
+        "select count(distinct node_id) from odc.allocation where job_id = any ($1)", [one, two]
+    )
+    assert nodes == [2]
+
+
+REFUSED: dict[str, tuple[type[Exception], str, dict[str, object]]] = {
+    "policy": (UnknownPolicy, 'policy "slurm" does not exist', {"policy": "slurm"}),
+    "placement": (BadRequest, "placement heap", {"placement": "heap"}),
+    "tier": (BadRequest, "tier -1", {"tier": -1}),
+    "no tier": (BadRequest, "tier", {"tier": None}),
+    "limit": (BadRequest, "max_time_limit_s 0", {"max_time_limit_s": 0}),
+    "default above the limit": (
+        BadRequest, "default time limit 01:00:00 is above the limit 00:01:00",
+        {"max_time_limit_s": 60, "default_time_limit_s": 3600},
+    ),
+    "nodes": (BadRequest, "max_nodes -3", {"max_nodes": -3}),
+    "state": (BadRequest, "state ASLEEP", {"state": "ASLEEP"}),
+    "closed default": (WrongState, "would take no jobs", {"state": "INACTIVE"}),
+    "no default": (BadRequest, "is_default false", {"is_default": False}),
+    "unknown node": (UnknownNode, '"h9"', {"node_list": ["h9"]}),
+    "all and some": (BadRequest, "all nodes or those", {"all_nodes": True, "node_list": ["n"]}),
+    "depth": (BadRequest, "plan_depth -1", {"plan_depth": -1}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_nonsense_is_refused(desk: Desk, name: str) -> None:
+    error, message, changes = REFUSED[name]
+    with pytest.raises(error, match=message):
+        desk.edit("main", **changes)
+
+
+def test_two_orders_for_the_same_nodes_are_refused(desk: Desk) -> None:
+    desk.create("a", node_list=["h100-1"])
+    with pytest.raises(
+        WrongState, match=r'"a".*"main".*share nodes and are both of tier 1'
+    ) as told:
+        desk.edit("a", policy="fifo")
+    assert "odcctl partition edit main --tier 2" in (told.value.hint or "")
+    desk.edit("a", policy="fifo", tier=2)
+    with pytest.raises(WrongState):
+        desk.edit("a", tier=1)
+    # Without nodes in common they may.
+    desk.edit("main", node_list=["h100-2"])
+    desk.edit("a", tier=1)
+    with pytest.raises(WrongState):
+        desk.edit("main", all_nodes=True)
+
+
+def test_the_depth_of_a_partition_is_its_policys_alone(desk: Desk) -> None:
+    assert desk.edit("main", plan_depth=7)["plan_depth"] == 7
+    desk.create("b")
+    with pytest.raises(WrongState, match="also the policy of partition b") as told:
+        desk.edit("main", plan_depth=8)
+    assert "policy create NAME --like odc --plan-depth 8" in (told.value.hint or "")
+
+
+def test_partitions_are_made_and_changed_by_operators_only(desk: Desk, queue: Queue) -> None:
+    alice = Desk(queue.sql, ALICE)
+    for change in (
+        lambda: alice.edit("main", tier=2),
+        lambda: alice.create("mine"),
+        lambda: alice.create_policy("mine", ordering="sjf"),
+        lambda: alice.edit_policy("odc", plan_depth=2),
+        lambda: alice.delete_policy("fifo"),
+    ):
+        with pytest.raises(NotOwner, match="alice may not"):
+            change()
+    with pytest.raises(UnknownPartition, match='"x" does not exist'):
+        desk.edit("x", tier=2)
+    with pytest.raises(InUse, match="exists already"):
+        desk.create("main")
+    with pytest.raises(BadRequest, match="cannot be the name"):
+        desk.create("a b")
+
+
+def test_a_policy_lives(desk: Desk) -> None:
+    made = desk.create_policy("mine", ordering="sjf", max_wait_s=3600, backfill="sjbf")
+    assert made == {
+        "name": "mine", "ordering": "sjf", "max_wait_s": 3600, "backfill": "sjbf",
+        "plan_depth": 1, "partitions": [],
+    }  # fmt: skip
+    assert desk.create_policy("deep", "mine", plan_depth=50)["backfill"] == "sjbf"
+    assert desk.edit_policy("mine", max_wait_s=None, plan_depth=0)["max_wait_s"] is None
+    desk.edit("main", policy="mine")
+    with pytest.raises(InUse, match='policy "mine" is the one of partition main'):
+        desk.delete_policy("mine")
+    desk.edit("main", policy="odc")
+    desk.delete_policy("mine")
+    with pytest.raises(UnknownPolicy, match='"mine" does not exist'):
+        desk.delete_policy("mine")
+    kinds = [kind for kind, _ in desk.events()]
+    assert kinds == [
+        "policy_created", "policy_created", "policy_edited", "partition_edited",
+        "partition_edited", "policy_deleted",
+    ]  # fmt: skip
+
+
+BAD_POLICIES: dict[str, tuple[str, dict[str, object]]] = {
+    "ordering": ("ordering lifo", {"ordering": "lifo"}),
+    "backfill": ("backfill best", {"ordering": "fifo", "backfill": "best"}),
+    "wait": ("max_wait_s 0", {"ordering": "fifo", "max_wait_s": 0}),
+    "negative wait": ("max_wait_s -5", {"ordering": "fifo", "max_wait_s": -5}),
+    "depth": ("plan_depth -1", {"ordering": "fifo", "plan_depth": -1}),
+    "no ordering": ("needs an ordering", {"max_wait_s": 5}),
+}
+
+
+@pytest.mark.parametrize("name", BAD_POLICIES)
+def test_a_policy_that_makes_no_sense_is_refused(desk: Desk, name: str) -> None:
+    message, terms = BAD_POLICIES[name]
+    with pytest.raises(BadRequest, match=message):
+        desk.create_policy("mine", **terms)
+
+
+def test_policies_need_names_of_their_own(desk: Desk) -> None:
+    with pytest.raises(InUse, match='"fifo" exists already'):
+        desk.create_policy("fifo", ordering="fifo")
+    with pytest.raises(UnknownPolicy, match='"nobody"'):
+        desk.create_policy("mine", "nobody")
+    desk.edit("main", policy="fifo")
+    with pytest.raises(InUse, match="new partitions have"):
+        desk.delete_policy("odc")
