@@ -61,7 +61,7 @@ def test_a_job_has_exactly_the_fields_that_the_database_reads() -> None:
         "ntasks ntasks_per_node cpus_per_task cpus_per_gpu gpus gpus_per_node gpus_per_task "
         "gpu_type "
         "mem_per_node_mib mem_per_cpu_mib mem_per_gpu_mib exclusive constraint node_list "
-        "exclude_nodes requeue signal_number signal_before_s signal_batch submit_host array "
+        "exclude_nodes booking licences requeue signal_number signal_before_s signal_batch "
         "dependency options"
     )
 
