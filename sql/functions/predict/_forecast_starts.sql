@@ -41,6 +41,7 @@ declare
     v_e_next integer[];  v_e_later integer[];  v_e_live boolean[];
     v_entries integer;  v_end integer[];  v_late integer[];  v_last integer := 0;  v_last_late integer := 0;
     v_ends integer[];  v_lates integer[];
+    v_end_any integer[];  v_late_any integer[];  -- per 32 steps: whether they were ever used
     -- protected jobs, by the groups they claim
     v_claim integer[];  v_claim0 integer[];  v_h_job integer[];  v_h_start integer[];  v_h_slack integer[];
     v_h_need integer[];         -- per group: level that the claiming job needs
@@ -166,16 +167,17 @@ begin
     v_e_next := array_fill(0, array[greatest(1, v_entries)]);  v_e_later := v_e_next;
     v_e_live := array_fill(true, array[greatest(1, v_entries)]);
     v_end := array_fill(0, array[(34 - v_bits) << v_bits]);  v_late := v_end;
+    v_end_any := array_fill(0, array[((34 - v_bits) << v_bits >> 5) + 1]);  v_late_any := v_end_any;
     for i in reverse v_entries..1 loop
         t := v_ends[i];
         e := greatest(0, width_bucket(t, v_pow) - 1 - v_bits);
         b := (t >> e) + (e << v_bits);
-        v_e_next[i] := v_end[b];  v_end[b] := i;
+        v_e_next[i] := v_end[b];  v_end[b] := i;  v_end_any[(b >> 5) + 1] := 1;
         v_last := greatest(v_last, b);
         t := v_lates[i];
         e := greatest(0, width_bucket(t, v_pow) - 1 - v_bits);
         b := (t >> e) + (e << v_bits);
-        v_e_later[i] := v_late[b];  v_late[b] := i;
+        v_e_later[i] := v_late[b];  v_late[b] := i;  v_late_any[(b >> 5) + 1] := 1;
         v_last_late := greatest(v_last_late, b);
     end loop;
     select coalesce(max(w.domain), 0) into v_domains from unnest(v_domain) as w (domain);
@@ -207,6 +209,10 @@ begin
     <<steps>>
     while b < v_last loop
         b := b + 1;
+        if b & 31 = 0 and v_end_any[(b >> 5) + 1] = 0 then
+            b := b + 31;
+            continue;
+        end if;
         i := v_end[b];
         continue when i = 0;
         v_steps := v_steps + 1;
@@ -346,7 +352,13 @@ begin
                             end loop;
                         end loop;
                         v_h_start[h] := 2147483647;
-                        for d in b..v_last_late loop
+                        d := b - 1;
+                        while d < v_last_late loop
+                            d := d + 1;
+                            if d & 31 = 0 and v_late_any[(d >> 5) + 1] = 0 then
+                                d := d + 31;
+                                continue;
+                            end if;
                             j := v_late[d];
                             continue when j = 0;
                             while j > 0 loop
@@ -404,11 +416,11 @@ begin
             d := t + greatest(1, v_run[i]);
             e := greatest(0, width_bucket(d, v_pow) - 1 - v_bits);
             d := greatest(b + 1, (d >> e) + (e << v_bits));
-            v_last := greatest(v_last, d);
+            v_last := greatest(v_last, d);  v_end_any[(d >> 5) + 1] := 1;
             u := t + v_limit[c];
             e := greatest(0, width_bucket(u, v_pow) - 1 - v_bits);
             a := greatest(d, (u >> e) + (e << v_bits));
-            v_last_late := greatest(v_last_late, a);
+            v_last_late := greatest(v_last_late, a);  v_late_any[(a >> 5) + 1] := 1;
             for n in 1..v_picks loop
                 g := v_pick_group[n];  x := v_pick_node[n];  u := v_pick_units[n];
                 if x = 0 then
