@@ -15,6 +15,7 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_fair    boolean;
     v_weights jsonb;
+    v_fair_accounts integer[];  v_fair_uids integer[];  v_fair_factors integer[];
     v_nodes bigint;  v_gpus bigint;  v_qos bigint;  v_tier bigint;   -- what makes a factor 1
 begin
     select bool_or(y.ordering in ('multifactor', 'odc')) into v_fair
@@ -26,6 +27,8 @@ begin
         select greatest(1, max(t.tier)) into v_tier from partition as t;
         age_weight := (v_weights ->> 'age')::integer;
         select s.max_age_s into max_age_s from priority_setting as s;
+        select array_agg(f.account_id), array_agg(f.uid), array_agg(f.factor)
+          into v_fair_accounts, v_fair_uids, v_fair_factors from _fair_share(p_now) as f;
     end if;
 
     with recursive head as (
@@ -72,7 +75,7 @@ begin
           join partition as t on t.id = a.partition_id
           join policy as y on y.name = t.policy
           join qos as q on q.id = a.qos_id
-          left join (select * from _fair_share(p_now) where v_fair) as f
+          left join unnest(v_fair_accounts, v_fair_uids, v_fair_factors) as f (account_id, uid, factor)
             on f.account_id = a.account_id and f.uid = a.uid
     )
     select array_agg(shape_id), array_agg(time_limit_s), array_agg(uid), array_agg(account_id), array_agg(qos_id),

@@ -11,13 +11,13 @@ begin
            array_agg(e.gpus order by e.at, e.ord), array_agg(e.cpus order by e.at, e.ord),
            array_agg(e.mem order by e.at, e.ord)
       into ats, positions, gpus, cpus, mems
-      from (select greatest(1000000, (extract(epoch from a.ends_at - p_now) * 1000000)::bigint) as at,
+      from (select greatest(1000000, (date_part('epoch', a.ends_at - p_now) * 1000000)::bigint) as at,
                    n.ord::integer as ord, a.gpus, a.cpus, a.mem_mib as mem
               from unnest(p_node_ids) with ordinality as n (id, ord)
               join allocation as a on a.node_id = n.id
              where a.ends_at < 'infinity' and (p_without is null or a.job_id <> all (p_without))
              union all
-            select (extract(epoch from w.at - p_now) * 1000000)::bigint, n.ord::integer, 0, 0, 0
+            select (date_part('epoch', w.at - p_now) * 1000000)::bigint, n.ord::integer, 0, 0, 0
               from _plan_bookings(p_now) as b
               join unnest(p_node_ids) with ordinality as n (id, ord) on n.id = b.node_id
              cross join lateral (values (greatest(b.starts_at, p_now)), (b.ends_at)) as w (at)

@@ -52,7 +52,7 @@ begin
     ), waiting as materialized (
         select f.*, c.tier, c.back, c.ordering, c.backfill, c.limit_s, c.size, c.fair, c.static, c.cap, c.max_wait_s,
                coalesce(d.planned_start_at, 'infinity') as promised,
-               greatest(0, extract(epoch from p_now - f.queued_at)::float8) as wait_s
+               greatest(0, date_part('epoch', p_now - f.queued_at)) as wait_s
           from found as f
           join class as c on c.class = f.class
           left join planned as d on c.ordering = 'fifo' and c.depth > 1 and d.job_id = f.job_id

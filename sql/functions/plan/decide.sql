@@ -140,15 +140,13 @@ begin
     end loop;
     v_depths := case when p_depth is null then v_c.depths else array_fill(p_depth, array[classes]) end;
     -- A class's shape and what its shape's first partition wants.
-    select array_agg(n.number order by u.o), array_agg(u.backfill <> 'order' order by u.o)
+    select array_agg(array_position(v_shape_ids, u.id) order by u.o), array_agg(u.backfill <> 'order' order by u.o)
       into v_c_shape, v_c_defers
-      from unnest(v_c.shape_ids, v_c.backfills) with ordinality as u (id, backfill, o)
-      join unnest(v_shape_ids) with ordinality as n (id, number) on n.id = u.id;
-    select array_agg(d.depth order by d.number) into v_depth
-      from (select n.number, min(u.depth) as depth
-              from unnest(v_shape_ids) with ordinality as n (id, number)
-              join unnest(v_c.shape_ids, v_depths) as u (id, depth) on u.id = n.id
-             group by n.number) as d;
+      from unnest(v_c.shape_ids, v_c.backfills) with ordinality as u (id, backfill, o);
+    v_depth := array_fill(0, array[cardinality(v_shape_ids)]);
+    for cl in 1..classes loop
+        v_depth[v_c_shape[cl]] := v_depths[cl];
+    end loop;
     v_c_limit := v_c.limits_s;
     v_c_done := array_fill(false, array[classes]);  v_c_later := v_c_done;
     v_c_last := array_fill(0, array[classes]);  v_c_reason := array_fill(null::text, array[classes]);
@@ -156,7 +154,7 @@ begin
     v_after_ids := array_fill(0::bigint, array[classes]);
     v_cap := v_c_last;
     v_room := array_fill(0, array[cardinality(v_shape_ids)]);
-    v_chunk := coalesce(p_chunk, greatest(2, least(8, 4000 / classes)) + coalesce(cardinality(p_without), 0));
+    v_chunk := coalesce(p_chunk, greatest(2, least(16, 4000 / classes)) + coalesce(cardinality(p_without), 0));
 
     -- Hang the nodes into their lists.
     v_first := array_fill(0, array[greatest(1, coalesce(cardinality(v_group_gpus), 0)) * 64]);
@@ -191,8 +189,8 @@ begin
                   group by w.grp) as z on z.grp = u.number;
     for v_try in
         select n.ord::integer as x, -b.booking_id as id,
-               (extract(epoch from greatest(b.starts_at, p_now) - p_now) * 1000000)::bigint as at,
-               (extract(epoch from b.ends_at - p_now) * 1000000)::bigint as until
+               (date_part('epoch', greatest(b.starts_at, p_now) - p_now) * 1000000)::bigint as at,
+               (date_part('epoch', b.ends_at - p_now) * 1000000)::bigint as until
           from _plan_bookings(p_now) as b
           join unnest(v_node_ids) with ordinality as n (id, ord) on n.id = b.node_id
          order by b.starts_at, n.ord
