@@ -17,7 +17,7 @@ begin
     v_booked := _sweep_bookings(p_now);
     with begun as (
         update pending
-           set begun = true, reason = null,
+           set begun = true, reason = case when held is not null then reason end,
                eligible_at = case when held is null and dependency = 'met' then coalesce(eligible_at, p_now)
                                   else eligible_at end
          where not begun and begin_at <= p_now

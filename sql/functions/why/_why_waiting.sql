@@ -107,8 +107,8 @@ begin
         return next;
     end if;
     if not v_starts then
+        job_id := null;  gpus := null;  until := null;
         for cause, text, node in select 'node', n.text, n.node from _why_nodes(p_job_id) as n loop
-            job_id := null;  gpus := null;  until := null;
             return next;
         end loop;
         for cause, text, booking_id, node, until in

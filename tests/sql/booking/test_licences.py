@@ -1,0 +1,136 @@
+"""Licences: counted over the whole cluster, held by running jobs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from odcd.errors import BadRequest, NeverFits, NotOwner, UnknownLicence, WrongState
+from odcd.model import Identity
+from tests.sql.booking.desk import HOUR, actor
+from tests.support.builders import ALICE, ROOT, Queue
+
+
+def put(queue: Queue, name: str, total: int, who: Identity = ROOT) -> dict[str, Any]:
+    return json.loads(
+        queue.sql.value(
+            "select odc.set_licence($1::jsonb, $2, $3, $4)", actor(who), name, total, queue.now
+        )
+    )
+
+
+def drop(queue: Queue, name: str, who: Identity = ROOT) -> None:
+    queue.sql.value("select odc.delete_licence($1::jsonb, $2, $3)", actor(who), name, queue.now)
+
+
+def buckets(queue: Queue, *shapes: int) -> dict[str, Any]:
+    return queue.sql.row("select * from odc._plan_licences($1)", list(shapes))
+
+
+def shape_of(queue: Queue, job: int) -> int:
+    return queue.shape(job)["id"]
+
+
+def test_who_may_set_them_and_to_what(queue: Queue) -> None:
+    with pytest.raises(NotOwner):
+        put(queue, "matlab", 1, ALICE)
+    with pytest.raises(NotOwner):
+        drop(queue, "matlab", ALICE)
+    for name, total in (("a b", 1), ("", 1), ("a", -1), ("a", 2**40)):
+        with pytest.raises(BadRequest) as refused:
+            put(queue, name, total)
+        assert refused.value.hint
+    with pytest.raises(UnknownLicence):
+        drop(queue, "matlab")
+    put(queue, "matlab", 1)
+    assert put(queue, "matlab", 3)["total"] == 3
+    kinds = queue.sql.values("select kind from odc.event where kind like 'licence%' order by id")
+    assert kinds == ["licence_set", "licence_set"]
+
+
+def test_a_job_that_asks_for_more_than_there_are_is_refused(queue: Queue) -> None:
+    assert type(queue.refused(licences={"matlab": 1})) is UnknownLicence
+    put(queue, "matlab", 2)
+    refused = queue.refused(licences={"matlab": 3})
+    assert (type(refused), refused.message) == (
+        NeverFits, 'asked for 3 of licence "matlab", there are 2',
+    )  # fmt: skip
+    assert refused.hint == "Licences: matlab (2)."
+    job = queue.submit(licences={"matlab": 2})
+    assert json.loads(queue.shape(job)["licences"]) == {"matlab": 2}
+    assert shape_of(queue, queue.submit(licences={"matlab": 2})) == shape_of(queue, job)
+    assert shape_of(queue, queue.submit()) != shape_of(queue, job)
+
+
+def test_without_licences_a_pass_is_told_nothing(queue: Queue) -> None:
+    put(queue, "matlab", 2)
+    shape = shape_of(queue, queue.submit())
+    assert set(buckets(queue, shape).values()) == {None}
+
+
+def test_a_pass_is_told_what_each_class_draws_and_what_is_left(queue: Queue) -> None:
+    for name, total in (("ansys", 1), ("idl", 7), ("matlab", 4)):
+        put(queue, name, total)
+    running = queue.submit(licences={"matlab": 3})
+    assert queue.start() == [running]
+    none, both, one = (
+        queue.submit(), queue.submit(licences={"matlab": 2, "ansys": 1}),
+        queue.submit(licences={"matlab": 1}),
+    )  # fmt: skip
+    told = buckets(queue, *(shape_of(queue, job) for job in (none, both, one)), -1)
+    reasons, left = told["reasons"], told["left"]
+    draws = [
+        [
+            (reasons[bucket - 1], left[bucket - 1], need)
+            for bucket, need in zip(
+                told["use_bucket"][start - 1 : end], told["use_need"][start - 1 : end], strict=True
+            )
+        ]
+        for start, end in zip(told["use_from"], told["use_to"], strict=True)
+    ]  # fmt: skip
+    assert draws == [
+        [], [("Licenses", 1, 1), ("Licenses", 1, 2)], [("Licenses", 1, 1)], [],
+    ]  # fmt: skip
+    assert told["consumes"] == [True, True, True]
+
+
+def test_running_jobs_hold_them_and_the_end_gives_them_back(queue: Queue) -> None:
+    put(queue, "matlab", 2)
+    first = queue.submit(licences={"matlab": 2}, time_limit_s=HOUR)
+    second = queue.submit(licences={"matlab": 1}, time_limit_s=60)
+    third = queue.submit(time_limit_s=60)
+    assert queue.start() == [first, third]
+    told = json.loads(queue.sql.value("select odc.explain_job($1, $2)", second, queue.now))
+    assert told["reason"] == "Licenses"
+    texts = [cause["text"] for cause in told["why"]]
+    assert texts[0] == "it needs 1 of licence matlab, and 2 of 2 are in use"
+    assert texts[1] == f"job {first} holds 2 of licence matlab until 2026-01-01T01:00:00Z"
+    assert told["why"][1]["job_id"] == first
+    queue.end(first)
+    assert queue.start() == [second]
+
+
+def test_one_pass_never_gives_away_more_than_there_are(queue: Queue) -> None:
+    put(queue, "matlab", 5)
+    queue.submit(licences={"matlab": 2}, array="0-9", gpus=1)
+    queue.submit(licences={"matlab": 1}, array="0-9", gpus=1)
+    queue.start()
+    held = queue.sql.row("select * from odc._licence_use()")
+    assert (held["used"], held["total"]) == (5, 5)
+
+
+def test_fewer_than_are_held_lets_jobs_run_and_none_start(queue: Queue) -> None:
+    put(queue, "matlab", 2)
+    job = queue.submit(licences={"matlab": 2})
+    waits = queue.submit(licences={"matlab": 1})
+    assert queue.start() == [job]
+    put(queue, "matlab", 1)
+    assert queue.start() == []
+    [row] = json.loads(queue.sql.value("select odc.list_licences()"))
+    assert (row["used"], row["free"], row["jobs"]) == (2, 0, [job])
+    with pytest.raises(WrongState, match=f"2 jobs hold it or wait for it: {job}, {waits}"):
+        drop(queue, "matlab")
+    queue.end(job)
+    assert queue.start() == [waits]
