@@ -62,6 +62,9 @@ def add(subparsers: Subparsers) -> None:
         help="plan with the users' limits (default), the true run times, or the mean of the user's "
         "last two, raised when a job outlives it; nobody is ended by it",
     )
+    parser.add_argument(
+        "--no-eta", action="store_true", help="predict no starts, which takes less time"
+    )
     parser.add_argument("--jobs", metavar="N", help="replay the first N jobs only")
     parser.add_argument(
         "--generate",
@@ -110,6 +113,7 @@ def run(args: Namespace) -> int:
             cluster=cluster,
             policy=policy,
             estimates=args.estimates,
+            predict=not args.no_eta,
             progress=progress.show,
         )
         done = in_private_database(work)

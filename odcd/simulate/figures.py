@@ -50,19 +50,29 @@ def figures(done: Replayed, workload: Workload, cluster: Cluster) -> dict[str, A
         ),
         "utilization": _utilization(jobs, cluster) if jobs else None,
         "makespan_s": max(job.end_s for job in jobs) if jobs else None,
-        "eta": {
-            "mae_s": None,
-            "median_ae_s": None,
-            "bias_s": None,
-            "coverage_p10_p90": None,
-            "mean_width_s": None,
-        },
+        "eta": _eta(jobs),
         "passes": len(done.pass_ms),
         "pass_ms": {
             "p50": _of(done.pass_ms, 0.5),
             "p99": _of(done.pass_ms, 0.99),
             "max": _of(done.pass_ms, 1.0),
         },
+    }
+
+
+def _eta(jobs: Sequence[Outcome]) -> dict[str, float | None]:
+    """How the starts told at submit came out, over the jobs that waited."""
+    told = [(job.start_s, *job.told) for job in jobs if job.wait_s > 0 and job.told is not None]
+    if not told:
+        names = ("mae_s", "median_ae_s", "bias_s", "coverage_p10_p90", "mean_width_s")
+        return dict.fromkeys(names)
+    errors = [p50 - start for start, _, p50, _ in told]
+    return {
+        "mae_s": _rounded(fmean(map(abs, errors))),
+        "median_ae_s": _rounded(median(map(abs, errors))),
+        "bias_s": _rounded(fmean(errors)),
+        "coverage_p10_p90": round(fmean(p10 <= start <= p90 for start, p10, _, p90 in told), 4),
+        "mean_width_s": _rounded(fmean(p90 - p10 for _, p10, _, p90 in told)),
     }
 
 

@@ -19,6 +19,7 @@ from odcd.errors import OdcError
 from odcd.schema import Source, install, read_source, sql_folder
 from odcd.simulate.cluster import Cluster
 from odcd.simulate.estimates import Estimates, Planned
+from odcd.simulate.eta import Forecaster, Interval
 from odcd.simulate.policy import Policy, set_policy
 from odcd.simulate.trace import TraceJob, Workload, distinct_users
 from odcd.store import Store
@@ -42,6 +43,8 @@ class Outcome:
     end_s: int
     gpus: int
     nodes: tuple[str, ...]
+    told: tuple[float, float, float] | None = None
+    """When it was submitted and had to wait: p10, p50 and p90 of the start expected then."""
 
     @property
     def wait_s(self) -> int:
@@ -84,10 +87,11 @@ class Replay:
     """One workload through one database."""
 
     def __init__(
-        self, session: Session, workload: Workload, cluster: Cluster, estimates: Estimates,
-        progress: Callable[[int, int], None],
+        self, session: Session, forecaster: Forecaster | None, workload: Workload,
+        cluster: Cluster, estimates: Estimates, progress: Callable[[int, int], None],
     ) -> None:  # fmt: skip
         self._session = session
+        self._forecaster = forecaster
         self._jobs = workload.jobs
         self._cluster = cluster
         self._progress = progress
@@ -194,6 +198,10 @@ class Replay:
         for job_id in row["started"]:
             self._start(moment.now_s, job_id, self._predicted[job_id])
         self._waiting -= len(row["started"])
+        if self._forecaster is not None and row["submitted"]:
+            left = set(row["submitted"]).difference(row["started"])
+            if left:
+                await self._forecaster.ask(sorted(left), now)
         self._pass_ms += row["pass_ms"]
 
     def _nodes(self, job_id: int) -> int:
@@ -243,28 +251,42 @@ def read_sources() -> Sources:
 
 async def replay(
     dsn: str, *, sources: Sources, workload: Workload, cluster: Cluster, policy: Policy,
-    estimates: Estimates, progress: Callable[[int, int], None],
+    estimates: Estimates, predict: bool, progress: Callable[[int, int], None],
 ) -> Replayed:  # fmt: skip
-    """Replay one workload in the database of the DSN, which has nothing in it yet."""
+    """Replay one workload in the database of the DSN, which has nothing in it yet.
+
+    predict: foretell the start of each job that waits, too.
+    """
     await install(dsn, SystemClock(), sources.schema)
     database = Database(dsn, name="odcd simulate", size=1)
-    async with database, database.dedicated(isolation="repeatable read") as session:
+    async with (
+        database,
+        database.dedicated(isolation="repeatable read") as session,
+        database.dedicated() as beside,
+    ):
         await session.execute(sources.step)
         name = await set_policy(session, policy)
         await Store(database).register_nodes(TERM, cluster.reports(), START, whole=True)
-        running = Replay(session, workload, cluster, estimates, progress)
-        await running.run()
+        forecaster = Forecaster(beside) if predict else None
+        running = Replay(session, forecaster, workload, cluster, estimates, progress)
+        try:
+            await running.run()
+            if forecaster is not None:
+                await forecaster.settle()
+        finally:
+            if forecaster is not None:
+                forecaster.cancel()
         wrong = await session.fetch("select odc.check_books()")
         if wrong:
             raise OdcError(f"the books do not balance: {wrong[0][0]}")
         return Replayed(
             policy=name,
-            jobs=await _outcomes(session),
+            jobs=await _outcomes(session, forecaster.told if forecaster is not None else {}),
             pass_ms=tuple(running.pass_ms),
         )
 
 
-async def _outcomes(session: Session) -> tuple[Outcome, ...]:
+async def _outcomes(session: Session, told: Mapping[int, Interval]) -> tuple[Outcome, ...]:
     rows = await session.fetch(
         "select j.id, extract(epoch from j.submitted_at - $1)::bigint as submit_s, "
         "extract(epoch from j.started_at - $1)::bigint as start_s, "
@@ -281,6 +303,16 @@ async def _outcomes(session: Session) -> tuple[Outcome, ...]:
             end_s=row["end_s"],
             gpus=row["gpus"],
             nodes=tuple(row["node_names"]),
+            told=_seconds(told.get(row["id"])),
         )
         for row in rows
     )
+
+
+def _seconds(interval: Interval | None) -> tuple[float, float, float] | None:
+    if interval is None:
+        return None
+    p10, p50, p90 = (
+        (moment - START).total_seconds() for moment in (interval.p10, interval.p50, interval.p90)
+    )
+    return p10, p50, p90

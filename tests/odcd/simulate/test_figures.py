@@ -18,9 +18,15 @@ from odcd.simulate.trace import Workload
 CLUSTER = parse_cluster("2x4")
 JOBS = (
     Outcome(job_id=1, submit_s=0, start_s=0, end_s=100, gpus=8, nodes=("n1", "n2")),
-    Outcome(job_id=2, submit_s=10, start_s=100, end_s=110, gpus=4, nodes=("n1",)),
-    Outcome(job_id=3, submit_s=20, start_s=100, end_s=200, gpus=1, nodes=("n2",)),
-)
+    Outcome(
+        job_id=2, submit_s=10, start_s=100, end_s=110, gpus=4, nodes=("n1",),
+        told=(50.0, 90.0, 100.0),
+    ),
+    Outcome(
+        job_id=3, submit_s=20, start_s=100, end_s=200, gpus=1, nodes=("n2",),
+        told=(110.0, 130.0, 140.0),
+    ),
+)  # fmt: skip
 DONE = Replayed(policy="fifo", jobs=JOBS, pass_ms=(1.0, 3.0, 2.0, 40.0))
 WORKLOAD = Workload(name="three", jobs=(), too_wide=2)
 
@@ -38,6 +44,13 @@ def test_figures_by_hand() -> None:
     assert found["mean_bounded_slowdown"] == pytest.approx((1 + 10 + 1.8) / 3, abs=0.0001)
     assert found["utilization"] == pytest.approx((800 + 40 + 100) / (8 * 200))
     assert found["makespan_s"] == 200
+    assert found["eta"] == {
+        "mae_s": 20.0,
+        "median_ae_s": 20.0,
+        "bias_s": 10.0,
+        "coverage_p10_p90": 0.5,
+        "mean_width_s": 40.0,
+    }
     assert found["passes"] == 4
     assert found["pass_ms"] == {"p50": 2.0, "p99": 40.0, "max": 40.0}
 
@@ -47,6 +60,7 @@ def test_no_jobs_have_no_figures() -> None:
     assert found["jobs"] == 0
     assert found["mean_wait_s"] is None
     assert found["utilization"] is None
+    assert set(found["eta"].values()) == {None}
     assert found["pass_ms"] == {"p50": None, "p99": None, "max": None}
     assert "mean wait" in table([found])
 

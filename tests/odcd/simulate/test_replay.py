@@ -21,7 +21,7 @@ from tests.support.database import Sql, TestServer
 
 def replayed(
     server: TestServer, jobs: Sequence[TraceJob], cluster: str, *,
-    policy: Policy | None = None, estimates: str = "user",
+    policy: Policy | None = None, estimates: str = "user", predict: bool = False,
 ) -> Replayed:  # fmt: skip
     machine = parse_cluster(cluster)
     dsn = server.clone()
@@ -34,6 +34,7 @@ def replayed(
                 cluster=machine,
                 policy=policy or Policy(name="fifo", plan_depth=1),
                 estimates=estimates,
+                predict=predict,
                 progress=lambda done, total: None,
             )
         )
@@ -115,6 +116,22 @@ def test_a_replay_repeats_to_the_node(postgres_server: TestServer) -> None:
     assert {node for job in one.jobs for node in job.nodes} == {"n1", "n2"}
 
 
+def test_who_waits_is_told_when_he_will_start_and_that_changes_nothing(
+    postgres_server: TestServer,
+) -> None:
+    jobs = some_jobs(3, count=80, gpus=8)
+    plain = replayed(postgres_server, jobs, "8x1")
+    one, two = (replayed(postgres_server, jobs, "8x1", predict=True) for _ in range(2))
+    assert one.jobs == two.jobs
+    assert [replace(job, told=None) for job in one.jobs] == list(plain.jobs)
+    waited = [job for job in one.jobs if job.wait_s > 0]
+    assert waited
+    for job in waited:
+        assert job.told is not None
+        assert job.submit_s <= job.told[0] <= job.told[1] <= job.told[2]
+    assert all(job.told is None for job in one.jobs if job.wait_s == 0)
+
+
 def test_a_wide_job_holds_whole_nodes(postgres_server: TestServer) -> None:
     wide = TraceJob(submit_s=0, run_s=50, gpus=12, limit_s=50)
     narrow = TraceJob(submit_s=1, run_s=10, gpus=4, limit_s=10)
@@ -130,7 +147,8 @@ def test_users_stay_apart(postgres_server: TestServer) -> None:
     workload = replayable("test", some_jobs(1, count=10, gpus=8), machine)
     asyncio.run(
         replay(dsn, sources=read_sources(), workload=workload, cluster=machine,
-               policy=Policy(name="fifo"), estimates="user", progress=lambda done, total: None)
+               policy=Policy(name="fifo"), estimates="user", predict=False,
+               progress=lambda done, total: None)
     )  # fmt: skip
     with Sql(dsn) as sql:
         rows = sql.rows("select distinct user_name, uid from odc.job")
