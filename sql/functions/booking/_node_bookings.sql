@@ -3,16 +3,24 @@
 create or replace function odc._node_bookings(p_now timestamptz)
 returns table (node_id integer, booking json, next_booking json)
 language sql stable as $$
-    with shown as (
-        select distinct on (w.node_id, w.starts_at <= p_now)
-               w.node_id, w.starts_at <= p_now as now,
+    with window_of as materialized (
+        select b.id, o.starts_at, o.starts_at <= p_now as now,
                json_build_object('id', b.id, 'name', b.name, 'kind', b.kind,
-                                 'starts_at', odc._iso(w.starts_at), 'ends_at', odc._iso(w.ends_at)) as told
-          from odc._plan_bookings(p_now) as w
-          join odc.booking as b on b.id = w.booking_id
-         order by w.node_id, w.starts_at <= p_now, w.starts_at
+                                 'starts_at', odc._iso(o.starts_at), 'ends_at', odc._iso(o.ends_at)) as told
+          from odc.booking as b
+         cross join lateral (
+               select w.starts_at, w.ends_at
+                 from odc._occurrences(b.starts_at, b.duration_s, b.repeats, b.repeats_until, p_now,
+                                       greatest(p_now, b.starts_at) + interval '15 days') as w
+                limit 2) as o
+         where b.state in ('PLANNED', 'ACTIVE')
+    ), first as (
+        select distinct on (m.node_id, w.now) m.node_id, w.now, w.told
+          from window_of as w
+          join odc.booking_node as m on m.booking_id = w.id
+         order by m.node_id, w.now, w.starts_at
     )
-    select s.node_id, max(s.told::text) filter (where s.now)::json, max(s.told::text) filter (where not s.now)::json
-      from shown as s
-     group by s.node_id
+    select coalesce(n.node_id, t.node_id), n.told, t.told
+      from (select * from first as f where f.now) as n
+      full join (select * from first as f where not f.now) as t on t.node_id = n.node_id
 $$;

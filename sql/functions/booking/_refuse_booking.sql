@@ -34,8 +34,10 @@ begin
                  where c.taken_by is not null
                  group by c.taken_by, c.taken_from, c.taken_to) as t;
         raise exception using errcode = 'OD019',
-            message = format('%s of the %s nodes it needs %s not booked then: %s', v_found.open, p_count,
-                             case when v_found.open = 1 then 'is' else 'are' end, v_words),
+            message = format('of the %s %s it needs %s free of other bookings then: %s', p_count,
+                             case when p_count = 1 then 'node' else 'nodes' end,
+                             case v_found.open when 0 then 'none is' when 1 then 'only 1 is'
+                                               else format('only %s are', v_found.open) end, v_words),
             hint = 'Choose another time or other nodes, or change the other booking: `odcctl booking list`.';
     end if;
 

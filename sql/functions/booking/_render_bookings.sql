@@ -1,11 +1,15 @@
 -- odc._render_bookings: bookings as the JSON array of the API, by when they begin.
--- Returns    starts_at and ends_at: of the occurrence that is on or comes next; of one that is over as it was made
+-- Returns    state: at p_now, whether or not a sweep has seen it; starts_at and ends_at: of the occurrence that is on or comes next; of one that is over as it was made
 create or replace function odc._render_bookings(p_ids integer[], p_now timestamptz)
 returns json
 language sql stable as $$
     select coalesce(json_agg(row_to_json(x) order by x.starts_at, x.id), '[]')
       from (
-          select b.id, b.name, b.kind, b.state, odc._iso(b.state_at) as state_at,
+          select b.id, b.name, b.kind,
+                 case when b.state not in ('PLANNED', 'ACTIVE') then b.state
+                      when w.starts_at is null then 'ENDED' when w.starts_at <= p_now then 'ACTIVE' else 'PLANNED'
+                 end as state,
+                 odc._iso(b.state_at) as state_at,
                  odc._iso(coalesce(w.starts_at, b.starts_at)) as starts_at,
                  odc._iso(coalesce(w.ends_at, b.starts_at + make_interval(secs => b.duration_s))) as ends_at,
                  b.duration_s, b.repeats, odc._iso(b.repeats_until) as until,

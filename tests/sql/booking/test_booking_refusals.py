@@ -90,7 +90,7 @@ def test_a_conflict_says_with_which_booking_when_and_on_which_nodes(desk: Desk) 
     with pytest.raises(BookingConflict) as refused:
         desk.create("three", gpu_type="h100", starts_at=desk.at(1.5 * HOUR), duration_s=2 * HOUR)
     assert refused.value.message == (
-        "1 of the 4 nodes it needs is not booked then: "
+        "of the 4 nodes it needs only 1 is free of other bookings then: "
         'h100-[1-2] are booked by "one" from 2026-01-01T02:00:00Z to 2026-01-01T03:00:00Z; '
         'h100-3 is booked by "two" from 2026-01-01T02:30:00Z to 2026-01-01T03:30:00Z'
     )
