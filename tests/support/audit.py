@@ -62,7 +62,9 @@ class Node:
             return False
         moments = {start} | {u.start for u in self.uses if u.start > start}
         return all(
-            all(have >= want for have, want in zip(self.free_at(at, but), job.on(self), strict=True))
+            all(
+                have >= want for have, want in zip(self.free_at(at, but), job.on(self), strict=True)
+            )
             for at in moments
             if end is None or at < end
         )

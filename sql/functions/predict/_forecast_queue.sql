@@ -2,7 +2,7 @@
 -- The classes' heads are merged as a pass merges them, slice by slice, until there are enough.
 -- Arguments  p_limit  how many jobs
 create or replace function odc._forecast_queue(p_now timestamptz, p_limit integer)
-returns table (place integer, job_id bigint, shape_id integer, time_limit_s integer, uid integer, tasks integer)
+returns table (place integer, job_id bigint, shape_id integer, time_limit_s integer, uid integer, tasks integer, backfill text)
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -33,7 +33,7 @@ begin
         end loop;
     end loop;
     return query
-        select q.o::integer, q.job_id, v_c.shape_ids[q.class], v_c.limits_s[q.class], v_c.uids[q.class], q.count
+        select q.o::integer, q.job_id, v_c.shape_ids[q.class], v_c.limits_s[q.class], v_c.uids[q.class], q.count, v_c.backfills[q.class]
           from unnest(v_jobs, v_classes, v_counts) with ordinality as q (job_id, class, count, o)
          where q.o <= p_limit;
 end;

@@ -1,9 +1,10 @@
 -- odc._forecast_starts: the queue played forward with predicted run times, to see when its jobs start.
 -- It imitates passes, one at each moment at which predicted ends free nodes: jobs start in the order of the queue; the
 -- first of each set of overlapping nodes that cannot is protected by time limits, as the planner does it, and others
--- start behind it if their limit ends before its start, or if their nodes leave it enough. What of a node is free is
--- one number, its level: GPUs, or 62nds of a node without. It does not look at node lists, bookings, licences and
--- limits on users, and knows nobody who submits later: the calibration of the caller makes up for that on average.
+-- start behind it, in the policy's order for that, if their limit ends before its start, or if their nodes leave it
+-- enough. What of a node is free is one number, its level: GPUs, or CPUs (62nds of them, if there are more) of a node
+-- without. It does not look at node lists, bookings, licences and limits on users, does not order the queue anew as
+-- time goes by, and knows nobody who submits later: the calibration of the caller makes up for that on average.
 --
 -- Time is cut into steps that grow with the distance (1/128 of it, 1/64 in large clusters). A step holds the ends that
 -- fall into it. Within a step a shape that found no nodes is dead, so that a walk looks at few classes (equal shape
@@ -33,7 +34,10 @@ declare
     v_count integer[];  v_from integer[];  v_to integer[];  v_alt_from integer[];  v_alt_to integer[];
     v_alt_group integer[];  v_need integer[];  v_dead integer[];  v_alive integer;  v_shapes integer;  v_dead0 integer[];
     -- classes: lists of jobs, themselves in a list by their first job
-    v_shape integer[];  v_limit integer[];  v_head integer[];  v_after integer[];  v_first_class integer;
+    v_shape integer[];  v_limit integer[];  v_head integer[];  v_after integer[];  v_before integer[];  v_first_class integer;
+    v_defers boolean[];         -- behind a protected job, the policy has another order
+    v_back integer[];           -- the classes in that order
+    v_deferred boolean;  v_at integer;  -- the walk in that order is to come; where it is, -1 before it
     -- jobs
     v_job_next integer[];  v_run integer[];  v_tasks integer[];  v_target boolean[];  v_todo integer;
     -- what is given back: entries hang in the list of their step, by predicted end and by limit
@@ -57,7 +61,7 @@ declare
 begin
     select array_agg(f.job_id order by f.place) as ids, array_agg(f.shape_id order by f.place) as shapes,
            array_agg(f.time_limit_s order by f.place) as limits,
-           array_agg(least(f.tasks, 1000) order by f.place) as tasks,
+           array_agg(least(f.tasks, 1000) order by f.place) as tasks, array_agg(f.backfill order by f.place) as backfills,
            array_agg(f.uid order by f.place) as uids,
            array_agg(coalesce(f.job_id = any (p_targets), true) order by f.place) as targets
       into v_n
@@ -78,14 +82,18 @@ begin
       from _predict_run_times(v_n.uids, _run_names(job_ids), v_n.shapes, v_n.limits,
                               array_fill(-1, array[cardinality(job_ids)])) as r;
     select array_agg(z.shape order by z.class), array_agg(z.limit_s order by z.class), array_agg(z.head order by z.class),
-           array_agg(z.after order by z.class), min(z.class)
-      into v_shape, v_limit, v_head, v_after, v_first_class
-      from (select y.shape, least(y.limit_s, v_far) as limit_s, y.head, row_number() over (order by y.head) as class,
-                   case when lead(y.head) over (order by y.head) is null then 0
-                        else row_number() over (order by y.head) + 1 end::integer as after
-              from (select w.shape, w.limit_s, min(w.o)::integer as head
-                      from unnest(v_n.shapes, v_n.limits) with ordinality as w (shape, limit_s, o)
-                     group by w.shape, w.limit_s) as y) as z;
+           array_agg(z.backfill in ('sjbf', 'safbf') order by z.class),
+           array_agg(z.class order by case z.backfill when 'safbf' then z.area else z.limit_s end, z.class),
+           array_agg((case when z.class = z.last then 0 else z.class + 1 end)::integer order by z.class),
+           array_agg((z.class - 1)::integer order by z.class)
+      into v_shape, v_limit, v_head, v_defers, v_back, v_after, v_before
+      from (select y.shape, least(y.limit_s, v_far) as limit_s, y.head, y.backfill, row_number() over (order by y.head) as class,
+                   y.limit_s * (d.node_count * greatest(d.gpus_per_node, 1))::bigint as area, count(*) over () as last
+              from (select w.shape, w.limit_s, min(w.backfill) as backfill, min(w.o)::integer as head
+                      from unnest(v_n.shapes, v_n.limits, v_n.backfills) with ordinality as w (shape, limit_s, backfill, o)
+                     group by w.shape, w.limit_s) as y
+              join shape as d on d.id = y.shape) as z;
+    v_first_class := 1;
     select array_agg(coalesce(w.next, 0) order by w.o) into v_job_next
       from (select u.o, lead(u.o) over (partition by u.shape, u.limit_s order by u.o)::integer as next
               from unnest(v_n.shapes, v_n.limits) with ordinality as u (shape, limit_s, o)) as w;
@@ -245,14 +253,40 @@ begin
 
         -- A pass.
         v_dead := v_dead0;  v_claim := v_claim0;  v_heads := 0;
-        v_alive := v_shapes;
-        c := v_first_class;  q := 0;
+        v_alive := v_shapes;  v_deferred := false;  v_at := -1;
+        c := v_first_class;
         <<walk>>
-        while c > 0 loop
+        loop
+            if c = 0 then
+                if v_at < 0 then
+                    exit walk when not v_deferred;
+                    v_at := 0;
+                end if;
+                v_at := v_at + 1;
+                exit walk when v_at > cardinality(v_back);
+                c := v_back[v_at];
+                if v_head[c] = 0 or not v_defers[c] then
+                    c := 0;
+                    continue;
+                end if;
+            end if;
             s := v_shape[c];
             if v_dead[s] <= v_limit[c] then
-                q := c;  c := v_after[c];
+                c := case when v_at < 0 then v_after[c] else 0 end;
                 continue;
+            end if;
+            if v_heads > 0 and v_at < 0 and v_defers[c] then
+                v_more := false;
+                for j in v_from[v_alt_from[s]]..v_to[v_alt_to[s]] loop
+                    if v_claim[v_alt_group[j]] > 0 then
+                        v_more := true;
+                        exit;
+                    end if;
+                end loop;
+                if v_more then
+                    v_deferred := true;  c := v_after[c];
+                    continue;
+                end if;
             end if;
             i := v_head[c];  k := v_count[s];  v_picks := 0;
             <<search>>
@@ -386,7 +420,7 @@ begin
                     end if;
                 end if;
                 exit walk when v_alive = 0;
-                q := c;  c := v_after[c];
+                c := case when v_at < 0 then v_after[c] else 0 end;
                 continue;
             end if;
 
@@ -406,7 +440,7 @@ begin
                 end loop;
                 if v_hurt > v_h_slack[h] then
                     v_dead[s] := v_limit[c];
-                    q := c;  c := v_after[c];
+                    c := case when v_at < 0 then v_after[c] else 0 end;
                     continue;
                 end if;
                 v_h_slack[h] := v_h_slack[h] - v_hurt;
@@ -466,21 +500,22 @@ begin
             end if;
             -- The class goes on with its next job, and to that job's place among the classes.
             j := v_job_next[i];  n := v_after[c];
-            if j > 0 then
-                v_head[c] := j;
-                if n = 0 or v_head[n] > j then
-                    continue;
-                end if;
-            end if;
-            if q > 0 then v_after[q] := n; else v_first_class := n; end if;
+            v_head[c] := j;
+            continue when j > 0 and (n = 0 or v_head[n] > j);
+            p := v_before[c];
+            if p > 0 then v_after[p] := n; else v_first_class := n; end if;
+            if n > 0 then v_before[n] := p; end if;
             if j > 0 then
                 p := n;
                 while v_after[p] > 0 and v_head[v_after[p]] < j loop
                     p := v_after[p];
                 end loop;
-                v_after[c] := v_after[p];  v_after[p] := c;
+                q := v_after[p];
+                v_after[c] := q;  v_before[c] := p;  v_after[p] := c;
+                if q > 0 then v_before[q] := c; end if;
+                continue when v_at >= 0;
             end if;
-            c := n;
+            c := case when v_at < 0 then n else 0 end;
         end loop;
     end loop;
 end;

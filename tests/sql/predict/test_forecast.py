@@ -102,6 +102,29 @@ def test_a_job_behind_a_protected_one_starts_first_only_if_its_limit_lets_it(
     assert (told[other] or 0) > HOUR / 2
 
 
+def test_short_jobs_are_backfilled_first_where_the_policy_says_so(queue: Queue) -> None:
+    sql = queue.sql
+    sql.execute("insert into odc.policy (name, ordering, backfill) values ('f', 'fifo', 'sjbf')")
+    sql.execute("update odc.partition set policy = 'f'")
+    teach(queue, 3000, gpus_per_node=8, time_limit_s=3 * HOUR)
+    teach(queue, 1500, gpus_per_node=8, time_limit_s=HOUR // 2)
+    long = queue.submit(gpus_per_node=8, time_limit_s=3 * HOUR)
+    short = queue.submit(gpus_per_node=8, time_limit_s=HOUR // 2)
+    assert queue.start() == [long, short]
+    gang = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=HOUR)
+    middle = queue.submit(gpus_per_node=8, time_limit_s=HOUR)
+    little = queue.submit(gpus_per_node=8, time_limit_s=HOUR // 2)
+    queue.start()
+    told = waits(queue)
+    assert near(told[little], 1500)
+    assert near(told[gang], 3000)
+    assert (told[middle] or 0) > 3000
+    sql.execute("update odc.partition set policy = 'fifo'")
+    told = waits(queue)
+    assert near(told[middle], 1500)
+    assert (told[little] or 0) >= 3000
+
+
 def test_no_start_in_sight_is_told_as_null(queue: Queue) -> None:
     queue.sql.execute("update odc.node_free set up = false")
     job = queue.submit()

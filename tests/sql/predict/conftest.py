@@ -1,0 +1,12 @@
+"""A queue in which who comes first goes first, with one protected job: easy to foresee by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.builders import Queue
+
+
+@pytest.fixture(autouse=True)
+def _first_come(queue: Queue) -> None:
+    queue.sql.execute("update odc.partition set policy = 'fifo'")
