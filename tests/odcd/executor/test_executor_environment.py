@@ -141,3 +141,11 @@ def test_what_was_submitted_stays_as_it_was() -> None:
     assert {name: told[name] for name in base} == base
     assert told["SLURM_SUBMIT_DIR"] == "/data/al/run"
     assert told["PWD"] == "/data/al/other"
+
+
+def test_a_job_is_told_its_booking_and_its_licences_when_it_has_them() -> None:
+    told = _environment(booking="course", licences={"matlab": 2, "ansys": 1})
+    assert told["SLURM_JOB_RESERVATION"] == "course"
+    assert told["SLURM_JOB_LICENSES"] == "ansys:1,matlab:2"
+    plain = _environment()
+    assert not {"SLURM_JOB_RESERVATION", "SLURM_JOB_LICENSES"} & plain.keys()

@@ -435,3 +435,40 @@ def test_huge_input_is_read_or_refused_without_quadratic_work(said: dict[str, ob
     # Work that grows with the square of these texts would take minutes.
     with suppress(OdcError):
         parse_submit(msgspec.convert({"work_dir": "/home/a"} | said, SubmitArgv), NOW)
+
+
+# -- bookings and licences ------------------------------------------------------------------------
+
+
+def test_a_booking_is_named_by_either_option_and_by_its_variable() -> None:
+    assert spec("--reservation=b-1").booking == "b-1"
+    assert spec("--booking", "b").booking == "b"
+    assert spec(environment={"SBATCH_RESERVATION": "b"}).booking == "b"
+    assert spec("--booking=c", environment={"SBATCH_RESERVATION": "b"}).booking == "c"
+    assert spec().booking is None
+
+
+def test_licences_are_names_with_counts() -> None:
+    assert spec("-L", "matlab").licences == {"matlab": 1}
+    assert spec("--licenses=matlab:2, ansys@site,matlab=3").licences == {
+        "matlab": 5, "ansys@site": 1,
+    }  # fmt: skip
+    assert spec("-L", "").licences == {}
+
+
+@pytest.mark.parametrize(
+    ("option", "kind"),
+    [
+        ("--reservation=", BadRequest), ("--reservation=a b", BadRequest),
+        ("--reservation=a,b", NotImplementedYet), ("--licenses=a|b", NotImplementedYet),
+        ("--licenses=:2", BadRequest), ("--licenses=a:0", BadRequest),
+        ("--licenses=a:x", BadRequest), ("--licenses=a,,b", BadRequest),
+        ("--licenses=a:999999,a:2", BadRequest),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_what_is_no_booking_or_licence_is_refused(option: str, kind: type[OdcError]) -> None:
+    with pytest.raises(kind) as refused:
+        spec(option)
+    assert option.partition("=")[0] in refused.value.message
+    assert refused.value.hint
