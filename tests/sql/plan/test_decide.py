@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from tests.sql.plan.world import (
     World,
     add_functions,
     build,
+    roomy_worlds,
     worlds,
 )
 from tests.support.database import Sql
@@ -102,6 +104,25 @@ def test_a_pass_keeps_its_promises(sql: Sql, world: World, chunk: int) -> None:
     nobody_who_could_start_waits(plan)
 
 
+@given(world=roomy_worlds())
+@settings(QUICK, max_examples=50)
+def test_a_pass_chooses_well_where_there_is_room(sql: Sql, world: World) -> None:
+    it_chooses_well(planned(sql, world))
+
+
+@pytest.mark.long
+@given(world=roomy_worlds())
+@settings(QUICK, max_examples=1000)
+def test_a_pass_chooses_well_in_a_thousand_worlds(sql: Sql, world: World) -> None:
+    it_chooses_well(planned(sql, world))
+
+
+def it_chooses_well(plan: Plan) -> None:
+    every_start_is_what_was_asked_for(plan)
+    the_protected_start_is_the_earliest_and_nobody_delays_it(plan)
+    nobody_who_could_start_waits(plan)
+
+
 @given(world=worlds())
 @settings(QUICK, max_examples=50)
 def test_a_plan_does_not_depend_on_how_it_reads_the_queue(sql: Sql, world: World) -> None:
@@ -130,6 +151,7 @@ def every_start_is_what_was_asked_for(plan: Plan) -> None:
         free = free and not any(plan.order.index(h) < plan.order.index(at) for h in plan.heads)
         if free:
             it_takes_as_many_as_fit_in_few_blocks(plan, books, at, names)
+            it_takes_the_fullest_or_the_emptiest(plan, books, at, names)
         books.place(shape, names, plan.limit(at))
 
 
@@ -145,6 +167,24 @@ def it_takes_as_many_as_fit_in_few_blocks(
         domain = next(d for d in books.domains(shape, 0).values() if set(names) <= set(d))
         fewest = min(map(books.blocks, itertools.combinations(domain, len(names))))
         assert books.blocks(names) == fewest
+
+
+def it_takes_the_fullest_or_the_emptiest(
+    plan: Plan, books: Books, at: int, names: tuple[str, ...]
+) -> None:
+    """Of a job that no protected one stands before and that does not look for few blocks."""
+    shape = plan.shape(at)
+    if shape.gang and (plan.wish(at, books) or any(map(books.block_counts(shape), names))):
+        return
+    [domain] = [d for d in books.domains(shape, 0).values() if set(names) <= set(d)]
+
+    def place(name: str) -> tuple[bool, int]:
+        """Nodes without GPUs first, then by how full they are."""
+        node, (gpus, cpus, _) = books.nodes[name], books.free_at(name, 0)
+        level = gpus if node.gpus else -(-8 * cpus // node.cpus)
+        return node.gpus > 0, -level if plan.world.placement == "spread" else level
+
+    assert sorted(map(place, names)) == sorted(map(place, domain))[: len(names)]
 
 
 def the_protected_start_is_the_earliest_and_nobody_delays_it(plan: Plan) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -74,6 +74,7 @@ class World:
     nodes: list[Node]
     held: list[Held]
     queue: list[Pending]
+    placement: str = "pack"
 
     def lapse_s(self, at: int) -> float | None:
         """When the wish of this job for few blocks lapses, after NOW; None: never."""
@@ -137,6 +138,12 @@ class Books:
     def blocks(self, names: Iterable[str]) -> int:
         return len({self.block(name) for name in names})
 
+    def block_counts(self, shape: Shape) -> Callable[[str], bool]:
+        """On which nodes a gang lies in few blocks by itself: whole ones, where some tell."""
+        return lambda name: (
+            self.told() and (shape.exclusive or shape.gpus == self.nodes[name].gpus > 0)
+        )
+
     def told(self) -> bool:
         """Where no node tells its block, nobody's wish for few of them counts."""
         return any(node.block for node in self.nodes.values())
@@ -192,6 +199,7 @@ def build(sql: Sql, world: World) -> list[int]:
     sql.execute(
         "select odc.register_nodes(0, $1::jsonb, true, $2)", json.dumps(body), NOW - timedelta(1)
     )
+    sql.execute("update odc.partition set placement = $1", world.placement)
     for h in world.held:
         ends = NOW + timedelta(seconds=h.ends_s) if h.ends_s < UNLIMITED_S else None
         sql.execute(
@@ -277,4 +285,45 @@ def worlds(draw: st.DrawFn) -> World:
         )
         for _ in range(draw(st.integers(1, 12)))
     ]
-    return World(nodes, held, queue)
+    return World(nodes, held, queue, draw(st.sampled_from(["pack", "pack", "spread"])))
+
+
+@st.composite
+def roomy_worlds(draw: st.DrawFn) -> World:
+    """Where most jobs have a choice: many gangs, little that is held."""
+    tell = draw(st.booleans())
+    block = st.sampled_from(["x", "y", "z", None]) if tell else st.none()
+    nodes = [
+        *(
+            Node(f"h{i}", "h100", 4, 16, 64, draw(st.sampled_from(["a", "a", "b"])), draw(block))
+            for i in range(draw(st.integers(2, 6)))
+        ),
+        *(Node(f"l{i}", "l4", 2, 8, 32, None, draw(block)) for i in range(draw(st.integers(2, 4)))),
+        *(Node(f"c{i}", "cpu-x86", 0, 8, 32) for i in range(draw(st.integers(0, 2)))),
+    ]
+    held = [
+        Held(n.name, draw(st.integers(0, n.gpus)), draw(st.integers(1, 4)), 1, ends_s)
+        for n in nodes
+        if (ends_s := draw(st.sampled_from([None, None, 30.0, 60.0, 300.0]))) is not None
+    ]
+
+    def shape() -> Shape:
+        least = draw(st.sampled_from([1, 2, 2, 3]))
+        wish = draw(st.integers(0, 2)) == 0
+        return Shape(
+            nodes=least,
+            gpus=draw(st.sampled_from([0, 1, 2, 2, 4, 4])),
+            cpus=1,
+            mem=0,
+            gpu_type=draw(st.sampled_from([None, None, "h100"])),
+            exclusive=draw(st.integers(0, 7)) == 0,
+            most=draw(st.sampled_from([None, least + 1, least + 2])),
+            switches=draw(st.integers(1, 2)) if wish else None,
+            switches_wait_s=draw(st.sampled_from([1700, 1860, None])) if wish else None,
+        )
+
+    queue = [
+        Pending(shape(), draw(st.sampled_from([20, 59, 90, 1000])))
+        for _ in range(draw(st.integers(1, 4)))
+    ]
+    return World(nodes, held, queue, draw(st.sampled_from(["pack", "spread"])))
