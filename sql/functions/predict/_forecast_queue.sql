@@ -1,5 +1,6 @@
 -- odc._forecast_queue: the first jobs of the queue in the order of their policies; the forecast's only seam to it.
--- The classes' heads are merged as a pass merges them, slice by slice, until there are enough.
+-- The classes' heads are merged as a pass merges them, slice by slice, until there are enough. Classes that a limit or
+-- licences keep back now are not in it, as a pass passes them over: when they may start is not in sight.
 -- Arguments  p_limit  how many jobs
 create or replace function odc._forecast_queue(p_now timestamptz, p_limit integer)
 returns table (place integer, job_id bigint, shape_id integer, time_limit_s integer, uid integer, tasks integer, backfill text)
@@ -7,10 +8,11 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 declare
     v_c record;                 -- _plan_classes
+    v_l record;                 -- _plan_buckets
     v_q record;                 -- _plan_slice
     v_chunk integer;  v_cap integer[];  v_after_ats timestamptz[];  v_after_ids bigint[];
     v_classes integer[];  v_jobs bigint[];  v_counts integer[];
-    i integer;
+    i integer;  j integer;
 begin
     select * into v_c from _plan_classes(p_now, null);
     if v_c.shape_ids is null then
@@ -18,6 +20,16 @@ begin
     end if;
     v_chunk := greatest(50, 4 * p_limit / cardinality(v_c.shape_ids));
     v_cap := array_fill(p_limit, array[cardinality(v_c.shape_ids)]);
+    select * into v_l from _plan_buckets(p_now, v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids);
+    if v_l.use_from is not null then
+        for i in 1..cardinality(v_cap) loop
+            for j in v_l.use_from[i]..v_l.use_to[i] loop
+                if v_l.left[v_l.use_bucket[j]] < v_l.use_need[j] then
+                    v_cap[i] := 0;
+                end if;
+            end loop;
+        end loop;
+    end if;
     v_after_ats := array_fill('-infinity'::timestamptz, array[cardinality(v_c.shape_ids)]);
     v_after_ids := array_fill(0::bigint, array[cardinality(v_c.shape_ids)]);
     loop

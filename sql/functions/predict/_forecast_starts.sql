@@ -3,8 +3,9 @@
 -- first of each set of overlapping nodes that cannot is protected by time limits, as the planner does it, and others
 -- start behind it, in the policy's order for that, if their limit ends before its start, or if their nodes leave it
 -- enough. What of a node is free is one number, its level: GPUs, or CPUs (62nds of them, if there are more) of a node
--- without. It does not look at node lists, bookings, licences and limits on users, does not order the queue anew as
--- time goes by, and knows nobody who submits later: the calibration of the caller makes up for that on average.
+-- without. Nodes booked now are left out, and jobs that run inside a booking. It does not look at node lists and bookings
+-- to come, does not order the queue anew as time goes by, and knows nobody who submits later: the calibration of the
+-- caller makes up for that on average.
 --
 -- Time is cut into steps that grow with the distance (1/128 of it, 1/64 in large clusters). A step holds the ends that
 -- fall into it. Within a step a shape that found no nodes is dead, so that a walk looks at few classes (equal shape
@@ -99,6 +100,13 @@ begin
               from unnest(v_n.shapes, v_n.limits) with ordinality as u (shape, limit_s, o)) as w;
 
     select * into v_n from _plan_nodes(null);
+    if exists (select from booking) then
+        select array_agg(u.id order by u.o), array_agg(u.g order by u.o)
+          into v_n.node_ids, v_n.groups
+          from unnest(v_n.node_ids, v_n.groups) with ordinality as u (id, g, o)
+         where not exists (select from _plan_bookings(p_now) as w
+                            where w.node_id = u.id and w.starts_at <= p_now and w.ends_at > p_now);
+    end if;
     if v_n.node_ids is null then
         return;
     end if;
@@ -115,7 +123,7 @@ begin
     v_need := array_fill(0, array[greatest(1, coalesce(cardinality(v_alt_group), 0))]);
     v_shapes := cardinality(v_count);
     for s in 1..cardinality(v_count) loop
-        if v_alt_to[s] < v_alt_from[s] then
+        if v_alt_to[s] < v_alt_from[s] or v_s.booking_ids[s] is not null then
             v_dead0[s] := -1;  v_shapes := v_shapes - 1;
             continue;
         end if;

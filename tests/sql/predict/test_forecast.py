@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from odcd.model import Identity
+from tests.sql.booking.desk import Desk
 from tests.support.builders import ALICE, BOB, NOW, Queue, a_cluster
 from tests.support.database import Sql
 
 HOUR = 3600
+EVE = Identity(user="eve", uid=1003, gid=100, operator=False)
 
 
 def seconds(queue: Queue, moment: Any) -> float:
@@ -134,6 +137,32 @@ def test_no_start_in_sight_is_told_as_null(queue: Queue) -> None:
     assert refresh(queue) == {"foreseen": 1, "kept": 0, "scored": 0}
 
 
+def test_who_is_kept_back_by_a_limit_is_told_nothing(queue: Queue) -> None:
+    queue.sql.execute(
+        "insert into odc.resource_limit (scope, scope_id, per, what, value) "
+        "values ('qos', 1, 'user', 'jobs', 1)"
+    )
+    runs = queue.submit(gpus_per_node=8, time_limit_s=HOUR)
+    bobs = queue.submit(gpus_per_node=8, time_limit_s=HOUR, who=BOB)
+    assert queue.start() == [runs, bobs]
+    queue.submit(gpus_per_node=1, time_limit_s=HOUR)
+    free = queue.submit(gpus_per_node=8, time_limit_s=HOUR, who=EVE)
+    queue.start()
+    assert set(forecast(queue)) == {free}
+
+
+def test_nodes_that_are_booked_are_not_there(queue: Queue) -> None:
+    """One of the two nodes is; what is free on it starts nobody."""
+    at = queue.now + timedelta(seconds=1)
+    Desk(queue).create(kind="maintenance", node_list=["h100-2"], starts_at=at, duration_s=10 * HOUR)
+    queue.move(2)
+    runs = queue.submit(gpus_per_node=8, time_limit_s=HOUR)
+    assert queue.start() == [runs]
+    job = queue.submit(gpus_per_node=8, time_limit_s=HOUR)
+    assert queue.start() == []
+    assert near(waits(queue)[job], HOUR / 2)
+
+
 def test_a_protected_job_is_exact_and_never_beyond_its_planned_start(queue: Queue) -> None:
     queue.submit(node_count=2, gpus_per_node=8, time_limit_s=HOUR)
     queue.start()
@@ -179,6 +208,40 @@ def test_forecasts_are_ordered_in_the_future_repeatable_and_change_nothing(
         for job in told:
             alone = sql.row("select * from odc.forecast_job($1, $2)", job, queue.now)
             assert set(alone) == {"p10", "p50", "p90", "exact"}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_forecast_never_gives_more_than_there_is(queue: Queue, seed: int) -> None:
+    """Nothing is known of such jobs, so that each is taken to run for half of its limit."""
+    chance = random.Random(seed)
+    sql = queue.sql
+    a_cluster(sql, h100=3)
+    for _ in range(40):
+        gpus = chance.choice([1, 2, 3, 4, 8, 8])
+        queue.submit(
+            gpus_per_node=gpus, node_count=chance.randint(1, 3) if gpus == 8 else 1,
+            time_limit_s=chance.choice([600, HOUR, 5 * HOUR]), who=chance.choice([ALICE, BOB]),
+        )  # fmt: skip
+    running = queue.start()
+    told = waits(queue)
+    assert len(told) + len(running) == 40
+    size = {
+        row["id"]: (row["gpus"], row["time_limit_s"] / 2)
+        for row in sql.rows(
+            "select j.id, s.node_count * s.gpus_per_node as gpus, j.time_limit_s from odc.job as j "
+            "join odc.shape as s on s.id = j.shape_id"
+        )
+    }
+    spans = [(0.0, size[job][1], size[job][0]) for job in running]
+    for job, wait in told.items():
+        assert wait is not None
+        spans.append((wait, wait + size[job][1], size[job][0]))
+    for start, _, _ in spans:
+        # An end counts at the middle of its step.
+        late = start * (1 + 1 / 64) + 2
+        assert sum(gpus for at, end, gpus in spans if at <= start and end > late) <= 24
+    # And it leaves nothing free for ever: all of it fits into the sum of what runs alone.
+    assert max(end for _, end, _ in spans) <= sum(size[job][1] for job in size)
 
 
 def test_what_is_told_at_submit_is_scored_at_the_start(queue: Queue) -> None:
