@@ -13,7 +13,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import looking, planning, running, submitting
+from benchmarks import looking, planning, policies, running, submitting
 from benchmarks.figures import HEAD, Figure, explained, percentile
 from odcd.postgres_files import INSTALLS
 
@@ -26,6 +26,7 @@ FIGURES: dict[str, Callable[[int], list[Figure]]] = {
     "true": running.trues,
     "cancel": submitting.cancels,
     "plan": planning.passes,
+    "policies": policies.policies,
     "look": looking.commands,
     "memory": looking.memory,
 }

@@ -1,14 +1,16 @@
-"""How long a pass takes: decide alone, and a pass that writes 1,000 starts."""
+"""How long a pass that writes 1,000 starts takes."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import statistics
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.figures import Figure, timed_ms, times_ms
+from benchmarks.figures import Figure, timed_ms
 from odcd import schema
 from odcd.clock import SystemClock
 from odcd.postgres import EmbeddedPostgres
@@ -16,10 +18,11 @@ from tests.support.database import Sql, admit_root, make_home, remove_home
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NODES = 1000
-SLURM = "a backfill cycle of 24-58 s that looks at 400-740 of the jobs"
 
 
-def passes(runs: int) -> list[Figure]:
+@contextmanager
+def served() -> Iterator[Sql]:
+    """A session on a server and database of its own."""
     home = make_home()
     try:
         postgres = EmbeddedPostgres(home, int(os.environ.get("ODC_TEST_PG", "18")))
@@ -27,42 +30,24 @@ def passes(runs: int) -> list[Figure]:
         admit_root(postgres)
         asyncio.run(schema.install(postgres.dsn, SystemClock()))
         with Sql(postgres.dsn) as sql:
-            sql.execute(Path(__file__).with_name("queue.sql").read_text())
-            return [*deciding(sql, runs), *passing(sql, runs)]
+            yield sql
     finally:
         remove_home(home)
 
 
-def empty(sql: Sql) -> None:
+def passes(runs: int) -> list[Figure]:
+    with served() as sql:
+        sql.execute(Path(__file__).with_name("queue.sql").read_text())
+        sql.execute("update odc.partition set policy = 'fifo'")
+        return passing(sql, runs)
+
+
+def empty(sql: Sql, nodes: int = NODES) -> None:
     sql.execute(
         "truncate odc.pending, odc.running, odc.allocation, odc.node_free, odc.node, odc.job, "
         "odc.event, odc.planned, odc.refusal, odc.limited, odc.pass cascade"
     )
-    sql.execute("select bench.make_nodes($1, $2)", NODES, NOW)
-
-
-def deciding(sql: Sql, runs: int) -> list[Figure]:
-    figures: list[Figure] = []
-    for pending, target in ((10_000, 8), (100_000, None)):
-        empty(sql)
-        sql.execute("select bench.make_running(95, $1)", NOW)
-        sql.execute("select bench.make_pending($1, 15, $2)", pending, NOW)
-        sql.execute("vacuum analyze")
-        running = sql.value("select count(*) from odc.running")
-        free = sql.value("select sum(gpus) from odc.node_free")
-        query = "select looked, cardinality(start_jobs) as starts from odc.decide($1)"
-        row = sql.row(query, NOW)
-        took = times_ms(lambda: sql.row(query, NOW), 6 * runs)  # noqa: B023
-        figures.append(
-            Figure(
-                f"`decide` with {pending:,} pending on {NODES:,} nodes x 8 GPUs", took, "ms",
-                target,
-                slurm=SLURM if target else "",
-                note=f"{running:,} running, {free} GPUs free; {row['starts']} starts, "
-                f"{row['looked']} jobs looked at. Reading the nodes and the shapes dominates",
-            )
-        )  # fmt: skip
-    return figures
+    sql.execute("select bench.make_nodes($1, $2)", nodes, NOW)
 
 
 def passing(sql: Sql, runs: int) -> list[Figure]:
@@ -84,7 +69,7 @@ def passing(sql: Sql, runs: int) -> list[Figure]:
         assert sql.values("select odc.check_books()") == []
     return [
         Figure(
-            "`plan_pass` including 1,000 starts written", took[1:], "ms", 30,
+            "`plan_pass` including 1,000 starts written", took[1:], "ms", 25,
             note=f"decide is {statistics.median(decided[1:]):.1f} ms of it; the rest is writing "
             "the rows of running, allocation, node_free and event, and the flush",
         )

@@ -85,3 +85,23 @@ begin
     select w.id, s.id, 1001, 1, 1, 0, p_now - interval '1 day' + w.i * interval '1 second', w.limit_s
       from wanted as w join shape as s using (nodes, gpus);
 end $$;
+
+-- Pending jobs of p_users users, few busy ones with most of them; each has three habits of shape and time limit.
+-- Only the hot table: decide reads no other.
+create or replace function bench.make_habits(p_jobs integer, p_users integer, p_now timestamptz)
+returns void language plpgsql as $$
+begin
+    perform setseed(0.75);
+    create temp table habit on commit drop as
+    select u, h, case when a < 0.15 then (array[2, 2, 4, 4, 8, 16])[1 + floor(b * 6)::integer] else 1 end as nodes,
+           case when a < 0.15 then 8 else (array[1, 1, 1, 1, 2, 2, 2, 4, 4, 8, 8, 3, 6, 5])[1 + floor(b * 14)::integer] end as gpus,
+           (array[600, 1800, 3600, 3600, 14400, 14400, 43200, 86400])[1 + floor(c * 8)::integer] as limit_s
+      from (select u, h, random() as a, random() as b, random() as c
+              from generate_series(1, p_users) as u, generate_series(0, 2) as h) as x;
+    insert into odc.pending (job_id, shape_id, uid, account_id, qos_id, nice, queued_at, time_limit_s)
+    select nextval('odc.job_id_seq'), bench.shape(h.nodes, h.gpus), 1000 + h.u, 1, 1, 0,
+           p_now - interval '1 day' * (1 - w.i::float8 / p_jobs), h.limit_s
+      from (select i, 1 + floor(random() ^ 2 * p_users)::integer as u, floor(random() * 3)::integer as h
+              from generate_series(1, p_jobs) as i) as w
+      join habit as h on h.u = w.u and h.h = w.h;
+end $$;

@@ -2,7 +2,7 @@
 -- Order: the partition's tier; who waited longer than the policy's max_wait_s; nice; score; queue time; id. First come,
 -- first served, with several protected jobs, goes by the starts already planned: planning anew in queue order could
 -- move one job into another's place, and a promise would slip though nothing happened to it.
--- Of a class at most p_caps rows are needed, because its jobs are placed as a prefix of their order; at most p_chunk
+-- Of a class at most p_caps rows are needed, because its jobs are placed as a prefix of their order; at most p_chunks
 -- are read at once. Where that is fewer, the slice ends at the first such class's last row, so that no job is
 -- passed over.
 -- Arguments  p_caps      per class: rows wanted; 0: none
@@ -13,7 +13,7 @@
 -- Returns    arrays of jobs in order: class, id, queue time, how many tasks may start;
 --            cut: there is more behind the last
 create or replace function odc._plan_slice(
-    p_now timestamptz, p_backfill boolean, p_chunk integer, p_without bigint[],
+    p_now timestamptz, p_backfill boolean, p_chunks integer[], p_without bigint[],
     p_caps integer[], p_after_ats timestamptz[], p_after_ids bigint[],
     p_head_ats timestamptz[], p_head_ids bigint[], p_head_counts integer[],
     p_shape_ids integer[], p_limits_s integer[], p_uids integer[], p_accounts integer[], p_qos_ids integer[],
@@ -25,10 +25,10 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 begin
     with class as (
         select c.*, case when c.ordering = 'multifactor' then 0 else c.nice end as back
-          from unnest(p_caps, p_after_ats, p_after_ids, p_head_ats, p_head_ids, p_head_counts, p_shape_ids, p_limits_s,
+          from unnest(p_caps, p_chunks, p_after_ats, p_after_ids, p_head_ats, p_head_ids, p_head_counts, p_shape_ids, p_limits_s,
                       p_uids, p_accounts, p_qos_ids, p_nices, p_tiers, p_orderings, p_depths, p_max_waits_s, p_backfills, p_sizes,
                       p_fairs, p_statics) with ordinality as c (
-               cap, after_at, after_id, head_at, head_id, head_count, shape_id, limit_s, uid, account_id, qos_id, nice,
+               cap, chunk, after_at, after_id, head_at, head_id, head_count, shape_id, limit_s, uid, account_id, qos_id, nice,
                tier, ordering, depth, max_wait_s, backfill, size, fair, static, class)
          where c.cap > 0
     ), found as (
@@ -47,17 +47,17 @@ begin
                   and (p.queued_at, p.job_id) > (case when c.fresh = 1 then c.head_at else c.after_at end,
                                                  case when c.fresh = 1 then c.head_id else c.after_id end)
                 order by p.queued_at, p.job_id
-                limit least(c.cap, p_chunk) - c.fresh) as r
-         where least(c.cap, p_chunk) > c.fresh
+                limit least(c.cap, c.chunk) - c.fresh) as r
+         where least(c.cap, c.chunk) > c.fresh
     ), waiting as materialized (
-        select f.*, c.tier, c.back, c.ordering, c.backfill, c.limit_s, c.size, c.fair, c.static, c.cap, c.max_wait_s,
+        select f.*, c.tier, c.back, c.ordering, c.backfill, c.limit_s, c.size, c.fair, c.static, c.cap, c.chunk, c.max_wait_s,
                coalesce(d.planned_start_at, 'infinity') as promised,
                greatest(0, date_part('epoch', p_now - f.queued_at)) as wait_s
           from found as f
           join class as c on c.class = f.class
           left join planned as d on c.ordering = 'fifo' and c.depth > 1 and d.job_id = f.job_id
     ), scored as materialized (
-        select w.*, w.cap > p_chunk and w.row = p_chunk as last,
+        select w.*, w.cap > w.chunk and w.row = w.chunk as last,
                coalesce(w.wait_s > w.max_wait_s, false) and not p_backfill as front,
                case when not p_backfill then _score_class(
                         w.ordering, w.wait_s, w.limit_s, w.size, w.fair, w.static, p_age_weight, p_max_age_s)

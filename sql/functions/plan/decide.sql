@@ -88,7 +88,7 @@ declare
     v_c_shape integer[];  v_c_limit integer[];  v_c_done boolean[];  v_c_reason text[];  v_c_last integer[];
     v_c_later boolean[];        -- waits for the walk in the policy's backfill order
     v_c_defers boolean[];  v_depths integer[];
-    v_after_ats timestamptz[];  v_after_ids bigint[];  v_cap integer[];  v_room integer[];  v_chunk integer;
+    v_after_ats timestamptz[];  v_after_ids bigint[];  v_cap integer[];  v_room integer[];  v_chunk integer;  v_chunks integer[];
     v_left bigint[];            -- limits: what is left of a bucket
     -- the slice
     v_job_ids bigint[];  v_classes integer[];  v_counts integer[];  v_backfill boolean := false;  v_any boolean;
@@ -155,6 +155,7 @@ begin
     v_cap := v_c_last;
     v_room := array_fill(0, array[cardinality(v_shape_ids)]);
     v_chunk := coalesce(p_chunk, greatest(2, least(16, 4000 / classes)) + coalesce(cardinality(p_without), 0));
+    v_chunks := array_fill(v_chunk, array[classes]);
 
     -- Hang the nodes into their lists.
     v_first := array_fill(0, array[greatest(1, coalesce(cardinality(v_group_gpus), 0)) * 64]);
@@ -232,7 +233,7 @@ begin
         end loop;
         if v_any then
             select * into v_q from _plan_slice(
-                p_now, v_backfill, v_chunk, p_without, v_cap, v_after_ats, v_after_ids, v_c.head_ats, v_c.head_ids, v_c.head_counts,
+                p_now, v_backfill, v_chunks, p_without, v_cap, v_after_ats, v_after_ids, v_c.head_ats, v_c.head_ids, v_c.head_counts,
                 v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids, v_c.nices, v_c.tiers, v_c.orderings, v_depths,
                 v_c.max_waits_s, v_c.backfills, v_c.sizes, v_c.fairs, v_c.statics, v_c.age_weight, v_c.max_age_s);
             v_any := v_q.job_ids is not null;
@@ -671,7 +672,9 @@ begin
         end loop;
         v_c_last := array_fill(0, array[classes]);
         if v_q.cut then
-            v_chunk := coalesce(p_chunk, least(4 * v_chunk, 1024));
+            -- More of the class whose last row ended the slice.
+            cl := v_classes[cardinality(v_classes)];
+            v_chunks[cl] := coalesce(p_chunk, least(16 * v_chunks[cl], 4096));
         elsif not v_backfill and true = any (v_c_later) then
             v_backfill := true;
         else

@@ -34,7 +34,7 @@ begin
     v_after_ids := array_fill(0::bigint, array[cardinality(v_c.shape_ids)]);
     loop
         select * into v_q from _plan_slice(
-            p_now, false, v_chunk, null, v_cap, v_after_ats, v_after_ids, v_c.head_ats, v_c.head_ids, v_c.head_counts,
+            p_now, false, array_fill(v_chunk, array[cardinality(v_cap)]), null, v_cap, v_after_ats, v_after_ids, v_c.head_ats, v_c.head_ids, v_c.head_counts,
             v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids, v_c.nices, v_c.tiers, v_c.orderings, v_c.depths,
             v_c.max_waits_s, v_c.backfills, v_c.sizes, v_c.fairs, v_c.statics, v_c.age_weight, v_c.max_age_s);
         exit when v_q.job_ids is null;

@@ -1,0 +1,92 @@
+"""How long decisions take: by policy, by length of the queue, many starts deep, on more nodes;
+and what users ask of them: why, and when."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from benchmarks.figures import Figure, times_ms
+from benchmarks.planning import NOW, empty, served
+from tests.support.database import Sql
+
+TARGETS = {"fifo": (6, 8, 40), "multifactor": (6, 8, 40), "odc": (10, 20, 80)}
+QUEUES = ((10_000, 50), (100_000, 200), (1_000_000, 500))
+"""Pending jobs, and how many users they are of."""
+DECIDE = "select looked, classes, cardinality(start_jobs) as starts from odc.decide($1)"
+
+
+def policies(runs: int) -> list[Figure]:
+    with served() as sql:
+        sql.execute(Path(__file__).with_name("queue.sql").read_text())
+        figures: list[Figure] = []
+        for size, (pending, users) in enumerate(QUEUES[: int(os.environ.get("QS", "3"))]):
+            fill(sql, 1000, pending, users)
+            figures += [
+                deciding(sql, policy, pending, targets[size], runs)
+                for policy, targets in TARGETS.items()
+            ]
+            if pending == 10_000:
+                figures += [deep(sql, runs), *asked(sql, runs)]
+        return [*figures, growth(sql, runs)]
+
+
+def fill(sql: Sql, nodes: int, pending: int, users: int) -> None:
+    empty(sql, nodes)
+    sql.execute("select bench.make_running(95, $1)", NOW)
+    sql.execute("select bench.make_habits($1, $2, $3)", pending, users, NOW)
+    sql.execute("vacuum analyze")
+
+
+def use(sql: Sql, policy: str) -> None:
+    sql.execute("update odc.partition set policy = $1", policy)
+
+
+def deciding(sql: Sql, policy: str, pending: int, target: float, runs: int) -> Figure:
+    use(sql, policy)
+    row = sql.row(DECIDE, NOW)
+    return Figure(
+        f"`decide` by `{policy}`, {pending:,} pending",
+        times_ms(lambda: sql.row(DECIDE, NOW), 5 * runs), "ms", target,
+        note=f"{row['classes']:,} classes, {row['looked']} jobs looked at, {row['starts']} starts",
+    )  # fmt: skip
+
+
+def deep(sql: Sql, runs: int) -> Figure:
+    use(sql, "fifo")
+    query = "select cardinality(head_jobs) as heads from odc.decide($1, p_depth => 100)"
+    heads = sql.row(query, NOW)["heads"]
+    return Figure(
+        "`decide` with 100 protected starts, 10,000 pending",
+        times_ms(lambda: sql.row(query, NOW), 2 * runs), "ms", 60,
+        note=f"`fifo`, {heads} planned; laying out the time of the nodes for each dominates",
+    )  # fmt: skip
+
+
+def asked(sql: Sql, runs: int) -> list[Figure]:
+    use(sql, "odc")
+    term = sql.value("select term from odc.term")
+    sql.row("select looked from odc.plan_pass($1, $2)", term, NOW)
+    waiting = sql.values("select job_id from odc.pending order by job_id limit 1000")
+    picks = iter(waiting * 100)
+    why = "select count(*) from odc._why_waiting($1, $2)"
+    when = "select count(*) from odc.forecast($1, 1000)"
+    return [
+        Figure("`why` of one pending job", times_ms(lambda: sql.row(why, next(picks), NOW), 5 * runs),
+               "ms", 20, note="of 10,000 pending; each further look at the plan is one `decide`"),
+        Figure("expected starts of the first 1,000 pending",
+               times_ms(lambda: sql.row(when, NOW), 2 * runs), "ms", 120,
+               note="on a connection of its own, off the pass's path"),
+    ]  # fmt: skip
+
+
+def growth(sql: Sql, runs: int) -> Figure:
+    took: dict[int, float] = {}
+    for nodes in (1000, 5000):
+        fill(sql, nodes, 10_000, 50)
+        use(sql, "odc")
+        took[nodes] = min(times_ms(lambda: sql.row(DECIDE, NOW), 5 * runs))
+    return Figure(
+        "growth of `decide` from 1,000 to 5,000 nodes", [took[5000] / took[1000]], "times", 5,
+        note=f"{took[1000]:.1f} ms and {took[5000]:.1f} ms, best of each; `odc`, 10,000 pending",
+    )  # fmt: skip
