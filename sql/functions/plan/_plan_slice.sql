@@ -1,17 +1,13 @@
--- odc._plan_slice: the next jobs in order, merged from the heads of the classes; the seam where an order goes.
--- Order: the partition's tier; who waited longer than the policy's max_wait_s; nice; score; queue time; id. First come,
--- first served, with several protected jobs, goes by the starts already planned: planning anew in queue order could
--- move one job into another's place, and a promise would slip though nothing happened to it.
+-- odc._plan_slice: the first jobs of every class, in the order in which _rank_job puts them; the seam where an order goes.
 -- Of a class at most p_caps rows are needed, because its jobs are placed as a prefix of their order; at most p_chunks
--- are read at once. Where that is fewer, the slice ends at the first such class's last row, so that no job is
--- passed over.
+-- are read, and the last of them says when there may be more (_plan_more reads those).
 -- Arguments  p_caps      per class: rows wanted; 0: none
 --            p_after_*   per class: behind this row of its order
 --            p_without   leave these jobs out
 --            p_backfill  in the order in which the policies want the candidates for backfill
 --            the others  per class, as _plan_classes returns them
--- Returns    arrays of jobs in order: class, id, queue time, how many tasks may start;
---            cut: there is more behind the last
+-- Returns    arrays of jobs in order: class, id, queue time, how many tasks may start, rank (see _rank_job);
+--            lasts: more of its class may come
 create or replace function odc._plan_slice(
     p_now timestamptz, p_backfill boolean, p_chunks integer[], p_without bigint[],
     p_caps integer[], p_after_ats timestamptz[], p_after_ids bigint[],
@@ -19,12 +15,13 @@ create or replace function odc._plan_slice(
     p_shape_ids integer[], p_limits_s integer[], p_uids integer[], p_accounts integer[], p_qos_ids integer[],
     p_nices integer[], p_tiers integer[], p_orderings text[], p_depths integer[], p_max_waits_s integer[], p_backfills text[],
     p_sizes integer[], p_fairs integer[], p_statics float8[], p_age_weight integer, p_max_age_s integer,
-    out classes integer[], out job_ids bigint[], out queued_ats timestamptz[], out counts integer[], out cut boolean)
+    out classes integer[], out job_ids bigint[], out queued_ats timestamptz[], out counts integer[],
+    out leads bigint[], out scores float8[], out lasts boolean[])
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 begin
     with class as (
-        select c.*, case when c.ordering = 'multifactor' then 0 else c.nice end as back
+        select c.*
           from unnest(p_caps, p_chunks, p_after_ats, p_after_ids, p_head_ats, p_head_ids, p_head_counts, p_shape_ids, p_limits_s,
                       p_uids, p_accounts, p_qos_ids, p_nices, p_tiers, p_orderings, p_depths, p_max_waits_s, p_backfills, p_sizes,
                       p_fairs, p_statics) with ordinality as c (
@@ -49,33 +46,18 @@ begin
                 order by p.queued_at, p.job_id
                 limit least(c.cap, c.chunk) - c.fresh) as r
          where least(c.cap, c.chunk) > c.fresh
-    ), waiting as materialized (
-        select f.*, c.tier, c.back, c.ordering, c.backfill, c.limit_s, c.size, c.fair, c.static, c.cap, c.chunk, c.max_wait_s,
-               coalesce(d.planned_start_at, 'infinity') as promised,
-               greatest(0, date_part('epoch', p_now - f.queued_at)) as wait_s
+    ), ranked as materialized (
+        select f.class, f.job_id, f.queued_at, f.open_count, c.cap > c.chunk and f.row = c.chunk as last, k.lead, k.score
           from found as f
           join class as c on c.class = f.class
           left join planned as d on c.ordering = 'fifo' and c.depth > 1 and d.job_id = f.job_id
-    ), scored as materialized (
-        select w.*, w.cap > w.chunk and w.row = w.chunk as last,
-               coalesce(w.wait_s > w.max_wait_s, false) and not p_backfill as front,
-               case when not p_backfill then _score_class(
-                        w.ordering, w.wait_s, w.limit_s, w.size, w.fair, w.static, p_age_weight, p_max_age_s)
-                    when w.backfill = 'sjbf' then -w.limit_s
-                    when w.backfill = 'safbf' then -w.limit_s::float8 * w.size
-                    else 0 end as score
-          from waiting as w
-    ), ordered as (
-        select s.*, row_number() over (
-                   order by s.tier desc, s.front desc, s.back, s.promised,
-                            case when s.front then 0 else s.score end desc, s.queued_at, s.job_id) as place
-          from scored as s
+         cross join lateral _rank_job(
+                   p_now, p_backfill, f.queued_at, coalesce(d.planned_start_at, 'infinity'), c.tier, c.nice, c.ordering,
+                   c.depth, c.max_wait_s, c.backfill, c.limit_s, c.size, c.fair, c.static, p_age_weight, p_max_age_s) as k
     )
-    select array_agg(o.class::integer order by o.place), array_agg(o.job_id order by o.place),
-           array_agg(o.queued_at order by o.place), array_agg(o.open_count order by o.place),
-           coalesce((select true from ordered where last limit 1), false)
-      into classes, job_ids, queued_ats, counts, cut
-      from ordered as o
-     where o.place <= (select coalesce(min(place), 9223372036854775807) from ordered where last);
+    select array_agg(o.class::integer), array_agg(o.job_id), array_agg(o.queued_at), array_agg(o.open_count),
+           array_agg(o.lead), array_agg(o.score), array_agg(o.last)
+      into classes, job_ids, queued_ats, counts, leads, scores, lasts
+      from (select * from ranked as r order by r.lead, r.score desc, r.queued_at, r.job_id) as o;
 end;
 $$;

@@ -19,8 +19,7 @@
 --                           node_list, exclude_nodes, switches, switches_wait_s, booking_id, time_limit_s, uid,
 --                           account_id, qos_id, nice}; their job ids are -1, -2, …
 --            p_start_limit  at most this many starts; `more` says that it cut the plan short
---            p_chunk        how many jobs of a class are read at once (null: few, then more); the plan does not
---                           depend on it
+--            p_chunk        how many jobs of a class are read at once; the plan does not depend on it
 --            p_depth        overrides the policies' plan_depth
 --            p_without      as if these jobs were not there, pending or running (limits count them still)
 -- Returns    one row. Starts: job (an array's row once per task), partition, number of nodes, time limit.
@@ -88,10 +87,14 @@ declare
     v_c_shape integer[];  v_c_limit integer[];  v_c_done boolean[];  v_c_reason text[];  v_c_last integer[];
     v_c_later boolean[];        -- waits for the walk in the policy's backfill order
     v_c_defers boolean[];  v_depths integer[];
-    v_after_ats timestamptz[];  v_after_ids bigint[];  v_cap integer[];  v_room integer[];  v_chunk integer;  v_chunks integer[];
+    v_after_ats timestamptz[];  v_after_ids bigint[];  v_cap integer[];  v_room integer[];  v_chunks integer[];
     v_left bigint[];            -- limits: what is left of a bucket
     -- the slice
-    v_job_ids bigint[];  v_classes integer[];  v_counts integer[];  v_backfill boolean := false;  v_any boolean;
+    v_m record;                 -- _plan_more
+    v_job_ids bigint[];  v_ats timestamptz[];  v_leads bigint[];  v_scores float8[];  v_lasts boolean[];
+    v_rows integer;  v_sliced integer;  v_row integer;  r integer;  v_more constant integer := 64;
+    v_runs integer;  v_run_at integer[];  v_run_end integer[];  -- rows of classes read on, each in order
+    v_classes integer[];  v_counts integer[];  v_backfill boolean := false;  v_any boolean;
     -- the job at hand
     s integer;  cl integer;  v_tl integer;  v_len bigint;  v_tasks integer;  k integer;  g integer;  c integer;  m integer;
     v_tg integer;  v_tc integer;  v_tm integer;  v_excl boolean;  v_ok boolean;  v_some boolean;  v_fail bigint;  v_at bigint;
@@ -154,8 +157,8 @@ begin
     v_after_ids := array_fill(0::bigint, array[classes]);
     v_cap := v_c_last;
     v_room := array_fill(0, array[cardinality(v_shape_ids)]);
-    v_chunk := coalesce(p_chunk, greatest(2, least(16, 4000 / classes)) + coalesce(cardinality(p_without), 0));
-    v_chunks := array_fill(v_chunk, array[classes]);
+    v_chunks := array_fill(coalesce(p_chunk, greatest(1, least(16, 2000 / classes)))
+                           + coalesce(cardinality(p_without), 0), array[classes]);
 
     -- Hang the nodes into their lists.
     v_first := array_fill(0, array[greatest(1, coalesce(cardinality(v_group_gpus), 0)) * 64]);
@@ -243,13 +246,56 @@ begin
             v_backfill := true;
             continue;
         end if;
-        v_job_ids := v_q.job_ids;  v_classes := v_q.classes;  v_counts := v_q.counts;
+        v_job_ids := v_q.job_ids;  v_classes := v_q.classes;  v_counts := v_q.counts;  v_ats := v_q.queued_ats;
+        v_leads := v_q.leads;  v_scores := v_q.scores;  v_lasts := v_q.lasts;
+        v_rows := cardinality(v_job_ids);  v_sliced := v_rows;  v_row := 1;  v_runs := 0;  i := 0;
 
         <<jobs>>
-        for i in 1..cardinality(v_job_ids) loop
+        loop
+            if i > 0 and v_lasts[i] then
+                -- More of its class, unless that is over: a run of rows beside the slice.
+                cl := v_classes[i];  s := v_c_shape[cl];
+                if not v_c_done[cl] and v_c_later[cl] = v_backfill and (v_c_limit[cl] <= v_dead[s] or v_full[s] <= 0) then
+                    select * into v_m from _plan_more(
+                        p_now, v_backfill, coalesce(p_chunk, v_more), p_without, v_ats[i], v_job_ids[i],
+                        v_c.shape_ids[cl], v_c.limits_s[cl], v_c.uids[cl], v_c.accounts[cl], v_c.qos_ids[cl],
+                        v_c.nices[cl], v_c.tiers[cl], v_c.orderings[cl], v_depths[cl], v_c.max_waits_s[cl],
+                        v_c.backfills[cl], v_c.sizes[cl], v_c.fairs[cl], v_c.statics[cl], v_c.age_weight, v_c.max_age_s);
+                    if v_m.job_ids is not null then
+                        j := cardinality(v_m.job_ids);
+                        v_job_ids := v_job_ids || v_m.job_ids;  v_counts := v_counts || v_m.counts;
+                        v_ats := v_ats || v_m.queued_ats;  v_leads := v_leads || v_m.leads;
+                        v_scores := v_scores || v_m.scores;  v_classes := v_classes || array_fill(cl, array[j]);
+                        v_lasts := v_lasts || array_fill(false, array[j]);
+                        v_runs := v_runs + 1;  v_run_at[v_runs] := v_rows + 1;
+                        v_rows := v_rows + j;  v_run_end[v_runs] := v_rows;  v_lasts[v_rows] := true;
+                    end if;
+                end if;
+            end if;
+            -- The next row: the slice's, or one of a run that goes before it.
+            i := case when v_row <= v_sliced then v_row else 0 end;  r := 0;
+            for j in 1..v_runs loop
+                q := v_run_at[j];
+                continue when q > v_run_end[j];
+                if i = 0 or v_leads[q] < v_leads[i]
+                   or (v_leads[q] = v_leads[i]
+                       and (v_scores[q] > v_scores[i]
+                            or (v_scores[q] = v_scores[i] and (v_ats[q], v_job_ids[q]) < (v_ats[i], v_job_ids[i])))) then
+                    i := q;  r := j;
+                end if;
+            end loop;
+            exit jobs when i = 0;
+            if r = 0 then
+                v_row := v_row + 1;
+            else
+                v_run_at[r] := i + 1;
+            end if;
             cl := v_classes[i];  s := v_c_shape[cl];  v_tl := v_c_limit[cl];
             if v_tl > v_dead[s] and v_full[s] = 1 then
                 v_c_last[cl] := i;
+                if r > 0 then
+                    v_run_at[r] := v_run_end[r] + 1;
+                end if;
                 continue;
             end if;
             continue when v_c_done[cl] or v_c_later[cl] <> v_backfill;
@@ -298,7 +344,7 @@ begin
             v_tasks := v_counts[i];
             v_wish := v_switches[s];  v_lapse := null;
             if v_wish is not null and v_s.switches_waits_s[s] is not null then
-                v_lapse := (v_s.switches_waits_s[s] + extract(epoch from v_q.queued_ats[i] - p_now)) * 1000000;
+                v_lapse := (v_s.switches_waits_s[s] + extract(epoch from v_ats[i] - p_now)) * 1000000;
                 if v_lapse <= 0 then
                     v_wish := null;
                 end if;
@@ -663,23 +709,14 @@ begin
                     values (v_at, v_heads), (v_end, -v_heads)) as u;
         end loop jobs;
 
-        -- On from the rows that were dealt with: those of a class put off are still to come.
-        for i in 1..cardinality(v_job_ids) loop
-            cl := v_classes[i];
-            if v_c_last[cl] = i then
-                v_after_ats[cl] := v_q.queued_ats[i];  v_after_ids[cl] := v_job_ids[i];
+        exit slices when v_backfill or not true = any (v_c_later);
+        -- Once more for the classes put off, behind the rows of theirs that were dealt with.
+        v_backfill := true;
+        for cl in 1..classes loop
+            if v_c_last[cl] > 0 then
+                v_after_ats[cl] := v_ats[v_c_last[cl]];  v_after_ids[cl] := v_job_ids[v_c_last[cl]];
             end if;
         end loop;
-        v_c_last := array_fill(0, array[classes]);
-        if v_q.cut then
-            -- More of the class whose last row ended the slice.
-            cl := v_classes[cardinality(v_classes)];
-            v_chunks[cl] := coalesce(p_chunk, least(16 * v_chunks[cl], 4096));
-        elsif not v_backfill and true = any (v_c_later) then
-            v_backfill := true;
-        else
-            exit slices;
-        end if;
     end loop slices;
 
     -- Pins have moved: where each protected job is to start is known now only.

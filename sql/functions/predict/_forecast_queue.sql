@@ -12,7 +12,7 @@ declare
     v_q record;                 -- _plan_slice
     v_chunk integer;  v_cap integer[];  v_after_ats timestamptz[];  v_after_ids bigint[];
     v_classes integer[];  v_jobs bigint[];  v_counts integer[];
-    i integer;  j integer;
+    i integer;  j integer;  v_sure integer;
 begin
     select * into v_c from _plan_classes(p_now, null);
     if v_c.shape_ids is null then
@@ -38,9 +38,12 @@ begin
             v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids, v_c.nices, v_c.tiers, v_c.orderings, v_c.depths,
             v_c.max_waits_s, v_c.backfills, v_c.sizes, v_c.fairs, v_c.statics, v_c.age_weight, v_c.max_age_s);
         exit when v_q.job_ids is null;
-        v_classes := v_classes || v_q.classes;  v_jobs := v_jobs || v_q.job_ids;  v_counts := v_counts || v_q.counts;
-        exit when not v_q.cut or cardinality(v_jobs) >= p_limit;
-        for i in 1..cardinality(v_q.job_ids) loop
+        -- Behind a class's last row more of it may come before the others.
+        v_sure := coalesce(array_position(v_q.lasts, true), cardinality(v_q.job_ids));
+        v_classes := v_classes || v_q.classes[:v_sure];  v_jobs := v_jobs || v_q.job_ids[:v_sure];
+        v_counts := v_counts || v_q.counts[:v_sure];
+        exit when not true = any (v_q.lasts) or cardinality(v_jobs) >= p_limit;
+        for i in 1..v_sure loop
             v_after_ats[v_q.classes[i]] := v_q.queued_ats[i];  v_after_ids[v_q.classes[i]] := v_q.job_ids[i];
         end loop;
     end loop;
