@@ -3,7 +3,6 @@ and what users ask of them: why, and when."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from benchmarks.figures import Figure, times_ms
@@ -20,7 +19,7 @@ def policies(runs: int) -> list[Figure]:
     with served() as sql:
         sql.execute(Path(__file__).with_name("queue.sql").read_text())
         figures: list[Figure] = []
-        for size, (pending, users) in enumerate(QUEUES[: int(os.environ.get("QS", "3"))]):
+        for size, (pending, users) in enumerate(QUEUES):
             fill(sql, 1000, pending, users)
             figures += [
                 deciding(sql, policy, pending, targets[size], runs)
@@ -71,9 +70,10 @@ def asked(sql: Sql, runs: int) -> list[Figure]:
     picks = iter(waiting * 100)
     why = "select count(*) from odc._why_waiting($1, $2)"
     when = "select count(*) from odc.forecast($1, 1000)"
+    whys = times_ms(lambda: sql.row(why, next(picks), NOW), 5 * runs)
     return [
-        Figure("`why` of one pending job", times_ms(lambda: sql.row(why, next(picks), NOW), 5 * runs),
-               "ms", 20, note="of 10,000 pending; each further look at the plan is one `decide`"),
+        Figure("`why` of one pending job", whys, "ms", 20,
+               note="of 10,000 pending; each further look at the plan is one `decide`"),
         Figure("expected starts of the first 1,000 pending",
                times_ms(lambda: sql.row(when, NOW), 2 * runs), "ms", 120,
                note="on a connection of its own, off the pass's path"),

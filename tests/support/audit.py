@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 from tests.support.database import Sql
 
 Amounts = tuple[int, int, int]
 """GPUs, CPUs, MiB."""
-FOREVER = datetime.max.replace(tzinfo=None)
 
 
 @dataclass(frozen=True)
@@ -175,7 +173,8 @@ def audit(sql: Sql, now: datetime) -> Audit:
             use = Use(-1.0, None if end is None else max(1.0, end), amounts, r["job_id"], True)
             by_name[r["name"]].uses.append(use)
     for r in sql.rows(
-        "select n.name, b.* from odc._plan_bookings($1) as b join odc.node as n on n.id = b.node_id",
+        "select n.name, b.* from odc._plan_bookings($1) as b "
+        "join odc.node as n on n.id = b.node_id",
         now,
     ):
         if r["name"] in by_name:
