@@ -233,6 +233,15 @@ class PolicyRoutes:
         return Response(answer, media_type=JSON)
 
 
+def _seconds(text: str) -> int | None:
+    """None: no limit. That is what 0 means to sbatch; here it is refused as what it says."""
+    seconds = parse_duration(text)
+    unlimited = text.strip().lower() in ("unlimited", "infinite", "infinity")
+    if seconds == UNLIMITED_S and not unlimited:
+        return 0
+    return None if unlimited else seconds
+
+
 def _named(listed: str, name: str) -> dict[str, Any] | None:
     found: list[dict[str, Any]] = json.loads(listed)
     return next((one for one in found if one["name"] == name), None)
@@ -248,8 +257,7 @@ def _said(form: msgspec.Struct, *without: str) -> dict[str, object]:
         if name in ("max_time_limit", "default_time_limit", "max_wait"):
             if given[f"{name}_s"] is not UNSET:
                 raise BadRequest(f"{name} and {name}_s are both given", "Give one of them.")
-            seconds = parse_duration(str(value))
-            said[f"{name}_s"] = None if seconds == UNLIMITED_S else seconds
+            said[f"{name}_s"] = _seconds(str(value))
         else:
             said[name] = value
     return said
