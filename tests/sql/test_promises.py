@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,8 +19,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from odcd.errors import LeadershipLost
+from odcd.errors import LeadershipLost, OdcError
 from odcd.slurm.dependencies import parse_dependency
+from tests.sql.account.books import a_limit
+from tests.sql.booking.desk import Desk
 from tests.support.audit import audit
 from tests.support.builders import ALICE, BOB, NOW, ROOT, Queue, a_cluster
 from tests.support.database import Sql
@@ -240,6 +243,29 @@ class Promises(RuleBasedStateMachine):
         )  # fmt: skip
         self.sql.execute("update odc.partition set policy = $1, placement = $2", policy, placement)
 
+    @rule(
+        scope=st.sampled_from(["qos", "account"]), per=st.sampled_from(["user", "group"]),
+        what=st.sampled_from(["jobs", "gpus", "nodes"]), value=st.sampled_from([1, 2, 9, None]),
+    )  # fmt: skip
+    def a_limit_changes(self, scope: str, per: str, what: str, value: int | None) -> None:
+        if value is None:
+            self.sql.execute("delete from odc.resource_limit")
+        elif (scope, per) != ("account", "user"):
+            a_limit(self.sql, scope, 1, per, what, value)
+
+    @rule(
+        node=st.sampled_from(NODES), begins_s=st.sampled_from([60, 3000, 50_000]),
+        lasts_s=st.sampled_from([60, 4000]), maintenance=st.booleans(),
+    )  # fmt: skip
+    def nodes_are_booked(self, node: str, begins_s: int, lasts_s: int, maintenance: bool) -> None:
+        desk = Desk(self.queue)
+        with contextlib.suppress(OdcError):
+            desk.create(
+                f"b{len(self.arrays)}-{self.now:%j%H%M%S}", starts_at=desk.at(begins_s),
+                duration_s=lasts_s, node_list=[node],
+                **({"kind": "maintenance", "ignore_running": True} if maintenance else {}),
+            )  # fmt: skip
+
     def world(self) -> list[dict[str, Any]]:
         """All rows of jobs; state: null while it lives; begun: it waits for no first start."""
         return self.sql.rows(
@@ -427,6 +453,7 @@ class Promises(RuleBasedStateMachine):
         everything = {"who": ROOT, "all": True}
         self.queue.release(**everything)
         self.held = set()
+        self.sql.execute("delete from odc.resource_limit")
         for _ in range(30):
             self.time_passes(90_000)
             self.sweep()
