@@ -249,6 +249,8 @@ class Stop:
     job_id: int
     attempt: int
     intent: str
+    grace_s: float | None = None
+    """From TERM to KILL; None: the daemon's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,7 +97,7 @@ class Reaper:
                 stop.job_id,
                 stop.attempt,
                 signal=signal.SIGTERM,
-                grace_s=self._grace.total_seconds(),
+                grace_s=self._grace.total_seconds() if stop.grace_s is None else stop.grace_s,
             )
         for job_id, attempt, ends_at in await self._store.moved_ends(self._lead.term):
             await self._executor.set_end(job_id, attempt, ends_at)

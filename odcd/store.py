@@ -319,11 +319,15 @@ class Store:
         """Running attempts with an intent to end them that has not been sent (or not for 60 s);
         marks them sent."""
         rows = await self._db.fetch(
-            "select job_id, attempt, intent from odc.take_stops(p_term => $1, p_now => $2)",
+            "select job_id, attempt, intent, grace_s "
+            "from odc.take_stops(p_term => $1, p_now => $2)",
             term,
             now,
         )
-        return [Stop(job_id=r["job_id"], attempt=r["attempt"], intent=r["intent"]) for r in rows]
+        return [
+            Stop(job_id=r["job_id"], attempt=r["attempt"], intent=r["intent"], grace_s=r["grace_s"])
+            for r in rows
+        ]
 
     async def moved_ends(self, term: int) -> list[tuple[int, int, datetime | None]]:
         """(job, attempt, end) of running attempts whose time limit moved; marks them told."""

@@ -28,7 +28,8 @@ class Ending:
         self._drop = drop
 
     def stop(self, member: Member, number: int, grace_s: float) -> None:
-        """Signal every process; KILL them when the grace is over. A repeat can only be stricter."""
+        """Signal every process; KILL them when the grace is over. A repeat can only be stricter,
+        and sends a signal that was sent no second time."""
         if member.state == "ended":
             return
         if member.state == "queued":
@@ -37,10 +38,11 @@ class Ending:
         if number == signal.SIGKILL:
             grace_s = 0.0
         kill_at = time.time() + max(0.0, grace_s)
+        repeats = member.kill_at is not None and member.stop_signal == number
         member.stop_signal = number
         member.kill_at = kill_at if member.kill_at is None else min(kill_at, member.kill_at)
         self._write_control(member)
-        if grace_s > 0.0:
+        if grace_s > 0.0 and not repeats:
             self._deliver_stop(member)
         self.arm(member)
 

@@ -110,8 +110,8 @@ begin
            ends_at = case when v_limit is null then ends_at when v_limit = 2147483647 then 'infinity'
                           else started_at + make_interval(secs => v_limit) end
      where job_id = p_job_id;
-    update allocation as a set ends_at = r.ends_at from running as r
-     where r.job_id = p_job_id and a.job_id = r.job_id and a.ends_at <> r.ends_at;
+    update allocation as a set ends_at = least(r.ends_at, r.kill_at) from running as r
+     where r.job_id = p_job_id and a.job_id = r.job_id and a.ends_at <> least(r.ends_at, r.kill_at);
     if p_changes ? 'array_throttle' then
         update array_job set throttle = v_ask.array_throttle where job_id = v_job.array_job_id;
         perform _refresh_open_counts(array[v_job.array_job_id]);

@@ -1,15 +1,20 @@
 -- odc._plan_classes: the classes of ready jobs, each with its head and what its policy needs to score it.
 -- A class has equal shape, time limit, user, account, QOS and nice, and keeps the order of its queue times.
 -- A loose index scan finds the heads, so the cost follows the classes, not the jobs.
+-- A job to which others leave their nodes (it claims them) is a class of its own, first of all by its tier.
 -- Arguments  p_what_if  hypothetical jobs, a class each, queued last: shape and job ids -1, -2, …
+--            p_without  these claim nothing
 -- Returns    parallel arrays, a position per class. fairs: fair share in millionths; statics: the part of
---            multifactor that does not change with the wait; age_per_s, max_age_s: the part that does
+--            multifactor that does not change with the wait; age_per_s, max_age_s: the part that does;
+--            claim_jobs, claim_shapes, claim_nodes: the jobs that claim nodes, in order; null: there are none. The
+--            shape_id of such a class is -1000000 - its place there, and in kept_shape_ids what it really is
 create or replace function odc._plan_classes(
-    p_now timestamptz, p_what_if jsonb,
+    p_now timestamptz, p_what_if jsonb, p_without bigint[],
     out shape_ids integer[], out limits_s integer[], out uids integer[], out accounts integer[], out qos_ids integer[],
     out nices integer[], out head_ats timestamptz[], out head_ids bigint[], out head_counts integer[],
     out tiers integer[], out orderings text[], out max_waits_s integer[], out backfills text[], out depths integer[],
-    out sizes integer[], out fairs integer[], out statics float8[], out age_weight integer, out max_age_s integer)
+    out sizes integer[], out fairs integer[], out statics float8[], out age_weight integer, out max_age_s integer,
+    out kept_shape_ids integer[], out claim_jobs bigint[], out claim_shapes integer[], out claim_nodes text[])
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -31,6 +36,14 @@ begin
           into v_fair_accounts, v_fair_uids, v_fair_factors from _fair_share(p_now) as f;
     end if;
 
+    select array_agg(p.job_id order by p.claimed_at, p.job_id), array_agg(p.shape_id order by p.claimed_at, p.job_id),
+           array_agg(array_to_string(p.claim_nodes, ',') order by p.claimed_at, p.job_id)
+      into claim_jobs, claim_shapes, claim_nodes
+      from pending as p
+     where p.claim_nodes is not null and p.ready and (p_without is null or p.job_id <> all (p_without))
+       and not exists (select from unnest(p.claim_nodes) as u (id) left join node_free as f on f.node_id = u.id
+                        where f.up is not true);
+
     with recursive head as (
         (select p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at, p.job_id, p.open_count
            from pending as p
@@ -49,19 +62,26 @@ begin
                 order by p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at, p.job_id
                 limit 1) as n
     ), asked as (
-        select h.*, s.partition_ids[1] as partition_id, s.node_count, s.gpus_per_node, s.cpus_per_node
+        select h.*, h.shape_id as kept_id, s.partition_ids[1] as partition_id, s.node_count, s.gpus_per_node, s.cpus_per_node
           from head as h join shape as s on s.id = h.shape_id
          union all
         select -w.ord::integer, w.time_limit_s, coalesce(w.uid, -1), coalesce(w.account_id, 1), coalesce(w.qos_id, 1),
-               coalesce(w.nice, 0), p_now + interval '1 microsecond' * w.ord, -w.ord, 1,
+               coalesce(w.nice, 0), p_now + interval '1 microsecond' * w.ord, -w.ord, 1, -w.ord::integer,
                w.partition_ids[1], w.node_count, w.gpus_per_node, w.cpus_per_node
           from rows from (jsonb_to_recordset(coalesce(p_what_if, '[]')) as (
                time_limit_s integer, uid integer, account_id integer, qos_id integer, nice integer,
                partition_ids integer[], node_count integer, gpus_per_node integer, cpus_per_node integer))
                with ordinality as w (
                time_limit_s, uid, account_id, qos_id, nice, partition_ids, node_count, gpus_per_node, cpus_per_node, ord)
+         union all
+        select -1000000 - c.ord::integer, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at, p.job_id, 1,
+               p.shape_id, s.partition_ids[1], s.node_count, s.gpus_per_node, s.cpus_per_node
+          from unnest(claim_jobs) with ordinality as c (job_id, ord)
+          join pending as p on p.job_id = c.job_id
+          join shape as s on s.id = p.shape_id
     ), class as (
-        select a.*, t.tier, y.ordering, y.max_wait_s, y.backfill, y.plan_depth,
+        select a.*, case when a.shape_id < -1000000 then 3000000 + a.shape_id else t.tier end as tier,
+               y.ordering, y.max_wait_s, y.backfill, y.plan_depth,
                a.node_count * case when a.gpus_per_node > 0 then a.gpus_per_node else a.cpus_per_node end as size,
                coalesce(f.factor, 500000) as fair,
                case when y.ordering = 'multifactor' then _multifactor_score(
@@ -81,9 +101,9 @@ begin
     select array_agg(shape_id), array_agg(time_limit_s), array_agg(uid), array_agg(account_id), array_agg(qos_id),
            array_agg(nice), array_agg(queued_at), array_agg(job_id), array_agg(open_count),
            array_agg(tier), array_agg(ordering), array_agg(max_wait_s), array_agg(backfill), array_agg(plan_depth),
-           array_agg(size), array_agg(fair), array_agg(static)
+           array_agg(size), array_agg(fair), array_agg(static), array_agg(kept_id)
       into shape_ids, limits_s, uids, accounts, qos_ids, nices, head_ats, head_ids, head_counts,
-           tiers, orderings, max_waits_s, backfills, depths, sizes, fairs, statics
+           tiers, orderings, max_waits_s, backfills, depths, sizes, fairs, statics, kept_shape_ids
       from class;
 end;
 $$;

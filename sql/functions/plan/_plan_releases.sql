@@ -1,8 +1,9 @@
 -- odc._plan_releases: when running jobs give back what they hold, and when bookings open or close nodes, in order.
 -- A job that is overdue gives back in a second; one without a time limit never does.
+-- Arguments  p_going, p_going_at  these give back then, and not when their limits end: microseconds from p_now
 -- Returns    parallel arrays in order of time: microseconds from p_now, node position, amounts (0 for a booking)
 create or replace function odc._plan_releases(
-    p_now timestamptz, p_node_ids integer[], p_without bigint[],
+    p_now timestamptz, p_node_ids integer[], p_without bigint[], p_going bigint[], p_going_at bigint[],
     out ats bigint[], out positions integer[], out gpus integer[], out cpus integer[], out mems integer[])
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
@@ -16,6 +17,12 @@ begin
               from unnest(p_node_ids) with ordinality as n (id, ord)
               join allocation as a on a.node_id = n.id
              where a.ends_at < 'infinity' and (p_without is null or a.job_id <> all (p_without))
+               and (p_going is null or a.job_id <> all (p_going))
+             union all
+            select g.at, n.ord::integer, a.gpus, a.cpus, a.mem_mib
+              from unnest(p_going, p_going_at) as g (job_id, at)
+              join allocation as a on a.job_id = g.job_id
+              join unnest(p_node_ids) with ordinality as n (id, ord) on n.id = a.node_id
              union all
             select (date_part('epoch', w.at - p_now) * 1000000)::bigint, n.ord::integer, 0, 0, 0
               from _plan_bookings(p_now) as b

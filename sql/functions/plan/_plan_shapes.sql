@@ -6,12 +6,13 @@
 -- Arguments  p_group_ids  ids of the dense groups 1.. of _plan_nodes
 --            p_shape_ids  the shapes of the classes
 --            p_what_if    hypothetical jobs: their shapes join, with negative ids
+--            p_claims     shapes of the jobs that claim nodes, in order; each joins as -1000000 - its place
 -- Returns    one row of arrays: per shape (position = the planner's number of a shape) its id, amounts and
 --            alternatives alt_from..alt_to; per alternative its partition and group list
 --            alt_group_from..alt_group_mid (no GPUs), alt_group_mid+1..alt_group_to; the flat list itself;
 --            and why a shape has no alternative at all
 create or replace function odc._plan_shapes(
-    p_group_ids integer[], p_shape_ids integer[], p_what_if jsonb,
+    p_group_ids integer[], p_shape_ids integer[], p_what_if jsonb, p_claims integer[],
     out ids integer[], out node_counts integer[], out node_maxes integer[], out switches integer[],
     out switches_waits_s integer[], out booking_ids integer[], out gpus integer[], out cpus integer[], out mems integer[],
     out exclusives boolean[], out listed boolean[], out alt_from integer[], out alt_to integer[], out idle_reasons text[],
@@ -37,6 +38,11 @@ begin
                with ordinality as w (
                partition_ids, node_count, node_count_max, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib,
                exclusive, constraint_expr, node_list, exclude_nodes, switches, switches_wait_s, booking_id, ord)
+         union all
+        select -1000000 - c.ord::integer, s.partition_ids, s.node_count, null, s.gpus_per_node, s.gpu_type,
+               s.cpus_per_node, s.mem_per_node_mib, s.exclusive, s.constraint_expr, '{-}', null, null, null, s.booking_id
+          from unnest(p_claims) with ordinality as c (shape_id, ord)
+          join shape as s on s.id = c.shape_id
     ), s as (
         select a.*, row_number() over (order by id)::integer as number,
                coalesce(a.node_count_max, a.node_count) > 1 and a.gpus_per_node > 0 and a.gpu_type is null as sorted

@@ -29,10 +29,10 @@ begin
                tier, ordering, depth, max_wait_s, backfill, size, fair, static, class)
          where c.cap > 0
     ), found as (
-        -- The heads were read by _plan_classes already; a hypothetical job is nowhere else.
+        -- The heads were read by _plan_classes already; a hypothetical job or a claimant is nowhere else.
         select c.class, c.head_id as job_id, c.head_at as queued_at, c.head_count as open_count, 1::bigint as row
           from class as c
-         where (c.head_at, c.head_id) > (c.after_at, c.after_id) and (p_without is null or c.head_id <> all (p_without))
+         where (c.head_at, c.head_id) > (c.after_at, c.after_id) and (p_without is null or c.shape_id < 0 or c.head_id <> all (p_without))
          union all
         select c.class, r.job_id, r.queued_at, r.open_count, r.row + c.fresh
           from (select k.*, ((k.head_at, k.head_id) > (k.after_at, k.after_id))::integer as fresh from class as k) as c

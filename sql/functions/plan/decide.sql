@@ -12,6 +12,8 @@
 -- point, if the node has room for both, or if the pin can move to a spare node that fits as well.
 -- A job refused makes every longer job of its shape hopeless (dead), so a walk tries few of them. A job over a limit
 -- is passed over with its class and never protected.
+-- A job that does not fit and whose QOS preempts others may end some of them: see _plan_preempt. It is protected when
+-- their grace is over, whatever the depth; in later passes it claims these nodes and comes before all others.
 --
 -- Arguments  p_now          the pass's time
 --            p_what_if      hypothetical jobs, queued at p_now: array of {partition_ids, node_count, node_count_max,
@@ -26,8 +28,8 @@
 --            Their allocations, one after the other: node id, GPU mask, GPUs, CPUs, MiB.
 --            Protected jobs: id, planned start (null: not in sight), node ids, nodes that fit now, shape.
 --            Refusals: shape, Slurm's reason, the protected job they wait behind. Classes passed over for a limit, and
---            Slurm's name of it. looked: jobs looked at;
---            classes: how many there are.
+--            Slurm's name of it. Victims: who is to end, for which job, at what cost (see _plan_victims). looked: jobs
+--            looked at; classes: how many there are.
 create or replace function odc.decide(
     p_now timestamptz, p_what_if jsonb default null, p_start_limit integer default 2000,
     p_chunk integer default null, p_depth integer default null, p_without bigint[] default null,
@@ -40,7 +42,8 @@ create or replace function odc.decide(
     out head_shapes integer[],
     out refused_shapes integer[], out refused_reasons text[], out refused_heads bigint[],
     out limited_shapes integer[], out limited_limits_s integer[], out limited_uids integer[],
-    out limited_accounts integer[], out limited_qos integer[], out limited_reasons text[])
+    out limited_accounts integer[], out limited_qos integer[], out limited_reasons text[],
+    out victim_jobs bigint[], out victim_for bigint[], out victim_costs bigint[])
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_unlimited constant integer := 2147483647;
@@ -52,6 +55,7 @@ declare
     v_q record;                 -- _plan_slice
     v_r record;                 -- _plan_releases
     v_h record;  v_try record;  -- _plan_protect
+    v_v record;                 -- _plan_preempt
     -- nodes
     v_node_ids integer[];  v_group integer[];  v_mask bigint[];  v_gpus integer[];  v_cpus integer[];
     v_mem integer[];       v_jobs integer[];   v_block integer[];
@@ -89,6 +93,11 @@ declare
     v_c_defers boolean[];  v_depths integer[];
     v_after_ats timestamptz[];  v_after_ids bigint[];  v_cap integer[];  v_room integer[];  v_chunks integer[];
     v_left bigint[];            -- limits: what is left of a bucket
+    -- preemption
+    v_max_preempt constant integer := 32;
+    v_c_preempts boolean[];     -- per class: its jobs may end others; no more once that helped none
+    v_without bigint[];         -- p_without, and those that claim nodes
+    v_claimed boolean;  v_hit boolean;  v_tries integer := 0;  v_going_at bigint[];
     -- the slice
     v_m record;                 -- _plan_more
     v_job_ids bigint[];  v_ats timestamptz[];  v_leads bigint[];  v_scores float8[];  v_lasts boolean[];
@@ -111,14 +120,14 @@ declare
     v_pos integer[];            -- node position of each allocation
 begin
     looked := 0;  more := false;  classes := 0;
-    select * into v_c from _plan_classes(p_now, p_what_if);
+    select * into v_c from _plan_classes(p_now, p_what_if, p_without);
     if v_c.shape_ids is null then
         return;
     end if;
     classes := cardinality(v_c.shape_ids);
     select * into v_n from _plan_nodes(p_without);
-    select * into v_s from _plan_shapes(v_n.group_ids, v_c.shape_ids, p_what_if);
-    select * into v_l from _plan_buckets(p_now, v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids);
+    select * into v_s from _plan_shapes(v_n.group_ids, v_c.shape_ids, p_what_if, v_c.claim_shapes);
+    select * into v_l from _plan_buckets(p_now, v_c.kept_shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids);
     v_left := v_l.left;
     v_node_ids := coalesce(v_n.node_ids, '{}');  v_group := v_n.groups;  v_mask := v_n.masks;
     v_gpus := coalesce(v_n.gpus, '{}');  v_cpus := coalesce(v_n.cpus, '{}');  v_mem := coalesce(v_n.mems, '{}');  v_jobs := v_n.jobs;  v_block := v_n.blocks;
@@ -151,6 +160,24 @@ begin
         v_depth[v_c_shape[cl]] := v_depths[cl];
     end loop;
     v_c_limit := v_c.limits_s;
+    v_without := p_without;
+    if v_c.claim_jobs is not null then
+        v_without := coalesce(p_without, '{}') || v_c.claim_jobs;
+        for s in 1..cardinality(v_shape_ids) loop
+            if v_shape_ids[s] < -1000000 then
+                v_depth[s] := 1000000;
+            end if;
+        end loop;
+    end if;
+    if exists (select from qos as o where o.preempts <> '{}') then
+        select array_agg(u.shape > -1000000 and exists (select from qos as o where o.id = u.qos and o.preempts <> '{}') order by u.o)
+          into v_c_preempts from unnest(v_c.shape_ids, v_c.qos_ids) with ordinality as u (shape, qos, o);
+        for cl in 1..classes loop
+            v_c_preempts[cl] := v_c_preempts[cl] and v_refused[v_c_shape[cl]] is null;
+        end loop;
+    else
+        v_c_preempts := array_fill(false, array[classes]);
+    end if;
     v_c_done := array_fill(false, array[classes]);  v_c_later := v_c_done;
     v_c_last := array_fill(0, array[classes]);  v_c_reason := array_fill(null::text, array[classes]);
     v_after_ats := array_fill('-infinity'::timestamptz, array[classes]);
@@ -158,7 +185,7 @@ begin
     v_cap := v_c_last;
     v_room := array_fill(0, array[cardinality(v_shape_ids)]);
     v_chunks := array_fill(coalesce(p_chunk, greatest(1, least(16, 2000 / classes)))
-                           + coalesce(cardinality(p_without), 0), array[classes]);
+                           + coalesce(cardinality(v_without), 0), array[classes]);
 
     -- Hang the nodes into their lists.
     v_first := array_fill(0, array[greatest(1, coalesce(cardinality(v_group_gpus), 0)) * 64]);
@@ -226,17 +253,19 @@ begin
         v_any := false;
         for cl in 1..classes loop
             s := v_c_shape[cl];
-            if v_c_done[cl] or v_c_later[cl] <> v_backfill or (v_full[s] = 1 and v_dead[s] < v_c_limit[cl]) then
+            if v_c_done[cl] or v_c_later[cl] <> v_backfill
+               or (v_full[s] = 1 and v_dead[s] < v_c_limit[cl] and not v_c_preempts[cl]) then
                 v_cap[cl] := 0;
             else
                 v_cap[cl] := case when v_c_limit[cl] <= v_dead[s] then v_room[s] else 1 end
-                             + case when v_full[s] = 1 then 0 else v_depth[s] end + coalesce(cardinality(p_without), 0);
+                             + case when v_full[s] = 1 then 0 else v_depth[s] end + coalesce(cardinality(v_without), 0)
+                             + case when v_c_preempts[cl] then v_max_preempt else 0 end;
                 v_any := true;
             end if;
         end loop;
         if v_any then
             select * into v_q from _plan_slice(
-                p_now, v_backfill, v_chunks, p_without, v_cap, v_after_ats, v_after_ids, v_c.head_ats, v_c.head_ids, v_c.head_counts,
+                p_now, v_backfill, v_chunks, v_without, v_cap, v_after_ats, v_after_ids, v_c.head_ats, v_c.head_ids, v_c.head_counts,
                 v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids, v_c.nices, v_c.tiers, v_c.orderings, v_depths,
                 v_c.max_waits_s, v_c.backfills, v_c.sizes, v_c.fairs, v_c.statics, v_c.age_weight, v_c.max_age_s);
             v_any := v_q.job_ids is not null;
@@ -255,9 +284,9 @@ begin
             if i > 0 and v_lasts[i] then
                 -- More of its class, unless that is over: a run of rows beside the slice.
                 cl := v_classes[i];  s := v_c_shape[cl];
-                if not v_c_done[cl] and v_c_later[cl] = v_backfill and (v_c_limit[cl] <= v_dead[s] or v_full[s] <= 0) then
+                if not v_c_done[cl] and v_c_later[cl] = v_backfill and (v_c_limit[cl] <= v_dead[s] or v_full[s] <= 0 or v_c_preempts[cl]) then
                     select * into v_m from _plan_more(
-                        p_now, v_backfill, coalesce(p_chunk, v_more), p_without, v_ats[i], v_job_ids[i],
+                        p_now, v_backfill, coalesce(p_chunk, v_more), v_without, v_ats[i], v_job_ids[i],
                         v_c.shape_ids[cl], v_c.limits_s[cl], v_c.uids[cl], v_c.accounts[cl], v_c.qos_ids[cl],
                         v_c.nices[cl], v_c.tiers[cl], v_c.orderings[cl], v_depths[cl], v_c.max_waits_s[cl],
                         v_c.backfills[cl], v_c.sizes[cl], v_c.fairs[cl], v_c.statics[cl], v_c.age_weight, v_c.max_age_s);
@@ -291,7 +320,7 @@ begin
                 v_run_at[r] := i + 1;
             end if;
             cl := v_classes[i];  s := v_c_shape[cl];  v_tl := v_c_limit[cl];
-            if v_tl > v_dead[s] and v_full[s] = 1 then
+            if v_tl > v_dead[s] and v_full[s] = 1 and not v_c_preempts[cl] then
                 v_c_last[cl] := i;
                 if r > 0 then
                     v_run_at[r] := v_run_end[r] + 1;
@@ -325,9 +354,14 @@ begin
                 continue when v_c_done[cl];
             end if;
             looked := looked + 1;
+            v_claimed := v_shape_ids[s] < -1000000;
             k := v_count[s];  g := v_need_gpus[s];  c := v_need_cpus[s];  m := v_need_mem[s];  v_excl := v_exclusive[s];
             v_len := case when v_tl = v_unlimited then v_never / 2 else v_tl::bigint * 1000000 end;
-            if v_listed[s] and v_allow_shape <> s then
+            if v_listed[s] and v_allow_shape <> s and v_claimed then
+                select array_agg(u.id::text = any (string_to_array(v_c.claim_nodes[-1000000 - v_shape_ids[s]], ',')) order by u.ord)
+                  into v_allow from unnest(v_node_ids) with ordinality as u (id, ord);
+                v_allow_shape := s;
+            elsif v_listed[s] and v_allow_shape <> s then
                 select array_agg(coalesce(n.name = any (d.node_list), true)
                                  and not coalesce(n.name = any (d.exclude_nodes), false) order by u.ord)
                   into v_allow
@@ -614,17 +648,19 @@ begin
             continue when v_tasks = 0 or v_c_done[cl];
 
             -- It does not fit.
-            if v_full[s] = 1 then
-                v_refused[s] := coalesce(v_refused[s], case when v_behind[s] is null then 'Resources' else 'Priority' end);
-                continue;
-            end if;
-            if v_len >= v_nowhere[s] or v_depth[s] = 0 then
-                v_refused[s] := coalesce(v_refused[s], 'Resources');
-                continue;
+            if not v_c_preempts[cl] or v_tries >= v_max_preempt then
+                if v_full[s] = 1 then
+                    v_refused[s] := coalesce(v_refused[s], case when v_behind[s] is null then 'Resources' else 'Priority' end);
+                    continue;
+                end if;
+                if v_len >= v_nowhere[s] or v_depth[s] = 0 then
+                    v_refused[s] := coalesce(v_refused[s], 'Resources');
+                    continue;
+                end if;
             end if;
             -- Protect it.
             if not v_released then
-                select * into v_r from _plan_releases(p_now, v_node_ids, p_without);
+                select * into v_r from _plan_releases(p_now, v_node_ids, p_without, null, null);
                 v_released := true;
             end if;
             if v_ev_starts < v_starts then
@@ -655,8 +691,57 @@ begin
                     v_h := v_try;  v_at := v_try.at;
                 end if;
             end loop;
+            v_hit := false;
+            if v_c_preempts[cl] and v_tries < v_max_preempt then
+                -- May it end others?
+                v_tries := v_tries + 1;
+                select * into v_v
+                  from _plan_preempt(
+                       p_now, v_job_ids[i], v_c.qos_ids[cl], coalesce(p_without, '{}') || victim_jobs, v_at,
+                       v_node_ids, v_group, v_gpus, v_cpus, v_mem, v_domain, v_group_gpus, v_group_cpus, v_group_mems,
+                       v_from[v_alt_from[s]:v_alt_to[s]], v_to[v_alt_from[s]:v_alt_to[s]], v_alt_group, v_block, v_wish,
+                       k, case when v_excl then -1 else g end, c, m, v_len,
+                       case when v_listed[s] then v_allow end, v_booking[s],
+                       v_r.ats, v_r.positions, v_r.gpus, v_r.cpus, v_r.mems, v_ev_at, v_ev_ref,
+                       v_st_from, v_pos, alloc_gpus, alloc_cpus, alloc_mems,
+                       v_hp_from, v_h_gpus, v_h_cpus, v_h_mem,
+                       v_pt_first, v_pt_next, v_pt_node, v_pt_head, v_pt_at, v_pt_end, v_pt_gpus, v_pt_cpus, v_pt_mem,
+                       v_pt_pin);
+                v_hit := v_v.victims is not null;
+                v_c_preempts[cl] := v_hit;
+                if v_hit then
+                    victim_jobs := victim_jobs || v_v.victims;  victim_costs := victim_costs || v_v.costs;
+                    victim_for := victim_for || array_fill(v_job_ids[i], array[cardinality(v_v.victims)]);
+                    v_going_at := v_going_at || v_v.ends;
+                    select * into v_r from _plan_releases(p_now, v_node_ids, p_without, victim_jobs, v_going_at);
+                    -- Whoever comes after their grace finds more free.
+                    for v_try in
+                        select n.ord::integer as x, a.gpus, a.cpus, a.mem_mib as mem, u.at as at,
+                               (case when a.ends_at < 'infinity' then extract(epoch from a.ends_at - p_now) * 1000000
+                                     else v_never end)::bigint as until
+                          from unnest(v_v.victims, v_v.ends) as u (job_id, at)
+                          join allocation as a on a.job_id = u.job_id
+                          join unnest(v_node_ids) with ordinality as n (id, ord) on n.id = a.node_id
+                    loop
+                        p := v_pt_first[v_try.x];
+                        while p > 0 loop
+                            if v_pt_head[p] > 0 and v_pt_at[p] >= v_try.at and v_pt_at[p] < v_try.until then
+                                v_pt_gpus[p] := v_pt_gpus[p] + v_try.gpus;  v_pt_cpus[p] := v_pt_cpus[p] + v_try.cpus;
+                                v_pt_mem[p] := v_pt_mem[p] + v_try.mem;
+                            end if;
+                            p := v_pt_next[p];
+                        end loop;
+                    end loop;
+                    v_at := v_v.at;
+                    v_h.fit := v_v.fit;  v_h.then_gpus := v_v.then_gpus;  v_h.then_cpus := v_v.then_cpus;
+                    v_h.then_mems := v_v.then_mems;
+                elsif v_full[s] = 1 or v_depth[s] = 0 then
+                    v_refused[s] := coalesce(v_refused[s], case when v_behind[s] is null then 'Resources' else 'Priority' end);
+                    continue;
+                end if;
+            end if;
             j := coalesce(cardinality(head_jobs), 0) + 1;
-            head_jobs[j] := v_job_ids[i];  head_shapes[j] := v_shape_ids[s];  head_fittings[j] := v_h.fitting;
+            head_jobs[j] := v_job_ids[i];  head_shapes[j] := v_c.kept_shape_ids[cl];  head_fittings[j] := v_h.fitting;
             if v_at is null then
                 -- Its nodes are not there, or are taken without end: it waits in nobody's way.
                 head_ats[j] := null;  head_nodes[j] := null;
@@ -672,6 +757,15 @@ begin
             v_h_gpus[v_heads] := case when v_excl then -1 else g end;
             v_h_cpus[v_heads] := c;  v_h_mem[v_heads] := m;
             v_hp_next[v_heads] := v_hp_from[v_heads];
+            if (v_hit or v_claimed) and v_l.use_from is not null then
+                -- Nobody who starts meanwhile shall take what a limit leaves it.
+                for j in v_l.use_from[cl]..v_l.use_to[cl] loop
+                    p := v_l.use_bucket[j];
+                    if v_l.consumes[p] then
+                        v_left[p] := v_left[p] - v_l.use_need[j];
+                    end if;
+                end loop;
+            end if;
             -- The nodes that came to fit last are pinned, the others are spare.
             w := cardinality(v_h.fit);
             for j in 1..w loop
@@ -699,10 +793,12 @@ begin
             end loop;
             v_hp_from[v_heads + 1] := v_points + 1;
             v_h_row[v_heads] := cardinality(head_jobs);
-            for e in v_from[v_alt_from[s]]..v_to[v_alt_to[s]] loop
-                gr := v_alt_group[e];
-                v_claims[gr] := v_claims[gr] + 1;  v_claimer[gr] := coalesce(v_claimer[gr], v_job_ids[i]);
-            end loop;
+            if not v_hit and not v_claimed then
+                for e in v_from[v_alt_from[s]]..v_to[v_alt_to[s]] loop
+                    gr := v_alt_group[e];
+                    v_claims[gr] := v_claims[gr] + 1;  v_claimer[gr] := coalesce(v_claimer[gr], v_job_ids[i]);
+                end loop;
+            end if;
             select array_agg(u.at order by u.at, u.ref), array_agg(u.ref order by u.at, u.ref) into v_ev_at, v_ev_ref
               from (select * from unnest(v_ev_at, v_ev_ref) as o (at, ref)
                      union all

@@ -1,6 +1,8 @@
--- odc.plan_pass: one run of the scheduler: decide, apply, and note the planned starts and the refusals.
+-- odc.plan_pass: one run of the scheduler: decide, apply, end whom others preempt, and note the planned starts and the
+-- refusals.
 -- Runs REPEATABLE READ on the leader's own connection; the caller retries once on 40001 and on OD003.
--- Returns    one row: the jobs that start, how many were looked at, whether the start limit cut the plan short
+-- Returns    one row: the jobs that start, how many were looked at, whether another pass should follow at once: the
+--            start limit cut the plan short, or somebody is preempted
 -- Locks      as apply_plan
 -- Raises     OD020 LeadershipLost
 create or replace function odc.plan_pass(
@@ -22,6 +24,13 @@ begin
         select coalesce(array_agg(s), '{}') into started
           from apply_plan(p_term, p_now, d.start_jobs, d.start_partitions, d.start_nodes, d.alloc_nodes,
                           d.alloc_masks, d.alloc_gpus, d.alloc_cpus, d.alloc_mems) as s;
+    end if;
+
+    -- A claim that came to nothing is dropped; not by a pass that did not look at all jobs.
+    more := more or not more and _drop_claims(p_now);
+    if d.victim_jobs is not null then
+        perform _preempt_jobs(p_now, d.victim_jobs, d.victim_for, d.victim_costs, d.head_jobs, d.head_ats, d.head_nodes);
+        more := true;
     end if;
 
     insert into pass (term, at, last_event_id, looked, started, took_ms)

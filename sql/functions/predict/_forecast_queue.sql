@@ -14,13 +14,13 @@ declare
     v_classes integer[];  v_jobs bigint[];  v_counts integer[];
     i integer;  j integer;  v_sure integer;
 begin
-    select * into v_c from _plan_classes(p_now, null);
+    select * into v_c from _plan_classes(p_now, null, null);
     if v_c.shape_ids is null then
         return;
     end if;
     v_chunk := greatest(50, 4 * p_limit / cardinality(v_c.shape_ids));
     v_cap := array_fill(p_limit, array[cardinality(v_c.shape_ids)]);
-    select * into v_l from _plan_buckets(p_now, v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids);
+    select * into v_l from _plan_buckets(p_now, v_c.kept_shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids);
     if v_l.use_from is not null then
         for i in 1..cardinality(v_cap) loop
             for j in v_l.use_from[i]..v_l.use_to[i] loop
@@ -34,7 +34,7 @@ begin
     v_after_ids := array_fill(0::bigint, array[cardinality(v_c.shape_ids)]);
     loop
         select * into v_q from _plan_slice(
-            p_now, false, array_fill(v_chunk, array[cardinality(v_cap)]), null, v_cap, v_after_ats, v_after_ids, v_c.head_ats, v_c.head_ids, v_c.head_counts,
+            p_now, false, array_fill(v_chunk, array[cardinality(v_cap)]), v_c.claim_jobs, v_cap, v_after_ats, v_after_ids, v_c.head_ats, v_c.head_ids, v_c.head_counts,
             v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids, v_c.nices, v_c.tiers, v_c.orderings, v_c.depths,
             v_c.max_waits_s, v_c.backfills, v_c.sizes, v_c.fairs, v_c.statics, v_c.age_weight, v_c.max_age_s);
         exit when v_q.job_ids is null;
@@ -48,7 +48,7 @@ begin
         end loop;
     end loop;
     return query
-        select q.o::integer, q.job_id, v_c.shape_ids[q.class], v_c.limits_s[q.class], v_c.uids[q.class], q.count, v_c.backfills[q.class]
+        select q.o::integer, q.job_id, v_c.kept_shape_ids[q.class], v_c.limits_s[q.class], v_c.uids[q.class], q.count, v_c.backfills[q.class]
           from unnest(v_jobs, v_classes, v_counts) with ordinality as q (job_id, class, count, o)
          where q.o <= p_limit;
 end;

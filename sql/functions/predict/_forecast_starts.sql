@@ -110,7 +110,7 @@ begin
     if v_n.node_ids is null then
         return;
     end if;
-    select * into v_s from _plan_shapes(v_n.group_ids, v_shape, null);
+    select * into v_s from _plan_shapes(v_n.group_ids, v_shape, null, null);
     select array_agg(w.number::integer order by u.o) into v_shape
       from unnest(v_shape) with ordinality as u (id, o)
       join unnest(v_s.ids) with ordinality as w (id, number) on w.id = u.id;

@@ -10,6 +10,10 @@ declare
     v_requeued bigint[];
 begin
     perform _charge_usage(p_job_ids, p_now);
+    -- Whoever had ended before a preemptor's stop went out ended by itself.
+    update running as r set intent = null, intent_by = null, preemption = null
+     where r.job_id = any (p_job_ids) and r.intent = 'preempt'
+       and (r.stop_sent_at is null or r.exited_at < r.stop_sent_at);
     with verdict as materialized (
         select r.job_id, j.requeue as may_requeue,
                case when r.intent in ('cancel') then 'CANCELLED'
@@ -31,7 +35,8 @@ begin
                     when r.exit_cause in ('launch', 'start_failed') then 'JobLaunchFailure'
                     when r.exit_cause = 'failed' then 'NonZeroExitCode' end as reason,
                coalesce(r.intent in ('requeue', 'requeue_hold')
-                        or (r.intent in ('preempt', 'node_fail') and j.requeue)
+                        or (r.intent = 'node_fail' and j.requeue)
+                        or (r.intent = 'preempt' and r.preemption ->> 'mode' = 'requeue' and j.requeue)
                         or (r.intent is null or r.intent = 'member_failed')
                            and (((r.exit_cause = 'lost' or half_launched) and j.requeue)
                                 or (r.exit_cause = 'launch' and not half_launched)), false) as again
@@ -64,13 +69,15 @@ begin
                   from freed as f join node as n on n.id = f.node_id group by f.job_id) as n on n.job_id = g.job_id
     ), past as (
         insert into attempt (job_id, attempt, state, started_at, running_at, ended_at, node_names, exit_code,
-                             signal, reason, requeued, gpus, cpus)
+                             signal, reason, requeued, gpus, cpus, preemption)
         select job_id, attempt, end_state, started_at, running_at, over_at, names, code, exit_signal,
-               coalesce(exit_detail, end_reason), again, gpus, cpus
+               coalesce(exit_detail, end_reason), again, gpus, cpus,
+               case when intent = 'preempt' then preemption end
           from done
     ), final as (
         update job as j
-           set state = d.end_state, reason = d.end_reason, end_detail = d.exit_detail, partition_id = d.partition_id,
+           set state = d.end_state, reason = d.end_reason, partition_id = d.partition_id,
+               end_detail = coalesce(case when d.intent = 'preempt' then _preemption_text(d.preemption) end, d.exit_detail),
                attempt = d.attempt, eligible_at = d.eligible_at, started_at = d.started_at, ended_at = d.over_at,
                node_names = d.names, exit_code = d.code, signal = d.exit_signal, ended_by = d.intent_by
           from done as d
@@ -96,7 +103,8 @@ begin
         select p_now, case when again then 'requeued' else 'ended' end, coalesce(intent_by, 'odcd'), job_id,
                jsonb_strip_nulls(jsonb_build_object(
                    'attempt', attempt, 'state', end_state, 'exit_code', code, 'signal', exit_signal,
-                   'reason', end_reason, 'detail', exit_detail))
+                   'reason', end_reason, 'detail', exit_detail,
+                   'preemption', case when intent = 'preempt' then preemption end))
           from done
     )
     select (select array_agg(id order by id) from final), (select array_agg(job_id order by job_id) from back)

@@ -290,7 +290,8 @@ CREATE TABLE odc.attempt (
     reason text,
     requeued boolean NOT NULL,
     gpus integer,
-    cpus integer
+    cpus integer,
+    preemption jsonb
 )
 PARTITION BY RANGE (job_id);
 
@@ -625,7 +626,11 @@ CREATE TABLE odc.pending (
     tasks int4multirange,
     closed_tasks int4multirange,
     open_count integer DEFAULT 1 NOT NULL,
-    ready boolean GENERATED ALWAYS AS (((held IS NULL) AND begun AND (dependency = 'met'::odc.dependency_state) AND (open_count > 0))) STORED NOT NULL
+    ready boolean GENERATED ALWAYS AS (((held IS NULL) AND begun AND (dependency = 'met'::odc.dependency_state) AND (open_count > 0))) STORED NOT NULL,
+    claim_nodes integer[],
+    claimed_at timestamp with time zone,
+    claim_ends_at timestamp with time zone,
+    CONSTRAINT pending_check CHECK ((num_nulls(claim_nodes, claimed_at, claim_ends_at) = ANY (ARRAY[0, 3])))
 )
 WITH (fillfactor='85', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='0.1', autovacuum_analyze_threshold='500');
 
@@ -848,6 +853,10 @@ CREATE TABLE odc.running (
     intent_at timestamp with time zone,
     stop_sent_at timestamp with time zone,
     sent_ends_at timestamp with time zone,
+    preempted_by bigint,
+    kill_at timestamp with time zone,
+    checkpoint_at timestamp with time zone,
+    preemption jsonb,
     CONSTRAINT running_state_check CHECK ((state = ANY (ARRAY['CONFIGURING'::odc.job_state, 'RUNNING'::odc.job_state, 'COMPLETING'::odc.job_state])))
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
@@ -1418,6 +1427,8 @@ CREATE INDEX pending_array ON odc.pending USING btree (array_job_id) WHERE (arra
 
 CREATE INDEX pending_begin ON odc.pending USING btree (begin_at) WHERE (NOT begun);
 
+CREATE INDEX pending_claim ON odc.pending USING btree (claimed_at, job_id) WHERE (claim_nodes IS NOT NULL);
+
 CREATE INDEX pending_class ON odc.pending USING btree (shape_id, time_limit_s, uid, account_id, qos_id, nice, queued_at, job_id) INCLUDE (open_count) WHERE ready;
 
 CREATE INDEX pending_deadline ON odc.pending USING btree (deadline_at) WHERE (deadline_at IS NOT NULL);
@@ -1443,6 +1454,8 @@ CREATE INDEX prediction_3_job_id_idx ON odc.prediction_3 USING btree (job_id) WH
 CREATE INDEX prediction_at ON ONLY odc.prediction USING btree (at);
 
 CREATE INDEX prediction_open ON ONLY odc.prediction USING btree (job_id) WHERE open;
+
+CREATE INDEX running_preempted ON odc.running USING btree (preempted_by) WHERE (preempted_by IS NOT NULL);
 
 CREATE INDEX shape_booking ON odc.shape USING btree (booking_id) WHERE (booking_id IS NOT NULL);
 

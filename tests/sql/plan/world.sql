@@ -65,3 +65,45 @@ begin
      where node_id = v_node;
 end
 $$;
+
+-- A running job of a QOS: so much of each of these nodes.
+create or replace function odc_test_run(
+    p_nodes text[], p_gpus integer, p_cpus integer, p_qos text, p_at timestamptz, p_ends_at timestamptz)
+returns bigint language plpgsql as $$
+declare
+    v_count constant integer := cardinality(p_nodes);
+    v_shape integer := odc_test_shape(v_count, p_gpus, p_cpus, 0, null, false, null, null);
+    v_job   bigint := odc_test_job(v_shape, p_at, 60);
+    v_qos   constant integer := (select id from odc.qos where name = p_qos);
+    v_node  record;
+    v_free  bigint;
+begin
+    update odc.job set qos_id = v_qos where id = v_job;
+    insert into odc.running (job_id, attempt, state, shape_id, partition_id, uid, account_id, qos_id, nice,
+                             queued_at, started_at, running_at, time_limit_s, ends_at, node_count, live_members)
+    values (v_job, 1, 'RUNNING', v_shape, 1, 1001, 1, v_qos, 0, p_at, p_at, p_at, 60, p_ends_at, v_count, v_count);
+    for v_node in
+        select n.id, f.gpu_mask, m.rank - 1 as rank
+          from unnest(p_nodes) with ordinality as m (name, rank)
+          join odc.node as n on n.name = m.name join odc.node_free as f on f.node_id = n.id
+    loop
+        v_free := v_node.gpu_mask;
+        for i in 1..p_gpus loop
+            v_free := v_free & (v_free - 1);
+        end loop;
+        insert into odc.allocation (job_id, rank, node_id, gpu_mask, gpus, cpus, mem_mib, ends_at, state)
+        values (v_job, v_node.rank, v_node.id, v_node.gpu_mask - v_free, p_gpus, p_cpus, 0, p_ends_at, 'running');
+        update odc.node_free set gpu_mask = v_free, gpus = gpus - p_gpus, cpus = cpus - p_cpus, jobs = jobs + 1
+         where node_id = v_node.id;
+    end loop;
+    return v_job;
+end
+$$;
+
+create or replace function odc_test_ask(p_shape_id integer, p_at timestamptz, p_limit_s integer, p_qos text)
+returns bigint language sql as $$
+    insert into odc.pending (job_id, shape_id, uid, account_id, qos_id, nice, queued_at, time_limit_s)
+    select odc_test_job(p_shape_id, p_at, p_limit_s), p_shape_id, 1001, 1, q.id, 0, p_at, p_limit_s
+      from odc.qos as q where q.name = p_qos
+    returning job_id
+$$;

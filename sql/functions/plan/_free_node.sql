@@ -1,0 +1,78 @@
+-- odc._free_node: the cheapest of the jobs on one node whose end gives a job what it lacks there; exact, by branch and
+-- bound, but for nodes with so many jobs that the steps run out: then the cheapest found.
+-- Arguments  p_at, p_gpus, p_cpus, p_mems  what is lacking, at one moment or at several (microseconds); a job that
+--                           would have ended by itself until then is no help
+--            p_ends, p_costs, p_job_*  jobs: when they would end by themselves, cost of ending them now, what they hold;
+--                           in order of cost
+--            p_below        a set that costs this much is of no use; null: any
+-- Returns    positions of jobs, ascending; empty: nothing is lacking; null: there is no such set. Of sets that cost the
+--            same the one with fewest jobs, then the one that comes first.
+create or replace function odc._free_node(
+    p_at bigint[], p_gpus integer[], p_cpus integer[], p_mems integer[],
+    p_ends bigint[], p_costs bigint[], p_job_gpus integer[], p_job_cpus integer[], p_job_mems integer[], p_below bigint)
+returns integer[]
+language plpgsql immutable set search_path = odc, pg_temp as $$
+declare
+    v_max_steps constant integer := 20000;
+    n integer := coalesce(cardinality(p_costs), 0);
+    v_best integer[];  v_best_cost bigint := coalesce(p_below, 9223372036854775807);  v_best_count integer := 0;
+    v_taken integer[] := '{}';  v_count integer := 0;  v_cost bigint := 0;
+    v_rest_gpus bigint[];  v_rest_cpus bigint[];  v_rest_mems bigint[];     -- what the jobs from here on hold
+    v_max_gpus integer[];  v_max_cpus integer[];                            -- the most that one of them holds
+    i integer := 1;  j integer;  l integer;  r integer;  v_steps integer := 0;
+    g bigint;  c bigint;  m bigint;  v_lower bigint;  v_enough boolean;
+begin
+    v_rest_gpus := array_fill(0::bigint, array[n + 1]);  v_rest_cpus := v_rest_gpus;  v_rest_mems := v_rest_gpus;
+    v_max_gpus := array_fill(0, array[n + 1]);  v_max_cpus := v_max_gpus;
+    for j in reverse n..1 loop
+        v_rest_gpus[j] := v_rest_gpus[j + 1] + p_job_gpus[j];  v_rest_cpus[j] := v_rest_cpus[j + 1] + p_job_cpus[j];
+        v_rest_mems[j] := v_rest_mems[j + 1] + p_job_mems[j];
+        v_max_gpus[j] := greatest(v_max_gpus[j + 1], p_job_gpus[j]);
+        v_max_cpus[j] := greatest(v_max_cpus[j + 1], p_job_cpus[j]);
+    end loop;
+
+    loop
+        v_steps := v_steps + 1;
+        -- What is lacking with these gone: r more jobs are needed at least.
+        v_enough := true;  r := 0;
+        for l in 1..cardinality(p_at) loop
+            g := p_gpus[l];  c := p_cpus[l];  m := p_mems[l];
+            foreach j in array v_taken loop
+                if p_ends[j] > p_at[l] then
+                    g := g - p_job_gpus[j];  c := c - p_job_cpus[j];  m := m - p_job_mems[j];
+                end if;
+            end loop;
+            if g > 0 or c > 0 or m > 0 then
+                v_enough := false;
+                if i > n or g > v_rest_gpus[i] or c > v_rest_cpus[i] or m > v_rest_mems[i] then
+                    r := n + 1;
+                    exit;
+                end if;
+                r := greatest(r, 1, case when g > 0 then ((g + v_max_gpus[i] - 1) / v_max_gpus[i])::integer end,
+                              case when c > 0 then ((c + v_max_cpus[i] - 1) / v_max_cpus[i])::integer end);
+            end if;
+        end loop;
+        if v_enough then
+            if v_cost < v_best_cost or v_cost = v_best_cost and v_best is not null and v_count < v_best_count then
+                v_best := v_taken;  v_best_cost := v_cost;  v_best_count := v_count;
+            end if;
+        elsif i + r - 1 <= n then
+            v_lower := v_cost;
+            for j in i..i + r - 1 loop
+                v_lower := v_lower + p_costs[j];
+            end loop;
+            if v_lower < v_best_cost or v_lower = v_best_cost and v_best is not null and v_count + r < v_best_count then
+                v_count := v_count + 1;  v_taken[v_count] := i;  v_cost := v_cost + p_costs[i];
+                i := i + 1;
+                continue when v_steps < v_max_steps;
+            end if;
+        end if;
+        -- Without the last one taken, then.
+        exit when v_count = 0 or v_steps >= v_max_steps;
+        i := v_taken[v_count];
+        v_taken := v_taken[:v_count - 1];  v_count := v_count - 1;  v_cost := v_cost - p_costs[i];
+        i := i + 1;
+    end loop;
+    return v_best;
+end;
+$$;
