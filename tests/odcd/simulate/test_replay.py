@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -62,13 +62,44 @@ def some_jobs(seed: int, count: int, gpus: int) -> list[TraceJob]:
     return jobs
 
 
-def easy(jobs: Sequence[TraceJob], processors: int) -> list[int]:
-    """Starts under first come, first served with one protected start, on a flat machine."""
+Key = Callable[[TraceJob, int], float]
+"""A job's place in the order, smallest first, when it has waited so long."""
+
+ORDERS: dict[str, Key] = {
+    "fifo": lambda job, wait_s: 0,
+    "sjf": lambda job, wait_s: job.limit_s,
+    "saf": lambda job, wait_s: job.limit_s * job.gpus,
+    "wfp3": lambda job, wait_s: -((wait_s / job.limit_s) ** 3) * job.gpus,
+}
+BACKFILLS = {"fifo": ORDERS["fifo"], "sjbf": ORDERS["sjf"], "safbf": ORDERS["saf"]}
+
+
+def easy(
+    jobs: Sequence[TraceJob], processors: int, order: str = "fifo", backfill: str = "order",
+    max_wait_s: int | None = None,
+) -> list[int]:  # fmt: skip
+    """Starts in an order, with one protected start, on a flat machine."""
     starts: dict[int, int] = {}
     ends: list[tuple[int, int]] = []
     queue: list[int] = []
     free = processors
     moments = sorted({job.submit_s for job in jobs}, reverse=True)
+
+    def start(number: int) -> None:
+        nonlocal free
+        starts[number] = now
+        free -= jobs[number].gpus
+        queue.remove(number)
+        heapq.heappush(ends, (now + jobs[number].run_s, number))
+
+    def ordered(key: Key, capped: bool) -> list[int]:
+        def place(number: int) -> tuple[bool, float, int]:
+            wait_s = now - jobs[number].submit_s
+            late = capped and max_wait_s is not None and wait_s > max_wait_s
+            return not late, 0 if late else key(jobs[number], wait_s), number
+
+        return sorted(queue, key=place)
+
     while moments or ends:
         now = min([*moments[-1:], *(end for end, _ in ends[:1])])
         while ends and ends[0][0] == now:
@@ -76,36 +107,40 @@ def easy(jobs: Sequence[TraceJob], processors: int) -> list[int]:
         if moments and moments[-1] == now:
             queue += [n for n, job in enumerate(jobs) if job.submit_s == moments[-1]]
             moments.pop()
-        head_at = spare = None
-        for number in list(queue):
+        rest = ordered(ORDERS[order], capped=True)
+        while rest and jobs[rest[0]].gpus <= free:
+            start(rest.pop(0))
+        if not rest:
+            continue
+        head = jobs[rest[0]]
+        at, spare = now, free
+        for end, gpus in sorted((starts[n] + jobs[n].limit_s, jobs[n].gpus) for _, n in ends):
+            if spare >= head.gpus and end > at:
+                break
+            at, spare = end, spare + gpus
+        spare -= head.gpus
+        if backfill != "order":
+            rest = [rest[0], *(n for n in ordered(BACKFILLS[backfill], False) if n != rest[0])]
+        for number in rest[1:]:
             job = jobs[number]
-            if head_at is not None and spare is not None:
-                late = now + job.limit_s > head_at
-                if job.gpus > free or (late and job.gpus > spare):
-                    continue
+            late = now + job.limit_s > at
+            if job.gpus <= free and not (late and job.gpus > spare):
                 spare -= job.gpus if late else 0
-            elif job.gpus > free:
-                running = sorted((starts[n] + jobs[n].limit_s, jobs[n].gpus) for _, n in ends)
-                head_at, spare = now, free
-                for end, gpus in running:
-                    if spare >= job.gpus and end > head_at:
-                        break
-                    head_at, spare = end, spare + gpus
-                spare -= job.gpus
-                continue
-            starts[number] = now
-            free -= job.gpus
-            queue.remove(number)
-            heapq.heappush(ends, (now + job.run_s, number))
+                start(number)
     return [starts[number] for number in range(len(jobs))]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_fifo_is_easy_on_a_flat_machine(postgres_server: TestServer, seed: int) -> None:
-    jobs = some_jobs(seed, count=60, gpus=8)
+@pytest.mark.parametrize("max_wait_s", [0, 333], ids=["uncapped", "capped"])
+@pytest.mark.parametrize("backfill", ["order", *BACKFILLS])
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_order_is_its_easy_on_a_flat_machine(
+    postgres_server: TestServer, order: str, backfill: str, max_wait_s: int
+) -> None:
+    jobs = some_jobs(len(order + backfill), count=40, gpus=8)
     jobs = [replace(job, submit_s=job.submit_s - jobs[0].submit_s) for job in jobs]
-    done = replayed(postgres_server, jobs, "8x1")
-    assert [job.start_s for job in done.jobs] == easy(jobs, 8)
+    policy = Policy(name=order, plan_depth=1, backfill=backfill, max_wait_s=max_wait_s)
+    done = replayed(postgres_server, jobs, "8x1", policy=policy)
+    assert [job.start_s for job in done.jobs] == easy(jobs, 8, order, backfill, max_wait_s or None)
     assert [job.end_s - job.start_s for job in done.jobs] == [job.run_s for job in jobs]
 
 
