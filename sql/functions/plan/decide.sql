@@ -108,7 +108,7 @@ declare
     s integer;  cl integer;  v_tl integer;  v_len bigint;  v_tasks integer;  k integer;  g integer;  c integer;  m integer;
     v_tg integer;  v_tc integer;  v_tm integer;  v_excl boolean;  v_ok boolean;  v_some boolean;  v_fail bigint;  v_at bigint;
     v_pick integer[] := '{}';  v_got integer;  v_want integer;  v_part integer;  v_dom integer;  v_tried integer[];
-    v_best integer;  v_sum integer;  v_moved boolean;
+    v_best integer;  v_sum integer;  v_moved boolean;  v_spent boolean;  z integer;
     v_most integer;             -- nodes it takes at most
     v_whole_nodes boolean;  v_gather boolean;
     v_kept integer;  v_keep integer[] := '{}';  -- the most nodes found so far, and fewer than v_most
@@ -470,9 +470,9 @@ begin
                                                 elsif v_pt_at[p] < v_len and v_pt_pin[p]
                                                       and (v_excl or v_pt_gpus[p] < g or v_pt_cpus[p] < c or v_pt_mem[p] < m) then
                                                     -- The pin may move to a spare node. What was none once stays none.
-                                                    v_moved := false;
-                                                    while not v_moved and v_hp_next[h] < v_hp_from[h + 1] loop
-                                                        q := v_hp_next[h];  y := v_pt_node[q];
+                                                    v_moved := false;  v_spent := true;  z := v_hp_next[h];
+                                                    while not v_moved and z < v_hp_from[h + 1] loop
+                                                        q := z;  z := z + 1;  y := v_pt_node[q];
                                                         v_tg := v_h_gpus[h];  v_tc := v_h_cpus[h];  v_tm := v_h_mem[h];
                                                         if v_tg < 0 then
                                                             gr := v_group[y];  v_tg := v_group_gpus[gr];
@@ -488,6 +488,8 @@ begin
                                                                            and v_pt_cpus[w] >= v_tc and v_pt_mem[w] >= v_tm);
                                                             w := v_pt_next[w];
                                                         end loop;
+                                                        -- A node that this very job is to have is spare again if it does not.
+                                                        v_spent := v_spent and not (v_moved and (y = any (v_pick[:v_got]) or y = any (v_keep[:v_kept])));
                                                         for j in 1..v_got loop
                                                             v_moved := v_moved and v_pick[j] <> y;
                                                         end loop;
@@ -520,7 +522,9 @@ begin
                                                                 w := v_pt_next[w];
                                                             end loop;
                                                         end if;
-                                                        v_hp_next[h] := q + 1;
+                                                        if v_spent then
+                                                            v_hp_next[h] := z;
+                                                        end if;
                                                     end loop;
                                                     gr := v_group[x];
                                                     if not v_moved then

@@ -26,6 +26,7 @@ begin
                           d.alloc_masks, d.alloc_gpus, d.alloc_cpus, d.alloc_mems) as s;
     end if;
 
+    perform _tell_slips(p_now, d.head_jobs, d.head_ats, started);
     -- A claim that came to nothing is dropped; not by a pass that did not look at all jobs.
     more := more or not more and _drop_claims(p_now);
     if d.victim_jobs is not null then

@@ -72,7 +72,8 @@ begin
             end loop;
         end if;
         if v_looked then
-            -- Others are before it: those that would start now, and the protected job it stands behind.
+            -- Others are before it: those that would start now, and the protected job it stands behind, or, where
+            -- it is protected itself and nothing else is in its way, those that are so before it.
             for h in
                 select b.id, b.at, l.time_limit_s
                   from (select distinct on (u.id) u.id, u.at
@@ -80,8 +81,13 @@ begin
                                  union all
                                 select v_plan.refused_heads[array_position(v_plan.refused_shapes, v_shape)],
                                        v_plan.head_ats[array_position(v_plan.head_jobs,
-                                           v_plan.refused_heads[array_position(v_plan.refused_shapes, v_shape)])]) as u
-                         where u.id is not null and (u.at = p_now or v_nodes is null) and u.id <> all (v_gone) and u.id <> p_job_id
+                                           v_plan.refused_heads[array_position(v_plan.refused_shapes, v_shape)])]
+                                 where v_nodes is null
+                                 union all
+                                select e.id, e.at
+                                  from unnest(v_plan.head_jobs[:v_head - 1], v_plan.head_ats[:v_head - 1]) as e (id, at)
+                                 where v_more = '{}' and v_plan.start_jobs is null and e.at is not null) as u
+                         where u.id is not null and u.id <> all (v_gone) and u.id <> p_job_id
                          order by u.id, u.at) as b
                   join pending as l on l.job_id = b.id
                   join shape as mine on mine.id = v_shape
@@ -98,7 +104,7 @@ begin
                 return next;
             end loop;
         end if;
-        exit when v_more = '{}';
+        exit when v_more = '{}' and v_looked;
         v_gone := v_gone || v_more;
     end loop;
     if v_looks = v_max_looks and v_more <> '{}' then
