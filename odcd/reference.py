@@ -159,6 +159,9 @@ EVENTS = {
     "submitted": ("a job, or an array as a whole, was accepted", "its user", "`tasks` of an array"),
     "started": ("a pass gave it nodes; its processes are being started", "`odcd`",
                 "`attempt`, `nodes`"),
+    "slipped": ("a pass planned its start later than the pass before, or no more", "`odcd`",
+                "`from`, `to`, `cause`: the kind of the event that moved it (`event_id`, `by`), "
+                "`overtaken` (by `job_id`) or `order`"),
     "ended": ("it has its final state", "who asked for the end, else `odcd`",
               "`state`, `attempt`, `exit_code`, `signal`, `reason`, `detail`"),
     "requeued": ("an attempt ended and the job waits again", "who asked for it, else `odcd`",

@@ -245,13 +245,14 @@ class Promises(RuleBasedStateMachine):
 
     @rule(
         scope=st.sampled_from(["qos", "account"]), per=st.sampled_from(["user", "group"]),
-        what=st.sampled_from(["jobs", "gpus", "nodes"]), value=st.sampled_from([1, 2, 9, None]),
+        limit=st.sampled_from([("jobs", 1), ("jobs", 2), ("gpus", 16), ("nodes", 2), None]),
     )  # fmt: skip
-    def a_limit_changes(self, scope: str, per: str, what: str, value: int | None) -> None:
-        if value is None:
+    def a_limit_changes(self, scope: str, per: str, limit: tuple[str, int] | None) -> None:
+        """None so low that a submit is refused for it."""
+        if limit is None:
             self.sql.execute("delete from odc.resource_limit")
         elif (scope, per) != ("account", "user"):
-            a_limit(self.sql, scope, 1, per, what, value)
+            a_limit(self.sql, scope, 1, per, *limit)
 
     @rule(
         node=st.sampled_from(NODES), begins_s=st.sampled_from([60, 3000, 50_000]),
