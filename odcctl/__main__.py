@@ -24,6 +24,7 @@ GROUPS = {
     "The cluster": (
         "nodes", "node", "partition", "policy", "booking", "licence", "events", "diag",
     ),
+    "Who may use how much": ("account", "user", "qos", "shares", "priority"),
     "This program": ("completion",),
 }  # fmt: skip
 VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)

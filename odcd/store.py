@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from odcd.db import Database
+from odcd.account_store import AccountStore
 from odcd.model import (
     Dispatch,
     Fact,
@@ -29,10 +29,7 @@ from odcd.model import (
 Filters = Mapping[str, object]
 
 
-class Store:
-    def __init__(self, database: Database) -> None:
-        self._db = database
-
+class Store(AccountStore):
     # -- submit ---------------------------------------------------------------------------------
 
     async def submit(

@@ -9,6 +9,7 @@ from odcctl import render
 from odcctl.client import Client, Reply, quote
 from odcctl.exits import DONE
 from odcctl.hostlist import fold, unfold
+from odcctl.limits import LIMIT, limits, text_of
 from odcctl.options import Arguments, Command, Option
 
 HEADER = (
@@ -89,6 +90,8 @@ def _terms(arguments: Arguments) -> dict[str, Any]:
         terms["plan_depth"] = depth(arguments)
     if arguments.flag("default"):
         terms["is_default"] = True
+    if arguments.flag("limit"):
+        terms["limits"] = limits(arguments)
     if arguments.flag("all-nodes"):
         terms["all_nodes"] = True
     if arguments.flag("nodes"):
@@ -128,6 +131,7 @@ def describe(partition: Mapping[str, Any]) -> str:
         ("nodes a job", str(partition["max_nodes"] or "")),
         ("memory a CPU", f"{partition['def_mem_per_cpu_mib']} MiB"
          if partition["def_mem_per_cpu_mib"] else ""),
+        ("limits", text_of(partition["limits"])),
         ("nodes", fold(partition["node_names"])),
         ("has", "all nodes" if partition["all_nodes"] else ""),
         ("GPUs", f"{partition['gpus_free']} of {partition['gpus']} free"),
@@ -160,6 +164,7 @@ OPTIONS = (
     Option("default-time", None, "TIME", "of jobs that name no time limit"),
     Option("max-nodes", None, "N", "nodes of one job; none: any number"),
     Option("mem-per-cpu", None, "MIB", "of jobs that name no memory; none: the node's share"),
+    LIMIT,
     Option("nodes", None, "NAMES", "its nodes, as gpu-[01-03]"),
     Option("all-nodes", None, None, "it has all nodes, and those to come"),
     Option("no-header", None, None, "of list: leave the header line out"),

@@ -327,6 +327,10 @@ class LicenceList(_Answer):
     licences: list[Licence]
 
 
+Limits = dict[str, dict[str, int]]
+"""{per: {what: value}}: see docs/operating/accounts-and-limits.md."""
+
+
 class Partition(_Answer):
     """plan_depth: of its policy, how many of its jobs are protected at once."""
 
@@ -342,6 +346,7 @@ class Partition(_Answer):
     max_nodes: int | None
     def_mem_per_cpu_mib: int | None
     all_nodes: bool
+    limits: Limits
     node_names: list[str]
     gpus: int
     gpus_free: int
@@ -395,6 +400,147 @@ class TypeFragmentation(_Answer):
 
 class Fragmentation(_Answer):
     types: list[TypeFragmentation]
+
+
+class Account(_Answer):
+    """qos null: as the account above."""
+
+    name: str
+    parent: str | None
+    description: str | None
+    organisation: str | None
+    shares: int
+    default_qos: str | None
+    qos: list[str] | None
+    coordinators: list[str]
+    users: list[str]
+    limits: Limits
+
+
+class AccountList(_Answer):
+    accounts: list[Account]
+
+
+class Qos(_Answer):
+    name: str
+    description: str | None
+    priority: int
+    restricted: bool
+    deny_on_limit: bool
+    usage_factor: float
+    preempts: list[str]
+    preempt_mode: Literal["requeue", "cancel"]
+    exempt_s: int
+    grace_s: int
+    limits: Limits
+
+
+class QosList(_Answer):
+    qos: list[Qos]
+
+
+class Membership(_Answer):
+    """partition null: in all of them. qos null: as the account."""
+
+    account: str
+    partition: str | None
+    shares: int
+    default_qos: str | None
+    qos: list[str] | None
+    limits: Limits
+
+
+class User(_Answer):
+    user: str
+    uid: int
+    default_account: str | None
+    coordinates: list[str]
+    accounts: list[Membership]
+
+
+class UserList(_Answer):
+    users: list[User]
+
+
+class Member(_Answer):
+    user: str
+    account: str
+
+
+class Factors(_Answer):
+    age: float
+    size: float
+    fairshare: float
+    qos: float
+    partition: float
+
+
+class Priority(_Answer):
+    """priority: the sum of points less nice; a point is a factor (0 to 1) times its weight. It
+    orders the job only where ordering, its partition's, is multifactor."""
+
+    id: int
+    user: str
+    account: str | None
+    qos: str | None
+    partition: str | None
+    policy: str
+    ordering: str
+    priority: int
+    nice: int
+    factors: Factors
+    points: Factors
+
+
+class Weights(_Answer):
+    age: int
+    size: int
+    fairshare: int
+    qos: int
+    partition: int
+
+
+class PriorityList(_Answer):
+    """more: there are more than the limit."""
+
+    at: str
+    weights: Weights
+    max_age_s: int
+    half_life_s: int
+    jobs: list[Priority]
+    more: bool
+
+
+class Share(_Answer):
+    """An account, or a user of it. used_s: GPU-seconds as billed, decayed. norm_shares and
+    effective_usage: of what its siblings have together; level_fs the one over the other, null
+    where nothing was used. fairshare: the factor of a user."""
+
+    account: str
+    user: str | None
+    uid: int | None
+    depth: int
+    raw_shares: int
+    norm_shares: float
+    used_s: int
+    effective_usage: float
+    level_fs: float | None
+    fairshare: float | None
+
+
+class ShareList(_Answer):
+    at: str
+    half_life_s: int
+    used_s: int
+    shares: list[Share]
+
+
+class Accounting(_Answer):
+    weights: Weights
+    max_age_s: int
+    half_life_s: int
+    enforce: bool
+    cpus_per_gpu: int
 
 
 class Leader(_Answer):

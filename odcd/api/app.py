@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from odcd.api.accounts import AccountRoutes, QosRoutes
 from odcd.api.attach import AttachEndpoint
 from odcd.api.bookings import BookingRoutes
 from odcd.api.changes import ChangeRoutes
@@ -22,9 +23,11 @@ from odcd.api.logs import LogRoutes
 from odcd.api.nodes import NodeRoutes
 from odcd.api.openapi import OpenApiRoutes
 from odcd.api.partitions import PartitionRoutes, PolicyRoutes
+from odcd.api.priority import PriorityRoutes
 from odcd.api.problems import of_http
 from odcd.api.routing import Endpoint, Operation
 from odcd.api.submit import SubmitRoutes
+from odcd.api.users import UserRoutes
 
 
 def create_app(deps: Api) -> Starlette:
@@ -78,6 +81,10 @@ def operations(deps: Api) -> list[Operation]:
         LicenceRoutes,
         PartitionRoutes,
         PolicyRoutes,
+        AccountRoutes,
+        QosRoutes,
+        UserRoutes,
+        PriorityRoutes,
         ClusterRoutes,
     ):
         found += resource(deps).operations()

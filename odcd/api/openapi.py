@@ -36,6 +36,9 @@ _PARTS = {
     "licence": "A licence's name.",
     "partition": "A partition's name.",
     "policy": "A policy's name.",
+    "account": "An account's name.",
+    "qos": "A QOS's name.",
+    "user": "A user's name.",
 }
 
 

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from odcd.api.answers import Partition, PartitionList, Policy, PolicyList
 from odcd.api.context import Api
+from odcd.api.limits import Limits, amounts
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, UnknownPartition, UnknownPolicy
 from odcd.model import UNLIMITED_S, Count, Name
@@ -48,6 +49,8 @@ class EditPartition(_Form, frozen=True, kw_only=True):
     default_time_limit: Duration | Unset = UNSET
     max_nodes: Count | Unset | None = UNSET
     def_mem_per_cpu_mib: Limit | Unset | None = UNSET
+    limits: Limits | Unset = UNSET
+    """On what its jobs use together, per user, per account and per job."""
     all_nodes: Literal[True] | Unset = UNSET
     """All there are and those to come; or node_list."""
     node_list: Annotated[list[Name], msgspec.Meta(max_length=100_000)] | Unset = UNSET
@@ -258,6 +261,8 @@ def _said(form: msgspec.Struct, *without: str) -> dict[str, object]:
             if given[f"{name}_s"] is not UNSET:
                 raise BadRequest(f"{name} and {name}_s are both given", "Give one of them.")
             said[f"{name}_s"] = _seconds(str(value))
+        elif name == "limits":
+            said[name] = amounts(value)
         else:
             said[name] = value
     return said

@@ -98,7 +98,7 @@ def a_partition(name: str, **fields: Any) -> Object:
     partition: Object = {
         "name": name, "state": "UP", "is_default": False, "policy": "odc", "placement": "pack",
         "tier": 1, "plan_depth": 1, "max_time_limit_s": 2592000, "default_time_limit_s": 86400,
-        "max_nodes": None, "def_mem_per_cpu_mib": None, "all_nodes": False,
+        "max_nodes": None, "def_mem_per_cpu_mib": None, "all_nodes": False, "limits": {},
         "node_names": ["gpu-01", "gpu-02"], "gpus": 16, "gpus_free": 5, "gpu_types": ["h100"],
     }  # fmt: skip
     return _checked(partition | fields, answers.Partition)
@@ -202,6 +202,69 @@ def a_cluster() -> Object:
         "planned": 1, "last_event_id": 812,
     }  # fmt: skip
     return _checked(cluster, answers.Cluster)
+
+
+def an_account(name: str, **fields: Any) -> Object:
+    account: Object = {
+        "name": name, "parent": None, "description": None, "organisation": None, "shares": 1,
+        "default_qos": None, "qos": None, "coordinators": [], "users": [], "limits": {},
+    }  # fmt: skip
+    return _checked(account | fields, answers.Account)
+
+
+def a_qos(name: str, **fields: Any) -> Object:
+    qos: Object = {
+        "name": name, "description": None, "priority": 0, "restricted": False,
+        "deny_on_limit": True, "usage_factor": 1.0, "preempts": [], "preempt_mode": "requeue",
+        "exempt_s": 0, "grace_s": 0, "limits": {},
+    }  # fmt: skip
+    return _checked(qos | fields, answers.Qos)
+
+
+def a_user(name: str, **fields: Any) -> Object:
+    user: Object = {
+        "user": name, "uid": 1001, "default_account": "physics", "coordinates": [],
+        "accounts": [
+            {"account": "lasers", "partition": "h100", "shares": 2, "default_qos": None,
+             "qos": ["normal"], "limits": {"group": {"gpus": 8}}},
+            {"account": "physics", "partition": None, "shares": 1, "default_qos": "urgent",
+             "qos": None, "limits": {}},
+        ],
+    }  # fmt: skip
+    return _checked(user | fields, answers.User)
+
+
+def a_share(account: str, **fields: Any) -> Object:
+    share: Object = {
+        "account": account, "user": None, "uid": None, "depth": 0, "raw_shares": 1,
+        "norm_shares": 0.5, "used_s": 7200, "effective_usage": 0.75, "level_fs": 0.666667,
+        "fairshare": None,
+    }  # fmt: skip
+    return _checked(share | fields, answers.Share)
+
+
+def priorities() -> Object:
+    def job(job_id: int, **fields: Any) -> Object:
+        parts = {"age": 0.5, "size": 0.25, "fairshare": 1.0, "qos": 0.0, "partition": 1.0}
+        points = {"age": 500, "size": 25, "fairshare": 10000, "qos": 0, "partition": 1000}
+        return {
+            "id": job_id, "user": "ann", "account": "lasers", "qos": "normal", "partition": "main",
+            "policy": "odc", "ordering": "odc", "priority": 11525, "nice": 0, "factors": parts,
+            "points": points, **fields,
+        }  # fmt: skip
+
+    jobs = [job(7), job(8, partition="fair", policy="mine", ordering="multifactor", nice=-10)]
+    value: Object = {**accounting(), "at": "2026-07-01T12:00:00Z", "jobs": jobs, "more": True}
+    del value["enforce"], value["cpus_per_gpu"]
+    return _checked(value, answers.PriorityList)
+
+
+def accounting(**fields: Any) -> Object:
+    settings: Object = {
+        "weights": {"age": 1000, "size": 100, "fairshare": 10000, "qos": 10000, "partition": 1000},
+        "max_age_s": 604800, "half_life_s": 604800, "enforce": False, "cpus_per_gpu": 24,
+    }  # fmt: skip
+    return _checked(settings | fields, answers.Accounting)
 
 
 def _cause(kind: str, text: str, **fields: Any) -> Object:

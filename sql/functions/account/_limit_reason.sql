@@ -1,10 +1,11 @@
 -- odc._limit_reason: Slurm's name for a limit that keeps a job from starting, or from being submitted. A partition's
--- limits have the names of a QOS's, as Slurm's partition QOS has.
+-- limits have the names of a QOS's, as Slurm's partition QOS has. Null: there is no such limit.
 -- Source     slurm.schedmd.com/job_reason_codes.html
 create or replace function odc._limit_reason(p_scope text, p_per text, p_what text)
 returns text
 language sql immutable as $$
     select case
+        when p_scope = 'partition' and p_per = 'group' and p_what = 'gpu_minutes' then null
         when p_scope in ('qos', 'partition') then
             case p_per
                 when 'group' then
@@ -24,6 +25,7 @@ language sql immutable as $$
                                 when 'gpu_minutes' then 'QOSMaxGRESMinutesPerJob' when 'cpus' then 'QOSMaxCpuPerJobLimit'
                                 when 'nodes' then 'QOSMaxNodePerJobLimit' end
             end
+        when p_per = 'account' or p_scope = 'user' and p_per = 'user' then null
         when p_per = 'job' then
             case p_what when 'wall_s' then 'AssocMaxWallDurationPerJobLimit' when 'gpus' then 'AssocMaxGRESPerJob'
                         when 'gpu_minutes' then 'AssocMaxGRESMinutesPerJob' when 'cpus' then 'AssocMaxCpuPerJobLimit'

@@ -1,6 +1,6 @@
 -- odc.edit_partition: change a partition, by an operator.
 -- Arguments  p_actor    {user, uid, operator}
---            p_changes  see _edit_partition and _set_partition_nodes; and plan_depth, of its policy
+--            p_changes  see _edit_partition, _set_partition_nodes, _write_limits (limits); and plan_depth, of its policy
 -- Returns    the partition as JSON text
 -- Locks      the turn; partition; node_free
 -- Raises     OD013 NotOwner, OD001 UnknownPartition, OD007 UnknownNode, OD029 UnknownPolicy, OD010 BadRequest,
@@ -34,6 +34,7 @@ begin
            def_mem_per_cpu_mib = v_new.def_mem_per_cpu_mib
      where id = v_old.id;
     perform _set_partition_nodes(v_old.id, p_changes);
+    perform _write_limits('partition', v_old.id, coalesce(nullif(p_changes -> 'limits', 'null'), '{}'));
     if p_changes ? 'plan_depth' then
         perform _set_partition_depth(p_actor, v_new, p_changes, p_now);
     end if;

@@ -9,6 +9,7 @@ language sql stable as $$
           select p.name, p.state, p.is_default, p.policy, p.placement, p.tier,
                  y.plan_depth,
                  p.max_time_limit_s, p.default_time_limit_s, p.max_nodes, p.def_mem_per_cpu_mib, p.all_nodes,
+                 odc._limits_json('partition', p.id) as limits,
                  coalesce(m.node_names, '{}') as node_names,
                  coalesce(m.gpus, 0) as gpus,
                  coalesce(m.gpus_free, 0) as gpus_free,

@@ -67,7 +67,10 @@ def test_what_makes_something_takes_an_idempotency_key(database_url: str) -> Non
             for of in methods.values()
             if any(p["name"] == "Idempotency-Key" for p in of["parameters"])
         }
-        assert keyed == {"/v1/jobs", "/v1/jobs/batch", "/v1/submit-argv", "/v1/bookings"}
+        assert keyed == {
+            "/v1/jobs", "/v1/jobs/batch", "/v1/submit-argv", "/v1/bookings", "/v1/accounts",
+            "/v1/qos", "/v1/accounts/{account}/users",
+        }  # fmt: skip
         limit = next(p for p in paths["/v1/jobs"]["get"]["parameters"] if p["name"] == "limit")
         assert (limit["schema"]["maximum"], limit["schema"]["default"]) == (10_000, 1000)
         cursor = next(p for p in paths["/v1/jobs"]["get"]["parameters"] if p["name"] == "cursor")

@@ -1,0 +1,257 @@
+"""/v1/accounts and /v1/qos: who may use how much."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET
+from msgspec import UnsetType as Unset
+from starlette.responses import Response
+
+from odcd.api.answers import Account, AccountList, Qos, QosList
+from odcd.api.context import Api
+from odcd.api.limits import Limits, said
+from odcd.api.routing import JSON, Call, Operation
+from odcd.errors import BadRequest
+from odcd.model import Name
+
+MAX_KEY_CHARS = 200
+
+Shares = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+Text = Annotated[str, msgspec.Meta(max_length=1000)]
+Names = Annotated[list[Name], msgspec.Meta(max_length=10_000)]
+Duration = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+
+
+class _Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class EditAccount(_Form, frozen=True, kw_only=True):
+    """Only what is there changes."""
+
+    parent: Name | Unset | None = UNSET
+    """The account above; null: none."""
+    description: Text | Unset | None = UNSET
+    organisation: Text | Unset | None = UNSET
+    shares: Shares | Unset = UNSET
+    """Of what the account above has, against its siblings."""
+    default_qos: Name | Unset | None = UNSET
+    qos: Names | Unset | None = UNSET
+    """What its users may use; null: as the account above, at the top all that is not restricted."""
+    limits: Limits | Unset = UNSET
+
+
+class MakeAccount(EditAccount, frozen=True, kw_only=True):
+    name: Name
+
+
+class EditQos(_Form, frozen=True, kw_only=True):
+    """Only what is there changes."""
+
+    description: Text | Unset | None = UNSET
+    priority: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] | Unset = UNSET
+    restricted: bool | Unset = UNSET
+    """Only for accounts and users that name it."""
+    deny_on_limit: bool | Unset = UNSET
+    """A job that is above a limit by itself is refused; else it waits for the limit to change."""
+    usage_factor: Annotated[float, msgspec.Meta(ge=0, le=1000)] | Unset = UNSET
+    """Used time counts so many times."""
+    preempts: Names | Unset = UNSET
+    """QOS whose jobs its own may end."""
+    preempt_mode: Literal["requeue", "cancel"] | Unset = UNSET
+    """What becomes of its jobs that are preempted."""
+    exempt_s: Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)] | Unset = UNSET
+    """Its jobs run at least so long before they are preempted."""
+    exempt: Duration | Unset = UNSET
+    """Instead of exempt_s, as sbatch writes a time."""
+    grace_s: Annotated[int, msgspec.Meta(ge=0, le=86_400)] | Unset = UNSET
+    """From the signal to the kill of a preempted job."""
+    grace: Duration | Unset = UNSET
+    limits: Limits | Unset = UNSET
+
+
+class MakeQos(EditQos, frozen=True, kw_only=True):
+    name: Name
+
+
+class AccountRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._make = msgspec.json.Decoder(MakeAccount)
+        self._edit = msgspec.json.Decoder(EditAccount)
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/v1/accounts",
+                tag="accounts",
+                serve=self.list,
+                answers={200: (AccountList,)},
+                summary="List accounts, each after the one above it",
+            ),
+            Operation(
+                method="POST",
+                path="/v1/accounts",
+                tag="accounts",
+                serve=self.make,
+                body=MakeAccount,
+                makes=True,
+                answers={201: (Account,)},
+                summary="Make an account (operators)",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/accounts/{account}",
+                tag="accounts",
+                serve=self.show,
+                answers={200: (Account,)},
+                summary="Show an account",
+            ),
+            Operation(
+                method="PATCH",
+                path="/v1/accounts/{account}",
+                tag="accounts",
+                serve=self.edit,
+                body=EditAccount,
+                answers={200: (Account,)},
+                summary="Change an account (operators)",
+            ),
+            Operation(
+                method="DELETE",
+                path="/v1/accounts/{account}",
+                tag="accounts",
+                serve=self.delete,
+                answers={200: (Account,)},
+                summary="Delete an account without jobs and accounts below it (operators)",
+            ),
+        )
+
+    async def list(self, call: Call) -> Response:
+        accounts = await self._api.store.accounts()
+        return Response(f'{{"accounts":{accounts}}}', media_type=JSON)
+
+    async def show(self, call: Call) -> Response:
+        return first(await self._api.store.accounts(call.part("account")))
+
+    async def make(self, call: Call) -> Response:
+        form = await call.body(self._make)
+        now = self._api.clock.now()
+        answer = await self._api.store.make_account(
+            call.who, form.name, said(form, "name"), key_of(call), digest_of("account", form), now
+        )
+        return Response(answer, 201, media_type=JSON)
+
+    async def edit(self, call: Call) -> Response:
+        form = await call.body(self._edit)
+        now = self._api.clock.now()
+        name = call.part("account")
+        answer = await self._api.store.edit_account(call.who, name, said(form), now)
+        self._api.wake()
+        return Response(answer, media_type=JSON)
+
+    async def delete(self, call: Call) -> Response:
+        now = self._api.clock.now()
+        answer = await self._api.store.delete_account(call.who, call.part("account"), now)
+        return Response(answer, media_type=JSON)
+
+
+class QosRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._make = msgspec.json.Decoder(MakeQos)
+        self._edit = msgspec.json.Decoder(EditQos)
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/v1/qos",
+                tag="accounts",
+                serve=self.list,
+                answers={200: (QosList,)},
+                summary="List QOS, the highest priority first",
+            ),
+            Operation(
+                method="POST",
+                path="/v1/qos",
+                tag="accounts",
+                serve=self.make,
+                body=MakeQos,
+                makes=True,
+                answers={201: (Qos,)},
+                summary="Make a QOS (operators)",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/qos/{qos}",
+                tag="accounts",
+                serve=self.show,
+                answers={200: (Qos,)},
+                summary="Show a QOS",
+            ),
+            Operation(
+                method="PATCH",
+                path="/v1/qos/{qos}",
+                tag="accounts",
+                serve=self.edit,
+                body=EditQos,
+                answers={200: (Qos,)},
+                summary="Change a QOS (operators)",
+            ),
+            Operation(
+                method="DELETE",
+                path="/v1/qos/{qos}",
+                tag="accounts",
+                serve=self.delete,
+                answers={200: (Qos,)},
+                summary="Delete a QOS without jobs (operators)",
+            ),
+        )
+
+    async def list(self, call: Call) -> Response:
+        return Response(f'{{"qos":{await self._api.store.qos()}}}', media_type=JSON)
+
+    async def show(self, call: Call) -> Response:
+        return first(await self._api.store.qos(call.part("qos")))
+
+    async def make(self, call: Call) -> Response:
+        form = await call.body(self._make)
+        now = self._api.clock.now()
+        answer = await self._api.store.make_qos(
+            call.who, form.name, said(form, "name"), key_of(call), digest_of("qos", form), now
+        )
+        return Response(answer, 201, media_type=JSON)
+
+    async def edit(self, call: Call) -> Response:
+        form = await call.body(self._edit)
+        now = self._api.clock.now()
+        answer = await self._api.store.edit_qos(call.who, call.part("qos"), said(form), now)
+        self._api.wake()
+        return Response(answer, media_type=JSON)
+
+    async def delete(self, call: Call) -> Response:
+        now = self._api.clock.now()
+        answer = await self._api.store.delete_qos(call.who, call.part("qos"), now)
+        return Response(answer, media_type=JSON)
+
+
+def first(listed: str) -> Response:
+    """The only one of a JSON array."""
+    return Response(msgspec.json.encode(msgspec.json.decode(listed)[0]), media_type=JSON)
+
+
+def key_of(call: Call) -> str | None:
+    if call.key is not None and not 1 <= len(call.key) <= MAX_KEY_CHARS:
+        raise BadRequest(
+            f"the idempotency key has {len(call.key)} characters", f"It has 1 to {MAX_KEY_CHARS}."
+        )
+    return call.key
+
+
+def digest_of(what: str, form: msgspec.Struct) -> str:
+    """What tells a request from another under the same key."""
+    return hashlib.sha256(what.encode() + b":" + msgspec.json.encode(form)).hexdigest()

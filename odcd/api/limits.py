@@ -1,0 +1,54 @@
+"""Limits and times as requests write them, made what the database takes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET
+
+from odcd.errors import BadRequest
+from odcd.model import UNLIMITED_S
+from odcd.slurm.times import parse_duration
+
+Amount = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000_000)]
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+Limits = dict[str, dict[str, Amount | Text | None]]
+"""{per: {what: value}}, as {"user": {"gpus": 16}, "job": {"wall": "1-00:00:00"}}. per: group, user,
+account, job. what: jobs, submitted, gpus, gpu_minutes, cpus, nodes, wall_s (or wall, as sbatch
+writes a time). null: no such limit any more."""
+
+
+def said(form: msgspec.Struct, *without: str) -> dict[str, Any]:
+    """The fields that were given. Where a field has a sister ending in _s, it is a time as sbatch
+    writes it, and the sister is what the database takes. Raises BadRequest."""
+    fields = form.__struct_fields__
+    given = {
+        name: value
+        for name in fields
+        if name not in without and (value := getattr(form, name)) is not UNSET
+    }
+    for name in [name for name in given if f"{name}_s" in fields]:
+        if f"{name}_s" in given:
+            raise BadRequest(f"{name} and {name}_s are both given", "Give one of them.")
+        given[f"{name}_s"] = parse_duration(given.pop(name))
+    if "limits" in given:
+        given["limits"] = amounts(given["limits"])
+    return given
+
+
+def amounts(limits: Limits) -> dict[str, dict[str, int | None]]:
+    """Raises BadRequest."""
+    return {
+        per: dict(_limit(what, value) for what, value in whats.items())
+        for per, whats in limits.items()
+    }
+
+
+def _limit(what: str, value: int | str | None) -> tuple[str, int | None]:
+    if what == "wall" and isinstance(value, str):
+        seconds = parse_duration(value)
+        return "wall_s", None if seconds == UNLIMITED_S else seconds
+    if isinstance(value, str):
+        raise BadRequest(f'limit {what} is a number, not "{value}"', 'A time is "wall".')
+    return "wall_s" if what == "wall" else what, value

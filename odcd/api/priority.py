@@ -1,0 +1,127 @@
+"""/v1/priority, /v1/shares and the settings of both, /v1/accounting."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET
+from msgspec import UnsetType as Unset
+from starlette.responses import Response
+
+from odcd.api.answers import Accounting, PriorityList, ShareList
+from odcd.api.context import Api
+from odcd.api.limits import said
+from odcd.api.routing import JSON, Call, Operation
+from odcd.errors import BadRequest
+
+Factor = Literal["age", "size", "fairshare", "qos", "partition"]
+Weight = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+Seconds = Annotated[int, msgspec.Meta(ge=1, le=2_147_483_647)]
+Duration = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+
+
+class PriorityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Several values are parted by commas."""
+
+    id: str | None = None
+    user: str | None = None
+    account: str | None = None
+    partition: str | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1000
+
+
+class EditAccounting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Only what is there changes."""
+
+    weights: dict[Factor, Weight] | Unset = UNSET
+    max_age_s: Seconds | Unset = UNSET
+    """From here on the age factor is 1."""
+    max_age: Duration | Unset = UNSET
+    """Instead of max_age_s, as sbatch writes a time: 7-00:00:00."""
+    half_life_s: Seconds | Unset = UNSET
+    """Used time counts half after it."""
+    half_life: Duration | Unset = UNSET
+    enforce: bool | Unset = UNSET
+    """Only users of an account may use it."""
+    cpus_per_gpu: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | Unset = UNSET
+    """So many CPUs are billed as one GPU."""
+
+
+class PriorityRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._edit = msgspec.json.Decoder(EditAccounting)
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/v1/priority",
+                tag="accounts",
+                serve=self.priority,
+                query=PriorityQuery,
+                answers={200: (PriorityList,)},
+                summary="The priority of pending jobs, factor by factor",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/shares",
+                tag="accounts",
+                serve=self.shares,
+                answers={200: (ShareList,)},
+                summary="What accounts and users have of shares, and have used",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/accounting",
+                tag="accounts",
+                serve=self.settings,
+                answers={200: (Accounting,)},
+                summary="Weights, half-life, and whether only members may submit",
+            ),
+            Operation(
+                method="PATCH",
+                path="/v1/accounting",
+                tag="accounts",
+                serve=self.edit,
+                body=EditAccounting,
+                answers={200: (Accounting,)},
+                summary="Change those (operators)",
+            ),
+        )
+
+    async def priority(self, call: Call) -> Response:
+        query = call.query(PriorityQuery)
+        answer = await self._api.store.priorities(
+            _ids(query.id), _names(query.user), _names(query.account), _names(query.partition),
+            query.limit, self._api.clock.now(),
+        )  # fmt: skip
+        return Response(answer, media_type=JSON)
+
+    async def shares(self, call: Call) -> Response:
+        return Response(await self._api.store.shares(self._api.clock.now()), media_type=JSON)
+
+    async def settings(self, call: Call) -> Response:
+        return Response(await self._api.store.accounting(), media_type=JSON)
+
+    async def edit(self, call: Call) -> Response:
+        form = await call.body(self._edit)
+        now = self._api.clock.now()
+        answer = await self._api.store.edit_accounting(call.who, said(form), now)
+        self._api.wake()
+        return Response(answer, media_type=JSON)
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name for name in text.split(",") if name]
+
+
+def _ids(text: str | None) -> list[int] | None:
+    names = _names(text)
+    if names is None:
+        return None
+    for name in names:
+        if not (name.isascii() and name.isdecimal() and len(name) <= 18):
+            raise BadRequest(f'"{name}" is not a job', "Ids are numbers, parted by commas.")
+    return [int(name) for name in names]

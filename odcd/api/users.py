@@ -1,0 +1,187 @@
+"""/v1/users, and the users and coordinators of an account."""
+
+from __future__ import annotations
+
+import asyncio
+import pwd
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET
+from msgspec import UnsetType as Unset
+from starlette.responses import Response
+
+from odcd.api.accounts import Names, Shares, digest_of, first, key_of
+from odcd.api.answers import Account, Member, User, UserList
+from odcd.api.context import Api
+from odcd.api.limits import Limits, said
+from odcd.api.routing import JSON, Call, Operation
+from odcd.model import Name
+
+Uid = Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)]
+
+
+class EditMember(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Only what is there changes."""
+
+    partition: Name | None = None
+    """Which membership: in this partition only, or, null, the one for all of them."""
+    shares: Shares | Unset = UNSET
+    """Of what the account has, against its other users and the accounts below it."""
+    default: bool | Unset = UNSET
+    """The account of the user's jobs that name none. The first is it by itself."""
+    default_qos: Name | Unset | None = UNSET
+    qos: Names | Unset | None = UNSET
+    """What the user may use there; null: as the account."""
+    limits: Limits | Unset = UNSET
+
+
+class AddMember(EditMember, frozen=True, kw_only=True):
+    user: Name
+    uid: Uid | None = None
+    """Needed for a name that neither the daemon's machine nor any job knows."""
+
+
+class AddCoordinator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    user: Name
+    uid: Uid | None = None
+
+
+class MemberQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    partition: Name | None = None
+    """The membership for this partition; left out: all of the user's there."""
+
+
+class UserRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._add = msgspec.json.Decoder(AddMember)
+        self._edit = msgspec.json.Decoder(EditMember)
+        self._appoint = msgspec.json.Decoder(AddCoordinator)
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/v1/users",
+                tag="accounts",
+                serve=self.list,
+                answers={200: (UserList,)},
+                summary="List users of accounts, and coordinators",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/users/{user}",
+                tag="accounts",
+                serve=self.show,
+                answers={200: (User,)},
+                summary="Show a user",
+            ),
+            Operation(
+                method="POST",
+                path="/v1/accounts/{account}/users",
+                tag="accounts",
+                serve=self.add,
+                body=AddMember,
+                makes=True,
+                answers={201: (User,)},
+                summary="Add a user to an account (operators, its coordinators)",
+            ),
+            Operation(
+                method="PATCH",
+                path="/v1/accounts/{account}/users/{user}",
+                tag="accounts",
+                serve=self.edit,
+                body=EditMember,
+                answers={200: (User,)},
+                summary="Change a user of an account (operators, its coordinators)",
+            ),
+            Operation(
+                method="DELETE",
+                path="/v1/accounts/{account}/users/{user}",
+                tag="accounts",
+                serve=self.remove,
+                query=MemberQuery,
+                answers={200: (Member,)},
+                summary="Take a user out of an account (operators, its coordinators)",
+            ),
+            Operation(
+                method="POST",
+                path="/v1/accounts/{account}/coordinators",
+                tag="accounts",
+                serve=self.appoint,
+                body=AddCoordinator,
+                answers={200: (Account,)},
+                summary="Let a user change the users of an account (operators)",
+            ),
+            Operation(
+                method="DELETE",
+                path="/v1/accounts/{account}/coordinators/{user}",
+                tag="accounts",
+                serve=self.dismiss,
+                answers={200: (Account,)},
+                summary="And no longer (operators)",
+            ),
+        )
+
+    async def list(self, call: Call) -> Response:
+        return Response(f'{{"users":{await self._api.store.users()}}}', media_type=JSON)
+
+    async def show(self, call: Call) -> Response:
+        return first(await self._api.store.users(call.part("user")))
+
+    async def add(self, call: Call) -> Response:
+        form = await call.body(self._add)
+        answer = await self._api.store.add_member(
+            call.who, call.part("account"), form.user, await _uid(form.user, form.uid),
+            said(form, "user", "uid"), key_of(call),
+            digest_of(f"member:{call.part('account')}", form), self._api.clock.now(),
+        )  # fmt: skip
+        self._api.wake()
+        return Response(answer, 201, media_type=JSON)
+
+    async def edit(self, call: Call) -> Response:
+        form = await call.body(self._edit)
+        user = call.part("user")
+        answer = await self._api.store.edit_member(
+            call.who, call.part("account"), user, await _uid(user, None), said(form),
+            self._api.clock.now(),
+        )  # fmt: skip
+        self._api.wake()
+        return Response(answer, media_type=JSON)
+
+    async def remove(self, call: Call) -> Response:
+        query = call.query(MemberQuery)
+        answer = await self._api.store.remove_member(
+            call.who, call.part("account"), call.part("user"), query.partition,
+            self._api.clock.now(),
+        )  # fmt: skip
+        return Response(answer, media_type=JSON)
+
+    async def appoint(self, call: Call) -> Response:
+        form = await call.body(self._appoint)
+        uid = await _uid(form.user, form.uid)
+        return await self._coordinate(call, form.user, uid, on=True)
+
+    async def dismiss(self, call: Call) -> Response:
+        return await self._coordinate(call, call.part("user"), None, on=False)
+
+    async def _coordinate(self, call: Call, user: str, uid: int | None, *, on: bool) -> Response:
+        now = self._api.clock.now()
+        answer = await self._api.store.set_coordinator(
+            call.who, call.part("account"), user, uid, now, on=on
+        )
+        return Response(answer, media_type=JSON)
+
+
+async def _uid(name: str, given: int | None) -> int | None:
+    """What was given, else what this machine knows of the name."""
+    # The user database may be far away (LDAP).
+    return given if given is not None else await asyncio.to_thread(_known, name)
+
+
+def _known(name: str) -> int | None:
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except (KeyError, ValueError):
+        return None

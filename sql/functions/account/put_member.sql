@@ -1,0 +1,83 @@
+-- odc.put_member: add a user to an account, or change one; by an operator or a coordinator.
+-- Arguments  p_actor  {user, uid, operator}
+--            p_uid    of the user, as the machine says; null: it does not know the name
+--            p_new    add; else change
+--            p_ask    partition (which membership; null: the one for all partitions), and any of shares, default,
+--                     default_qos, qos (null: as the account), limits
+--            p_key, p_digest  idempotency key and what tells its request from another; null: none
+-- Returns    the user as JSON text
+-- Locks      the turn
+-- Raises     OD001 UnknownPartition, OD002 UnknownAccount, OD004 UnknownQos, OD010 BadRequest, OD013 NotOwner,
+--            OD014 KeyReused, OD027 UnknownUser, OD028 InUse: is a member already
+create or replace function odc.put_member(
+    p_actor jsonb, p_account text, p_user text, p_uid integer, p_new boolean, p_ask jsonb, p_now timestamptz,
+    p_key text default null, p_digest text default null)
+returns text
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_account   account;
+    v_partition integer;
+    v_uid       integer;
+    v_member    association;
+    v_default   integer[] := _find_qos(array_remove(array[p_ask ->> 'default_qos'], null));
+    v_qos       integer[] := _find_qos(_words(nullif(p_ask -> 'qos', 'null')));
+begin
+    perform _take_turn();
+    v_account := _find_account(p_account);
+    perform _check_coordinator(p_actor, v_account.id);
+    if _repeats_request(p_actor, p_key, p_digest, p_now) then
+        return list_users(p_user)::json ->> 0;
+    end if;
+    v_uid := _uid_of(p_user, p_uid);
+    if p_ask ->> 'partition' is not null then
+        select id into v_partition from partition where name = p_ask ->> 'partition';
+        if not found then
+            raise exception using errcode = 'OD001',
+                message = format('partition "%s" does not exist', p_ask ->> 'partition'),
+                hint = format('Partitions: %s.', (select string_agg(name, ', ' order by name) from partition));
+        end if;
+    end if;
+    if not coalesce((p_actor ->> 'operator')::boolean, false)
+       and not coalesce(v_qos, '{}') || coalesce(v_default, '{}')
+               <@ (select m.allowed from _allowed_qos(-1, v_account.id, '{}') as m) then
+        raise exception using errcode = 'OD013',
+            message = format('account "%s" does not have all of these QOS to give', p_account),
+            hint = 'An operator may give others.';
+    end if;
+    select * into v_member from association as m
+     where m.account_id = v_account.id and m.uid = v_uid and m.partition_id is not distinct from v_partition;
+    if found and p_new then
+        raise exception using errcode = 'OD028',
+            message = format('user %s is a member of account "%s" already', p_user, p_account), hint = 'Edit the membership.';
+    elsif not found and not p_new then
+        raise exception using errcode = 'OD027',
+            message = format('user %s is not a member of account "%s"%s', p_user, p_account,
+                             coalesce(' in partition ' || (p_ask ->> 'partition'), '')),
+            hint = format('Its users: %s.', coalesce((select string_agg(distinct m.user_name, ', ') from association as m
+                                                       where m.account_id = v_account.id), 'none'));
+    elsif p_new then
+        insert into association (account_id, uid, user_name, partition_id, made_at)
+        values (v_account.id, v_uid, p_user, v_partition, p_now)
+        returning * into v_member;
+    end if;
+    if coalesce((p_ask ->> 'default')::boolean, p_new and not exists (select from association as m where m.uid = v_uid and m.is_default)) then
+        update association set is_default = false where uid = v_uid and is_default;
+        update association set is_default = true where id = v_member.id;
+    end if;
+    update association as m
+       set shares = coalesce((p_ask ->> 'shares')::integer, m.shares),
+           default_qos_id = case when p_ask ? 'default_qos' then v_default[1] else m.default_qos_id end,
+           qos_ids = case when p_ask ? 'qos' then v_qos else m.qos_ids end
+     where m.id = v_member.id;
+    perform _write_limits('user', v_member.id, coalesce(nullif(p_ask -> 'limits', 'null'), '{}'));
+    insert into event (at, kind, actor, detail)
+    values (p_now, case when p_new then 'user_added' else 'user_edited' end, p_actor ->> 'user',
+            jsonb_build_object('user', p_user, 'account', p_account, 'new', p_ask));
+    notify odc;
+    return list_users(p_user)::json ->> 0;
+exception
+    when check_violation or numeric_value_out_of_range then
+        raise exception using errcode = 'OD010',
+            message = format('shares cannot be %s', p_ask ->> 'shares'), hint = 'Give a whole number from 0 to 1000000.';
+end;
+$$;
