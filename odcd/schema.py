@@ -235,6 +235,9 @@ class _Installer:
         applied = await self._check_applied()
         last = self._source.version if up_to is None else up_to
         new = [m for m in self._source.migrations if m.version not in applied and m.version <= last]
+        if new:
+            # Its views would be in the way of a table that changes; reload() makes it anew.
+            await self._db.execute("drop schema if exists odc_past cascade")
         for migration in new:
             if migration.text.startswith(NO_TRANSACTION):
                 for statement in _statements(migration.text):
@@ -270,6 +273,8 @@ class _Installer:
                     break
             else:
                 raise OdcError(f"functions keep needing others without a file: {dropped}")
+            if any(name.endswith("/_build_past.sql") for name, _ in files):
+                await self._db.execute("select odc._build_past()")
             await self._db.execute(
                 "insert into odc.install (digest, object_count, installed_at) values ($1, $2, $3) "
                 "on conflict (one) do update set digest = excluded.digest, "

@@ -108,22 +108,33 @@ class Store(AccountStore):
 
     async def list_jobs(
         self, filters: Filters, now: datetime, *, ended: bool, after: int | None, limit: int,
-        fields: Sequence[str] | None = None,
+        fields: Sequence[str] | None = None, as_of: datetime | None = None,
     ) -> tuple[str, int | None]:  # fmt: skip
         """A page of jobs as a JSON array, and the cursor of the next page.
 
         Live jobs (running, then pending in queue order); with ended, all jobs, newest first.
-        fields: only these keys.
+        fields: only these keys. as_of: as they were then, here and below; BadRequest when that is
+        to come, or before the past is known.
         """
         row = await self._db.fetchrow(
-            "select jobs, next from odc.list_jobs(p_filters => $1::jsonb, p_ended => $2, "
-            "p_after => $3, p_limit => $4, p_fields => $5, p_now => $6)",
+            f"select jobs, next from odc.{'list_jobs' if as_of is None else 'past_jobs'}("
+            "p_filters => $1::jsonb, p_ended => $2, p_after => $3, p_limit => $4, p_fields => $5, "
+            f"p_now => $6{'' if as_of is None else ', p_as_of => $7'})",
             json.dumps(_plain(filters)), ended, after, limit, list(fields) if fields else None, now,
+            *([] if as_of is None else [as_of]),
         )  # fmt: skip
         return row["jobs"], row["next"]
 
-    async def show_jobs(self, selector: Selector, now: datetime) -> str:
+    async def show_jobs(
+        self, selector: Selector, now: datetime, as_of: datetime | None = None
+    ) -> str:
         """The job, or all rows of the array (elements and its waiting range), as a JSON array."""
+        if as_of is not None:
+            return await self._db.fetchval(
+                "select odc.past_job(p_as_of => $1, p_job_id => $2, "
+                "p_tasks => $3::text::int4multirange, p_now => $4)",
+                as_of, selector.job_id, selector.tasks, now,
+            )  # fmt: skip
         return await self._db.fetchval(
             "select odc.show_jobs(p_job_id => $1, p_tasks => $2::text::int4multirange, "
             "p_now => $3)",
@@ -136,6 +147,14 @@ class Store(AccountStore):
             "select odc.explain_job(p_job_id => $1, p_now => $2)", job_id, now
         )
 
+    async def explain_past(self, selector: Selector, as_of: datetime, now: datetime) -> str:
+        """explain(), as it answered then, of the job or the one task that a selector names."""
+        return await self._db.fetchval(
+            "select odc.past_why(p_as_of => $1, p_job_id => $2, "
+            "p_tasks => $3::text::int4multirange, p_now => $4)",
+            as_of, selector.job_id, selector.tasks, now,
+        )  # fmt: skip
+
     async def preview(self, jobs: str, now: datetime) -> str:
         """Where and when each of these jobs (of a request of submit(), as JSON) would start if it
         alone were submitted now, and whom it would delay."""
@@ -143,7 +162,11 @@ class Store(AccountStore):
             "select odc.preview_jobs(p_asks => $1::jsonb, p_now => $2)", jobs, now
         )
 
-    async def nodes(self, now: datetime) -> str:
+    async def nodes(self, now: datetime, as_of: datetime | None = None) -> str:
+        if as_of is not None:
+            return await self._db.fetchval(
+                "select odc.past_nodes(p_as_of => $1, p_now => $2)", as_of, now
+            )
         return await self._db.fetchval("select odc.list_nodes(p_now => $1)", now)
 
     async def fragmentation(self) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from typing import Any
 
 from odcctl import jobs, render
@@ -13,6 +11,7 @@ from odcctl.exits import DONE
 from odcctl.hostlist import fold
 from odcctl.listing import fetch_jobs
 from odcctl.me import me
+from odcctl.moments import past
 from odcctl.options import Arguments, Command, Option
 
 HEADER = ("JOB", "NAME", "USER", "PARTITION", "GPUS", "STATE", "EXIT", "ELAPSED", "ENDED", "NODES")
@@ -21,12 +20,10 @@ FIELDS = (
     "reason,exit_code,signal,started_at,ended_at,node_names"
 )
 LIMIT = 50
-_AGO = re.compile(r"(\d{1,6})([mhdw])")
-_UNIT_S = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def run(arguments: Arguments) -> int:
-    since = since_when(arguments)
+    since = past(arguments, "since")
     limit = arguments.number("limit", None if since else LIMIT)
     if limit is not None and limit < 1:
         arguments.command.wrong("--limit is at least 1")
@@ -61,23 +58,6 @@ def run(arguments: Arguments) -> int:
     rows = [_row(job, now_s) for job in oldest_first]
     render.put(render.table(head, rows, render.terminal_width()))
     return DONE
-
-
-def since_when(arguments: Arguments) -> str | None:
-    """--since as a time of the API."""
-    text = arguments.value("since")
-    if text is None:
-        return None
-    now = datetime.now().astimezone()
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    if text in ("today", "yesterday"):
-        return (midnight - timedelta(days=text == "yesterday")).isoformat()
-    if ago := _AGO.fullmatch(text):
-        return (now - timedelta(seconds=int(ago[1]) * _UNIT_S[ago[2]])).isoformat()
-    try:
-        return datetime.fromisoformat(text).astimezone().isoformat()
-    except ValueError:
-        arguments.command.wrong(f'--since is as 2h, 7d, today or 2026-07-01T12:00, not "{text}"')
 
 
 def _row(job: Mapping[str, Any], now_s: float) -> tuple[str, ...]:

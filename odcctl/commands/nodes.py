@@ -9,6 +9,7 @@ from odcctl import render
 from odcctl.client import Client
 from odcctl.exits import DONE
 from odcctl.hostlist import unfold
+from odcctl.moments import AS_OF, past
 from odcctl.options import Arguments, Command, Option
 
 TOPOLOGY_HEADER = ("NODE", "TYPE", "STATE", "GPUS", "ZONE", "GROUP", "TOPOLOGY")
@@ -21,8 +22,10 @@ HEADER = ("NODE", "TYPE", "STATE", "GPUS", "CPUS", "MEMORY", "PARTITIONS", "JOBS
 
 def run(arguments: Arguments) -> int:
     if arguments.flag("fragmentation"):
+        if arguments.flag("as-of"):
+            arguments.command.wrong("--fragmentation and --as-of exclude each other")
         return _fragmentation(arguments)
-    reply = Client.of(arguments).get("/v1/nodes")
+    reply = Client.of(arguments).get("/v1/nodes", {"as_of": past(arguments, "as-of")})
     answer = reply.json()
     every: list[dict[str, Any]] = answer["nodes"]
     known = {node["name"] for node in every}
@@ -134,6 +137,7 @@ COMMAND = Command(
         Option("type", None, "TYPES", "only nodes of these GPU types, as h100"),
         Option("topology", None, None, "show where they lie: zone, placement group, network"),
         Option("fragmentation", None, None, "show how the free GPUs lie on nodes, per type"),
+        AS_OF,
         Option("no-header", None, None, "leave the header line out"),
     ),
     example="odcctl nodes --type h100\nodcctl nodes --fragmentation",

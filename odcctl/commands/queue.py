@@ -10,6 +10,7 @@ from odcctl.client import Client
 from odcctl.exits import DONE
 from odcctl.listing import Listing, fetch_jobs
 from odcctl.me import me
+from odcctl.moments import AS_OF, past
 from odcctl.options import Arguments, Command, Option
 
 HEADER = ("JOB", "USER", "PARTITION", "QOS", "GPUS", "STATE", "LIMIT", "NODES / WHY")
@@ -30,6 +31,8 @@ def run(arguments: Arguments) -> int:
 
         if arguments.form != "table":
             arguments.command.wrong("--watch shows a table; read events for a stream of JSON")
+        if params["as_of"]:
+            arguments.command.wrong("--watch and --as-of exclude each other")
         return watch(
             client, "odcctl queue --watch", lambda: lines(arguments, fetch_jobs(client, params))
         )
@@ -64,6 +67,7 @@ def filters(arguments: Arguments) -> dict[str, str | int | None]:
         "qos": arguments.joined("qos"),
         "state": states,
         "ended": "true" if ended else None,
+        "as_of": past(arguments, "as-of"),
         "fields": None if arguments.form == "json" else f"{FIELDS},eta" if start else FIELDS,
     }
 
@@ -114,6 +118,7 @@ COMMAND = Command(
         Option("qos", "q", "NAMES", "only jobs under these QOS"),
         Option("name", "n", "NAMES", "only jobs with these names"),
         Option("start", None, None, "show pending jobs by expected start"),
+        AS_OF,
         Option("watch", None, None, "keep showing it, as it changes; Ctrl-C ends it"),
         Option("no-header", None, None, "leave the header line out"),
     ),

@@ -9,17 +9,23 @@ from odcctl import jobs, render
 from odcctl.client import Client, quote
 from odcctl.exits import DONE
 from odcctl.hostlist import fold
+from odcctl.moments import AS_OF, past
 from odcctl.options import Arguments, Command, Option
 
 
 def run(arguments: Arguments) -> int:
     selectors = jobs.check_selectors(arguments.words)
     client = Client.of(arguments)
+    moment = past(arguments, "as-of")
     if arguments.flag("script"):
+        if moment:
+            arguments.command.wrong("--script and --as-of exclude each other: scripts never change")
         for selector in selectors:
             render.put(client.get(f"/v1/jobs/{quote(selector)}/script").text)
         return DONE
-    replies = [client.get(f"/v1/jobs/{quote(selector)}") for selector in selectors]
+    replies = [
+        client.get(f"/v1/jobs/{quote(selector)}", {"as_of": moment}) for selector in selectors
+    ]
     found = [job for reply in replies for job in reply.json()["jobs"]]
     if arguments.form == "json":
         one = len(replies) == 1
@@ -27,7 +33,8 @@ def run(arguments: Arguments) -> int:
     elif arguments.form == "quiet":
         render.put("".join(f"{jobs.job_id(job)}\n" for job in found))
     else:
-        render.put("\n".join(describe(job, replies[0].now_s) for job in found))
+        now_s = render.moment(moment).timestamp() if moment else replies[0].now_s
+        render.put("\n".join(describe(job, now_s) for job in found))
     return DONE
 
 
@@ -145,7 +152,7 @@ COMMAND = Command(
         "Ids are 7, 7_3, 7_[1-4]; 7 of an array shows every task that started, and the waiting "
         "ones."
     ),
-    options=(Option("script", None, None, "print the script as it was submitted"),),
+    options=(Option("script", None, None, "print the script as it was submitted"), AS_OF),
     example="odcctl show 4130\nodcctl show 7_3 --script",
     run=run,
 )

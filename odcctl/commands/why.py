@@ -9,12 +9,15 @@ from odcctl import render
 from odcctl.client import Client, quote
 from odcctl.exits import DONE
 from odcctl.jobs import cause_text, check_selector
+from odcctl.moments import AS_OF, past
 from odcctl.options import Arguments, Command
 
 
 def run(arguments: Arguments) -> int:
     job = check_selector(arguments.words[0])
-    reply = Client.of(arguments).get(f"/v1/jobs/{quote(job)}/why")
+    reply = Client.of(arguments).get(
+        f"/v1/jobs/{quote(job)}/why", {"as_of": past(arguments, "as-of")}
+    )
     if arguments.form == "json":
         render.put(reply.text.rstrip("\n") + "\n")
     elif arguments.form == "quiet":
@@ -45,9 +48,10 @@ def explain(answer: Mapping[str, Any], now_s: float) -> list[str]:
 COMMAND = Command(
     name="why",
     summary="Say what keeps a job from starting, and until when",
-    usage="why ID",
+    usage="why ID [OPTIONS]",
     words=(1, 1),
     takes_jobs=True,
-    example="odcctl why 4130",
+    options=(AS_OF,),
+    example="odcctl why 4130\nodcctl why 4130 --as-of 2h",
     run=run,
 )

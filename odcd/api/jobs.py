@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from odcd.api.answers import END_STATES, LIVE_STATES, Ended, Explanation, JobList, Jobs
 from odcd.api.context import Api
+from odcd.api.past import as_of
 from odcd.api.paths import with_paths
 from odcd.api.routing import JSON, Call, Operation
 from odcd.api.streaming import unless_gone
@@ -42,11 +43,20 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)] = 1000
     cursor: Annotated[int, msgspec.Meta(ge=-(2**63) + 1, le=2**63 - 1)] | None = None
     """`next` of the page before."""
+    as_of: datetime | None = None
+    """Jobs as they were then."""
 
 
 class ShowQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     wait: Annotated[float, msgspec.Meta(ge=0, le=MAX_WAIT_S)] | None = None
     """Answer when all these jobs have ended, or after so many seconds; the answer is Ended then."""
+    as_of: datetime | None = None
+    """The job as it was then; not with wait."""
+
+
+class WhyQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    as_of: datetime | None = None
+    """What kept it from starting then."""
 
 
 class JobRoutes:
@@ -78,6 +88,7 @@ class JobRoutes:
                 path="/v1/jobs/{id}/why",
                 tag="jobs",
                 serve=self.why,
+                query=WhyQuery,
                 answers={200: (Explanation,)},
                 summary="Say what keeps a job from starting",
             ),
@@ -112,15 +123,19 @@ class JobRoutes:
             after=query.cursor,
             limit=query.limit,
             fields=words(query.fields, "fields"),
+            as_of=as_of(query.as_of),
         )
         following = "null" if cursor is None else f'"{cursor}"'
         return Response(f'{{"jobs":{jobs},"next":{following}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
-        wait = call.query(ShowQuery).wait
+        query = call.query(ShowQuery)
+        wait, moment = query.wait, as_of(query.as_of)
         selector = call.selector()
+        if wait is not None and moment is not None:
+            raise BadRequest("wait and as_of exclude each other", "What has been, has ended.")
         if wait is None:
-            jobs = await self._api.store.show_jobs(selector, self._api.clock.now())
+            jobs = await self._api.store.show_jobs(selector, self._api.clock.now(), moment)
             shown = await with_paths(jobs, self._api.store)
             return Response(f'{{"jobs":{shown}}}', media_type=JSON)
         ended = await unless_gone(self._api.events.ended(selector, wait), call.receive)
@@ -128,10 +143,13 @@ class JobRoutes:
         return Response(f'{{"jobs":{ended or "[]"},"ended":{known}}}', media_type=JSON)
 
     async def why(self, call: Call) -> Response:
-        job_id = await self._api.one_job(call.selector())
-        return Response(
-            await self._api.store.explain(job_id, self._api.clock.now()), media_type=JSON
-        )
+        moment = as_of(call.query(WhyQuery).as_of)
+        now = self._api.clock.now()
+        if moment is not None:
+            told = await self._api.store.explain_past(call.selector(), moment, now)
+        else:
+            told = await self._api.store.explain(await self._api.one_job(call.selector()), now)
+        return Response(told, media_type=JSON)
 
     async def script(self, call: Call) -> Response:
         job_id = await self._api.own_job(call.who, call.selector())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -10,8 +11,14 @@ from starlette.responses import Response
 
 from odcd.api.answers import Node, NodeList
 from odcd.api.context import Api
+from odcd.api.past import as_of
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, UnknownNode
+
+
+class NodeQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    as_of: datetime | None = None
+    """Nodes as they were then."""
 
 
 class ChangeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,6 +39,7 @@ class NodeRoutes:
                 path="/v1/nodes",
                 tag="nodes",
                 serve=self.list,
+                query=NodeQuery,
                 answers={200: (NodeList,)},
                 summary="List nodes",
             ),
@@ -55,7 +63,8 @@ class NodeRoutes:
         )
 
     async def list(self, call: Call) -> Response:
-        nodes = await self._api.store.nodes(self._api.clock.now())
+        moment = as_of(call.query(NodeQuery).as_of)
+        nodes = await self._api.store.nodes(self._api.clock.now(), moment)
         return Response(f'{{"nodes":{nodes}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:

@@ -20,3 +20,14 @@ alter table pending
 create index pending_claim on pending (claimed_at, job_id) where claim_nodes is not null;
 
 alter table attempt add column preemption jsonb;
+
+-- Their past has what they have: see 0006.
+alter table running_past
+    add column preempted_by  bigint,
+    add column kill_at       timestamptz,
+    add column checkpoint_at timestamptz,
+    add column preemption    jsonb;
+alter table pending_past
+    add column claim_nodes   integer[],
+    add column claimed_at    timestamptz,
+    add column claim_ends_at timestamptz;

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+import pytest
 
 from tests.odcctl.conftest import Golden, Odcctl
 from tests.odcctl.objects import (
@@ -223,3 +226,30 @@ def test_an_empty_table_is_its_header(peer: Peer, odcctl: Odcctl) -> None:
     peer.on("GET", "/v1/jobs", {"jobs": [], "next": None})
     assert odcctl("queue").out.split()[0] == "JOB"
     assert odcctl("queue", "--no-header").out == ""
+
+
+@pytest.mark.parametrize(
+    ("argv", "path", "answer"),
+    [
+        (["queue"], "/v1/jobs", {"jobs": [], "next": None}),
+        (["nodes"], "/v1/nodes", {"nodes": []}),
+        (["show", "7"], "/v1/jobs/7", {"jobs": [a_job(7)]}),
+        (["why", "7"], "/v1/jobs/7/why", {"job_id": 7, "state": "PENDING"}),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_as_of_is_a_local_time_and_asked_for_in_utc_or_with_its_zone(
+    peer: Peer, odcctl: Odcctl, argv: list[str], path: str, answer: dict[str, Any]
+) -> None:
+    peer.on("GET", path, answer)
+    done = odcctl(*argv, "--as-of", "2026-07-01T12:00", TZ="Europe/Zurich")
+    assert (done.code, done.err) == (0, "")
+    assert peer.requests[0].query["as_of"] == "2026-07-01T12:00:00+02:00"
+
+
+def test_show_as_of_counts_the_time_until_then(peer: Peer, odcctl: Odcctl) -> None:
+    job = gang(1, 2, 8, state="RUNNING", started_at="2026-07-01T11:00:00Z")
+    peer.on("GET", "/v1/jobs/1", {"jobs": [job]})
+    assert "0:30:00" in odcctl("show", "1", "--as-of", "2026-07-01T11:30").out.replace(
+        " 30:00", " 0:30:00"
+    )

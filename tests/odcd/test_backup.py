@@ -77,7 +77,13 @@ def contents(dsn: str) -> dict[str, list[dict[str, object]]]:
             "and relkind in ('r', 'p') and not relispartition order by 1"
         )
         rows = {name: sql.rows(f"select * from odc.{name}") for name in set(tables) - changed}
-    rows["event"] = [{**r, "xid": None} for r in rows["event"] if r["kind"] != "restored"]
+    rows["event"] = [r for r in rows["event"] if r["kind"] != "restored"]
+    # Transaction numbers are another server's.
+    xids = ("xid", "born_xid", "past_xid")
+    rows = {
+        name: [{key: value for key, value in row.items() if key not in xids} for row in found]
+        for name, found in rows.items()
+    }
     rows["allocation"] = [
         {**r, "state": "running" if r["state"] == "starting" else r["state"]}
         for r in rows["allocation"]

@@ -219,12 +219,16 @@ def test_misnumbered_migrations_are_refused(tmp_path: Path, names: list[str]) ->
 
 
 def test_a_version_of_the_real_folder_can_grow(empty_database_url: str, tmp_path: Path) -> None:
-    """An upgrade: a table that functions and rows use gets a column, in one install."""
+    """An upgrade: a table that functions and rows use, and its past, get a column."""
     target = tmp_path / "sql"
     shutil.copytree(schema.sql_folder(), target)
     install(empty_database_url, target)
     newest = schema.read_source(target).version + 1
-    write(target, f"migrations/{newest:04}_more.sql", "alter table node add column rack text;")
+    write(
+        target,
+        f"migrations/{newest:04}_more.sql",
+        "alter table node add column rack text; alter table node_past add column rack text;",
+    )
     done = install(empty_database_url, target)
     assert done.migrations == (f"{newest:04}_more.sql",)
     assert done.dropped == ()

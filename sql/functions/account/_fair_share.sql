@@ -21,7 +21,7 @@ begin
           join _account_lines() as t on t.ancestor_id = a.id
           left join (select account_id, sum(used_ms) as used_ms from leaf group by account_id) as l
             on l.account_id = t.account_id
-         group by a.id
+         group by a.id, a.parent, a.shares
     ), path as (
         select b.id, array[b.key] as keys from branch as b where b.parent is null
          union all

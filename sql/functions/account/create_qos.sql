@@ -13,7 +13,7 @@ declare
     v_id integer;
 begin
     perform _check_operator(p_actor, 'make QOS');
-    perform _take_turn();
+    perform _take_turn(p_now);
     if not _repeats_request(p_actor, p_key, p_digest, p_now) then
         perform _check_new_name('QOS', p_name);
         insert into qos as q (name) values (p_name)

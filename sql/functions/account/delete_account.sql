@@ -13,7 +13,7 @@ declare
     v_jobs    bigint;
 begin
     perform _check_operator(p_actor, 'delete accounts');
-    perform _take_turn();
+    perform _take_turn(p_now);
     v_account := _find_account(p_name);
     v_old := _account_json(v_account);
     if p_name = 'default' then

@@ -12,7 +12,7 @@ declare
     v_old     jsonb;
 begin
     perform _check_operator(p_actor, 'change accounts');
-    perform _take_turn();
+    perform _take_turn(p_now);
     v_account := _find_account(p_name);
     v_old := _account_json(v_account);
     perform _write_account(v_account.id, p_ask);

@@ -11,7 +11,7 @@ declare
     v_unknown text;
 begin
     perform _check_operator(p_actor, 'change priorities and accounting');
-    perform _take_turn();
+    perform _take_turn(p_now);
     v_old := show_accounting();
     select string_agg(format('"%s"', w.key), ', ' order by w.key) into v_unknown
       from jsonb_each(coalesce(p_ask -> 'weights', '{}')) as w

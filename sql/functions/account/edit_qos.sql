@@ -12,7 +12,7 @@ declare
     v_old jsonb;
 begin
     perform _check_operator(p_actor, 'change QOS');
-    perform _take_turn();
+    perform _take_turn(p_now);
     v_id := (_find_qos(array[p_name]))[1];
     v_old := list_qos(p_name)::jsonb -> 0;
     perform _write_qos(v_id, p_ask);

@@ -22,7 +22,7 @@ declare
     v_default   integer[] := _find_qos(array_remove(array[p_ask ->> 'default_qos'], null));
     v_qos       integer[] := _find_qos(_words(nullif(p_ask -> 'qos', 'null')));
 begin
-    perform _take_turn();
+    perform _take_turn(p_now);
     v_account := _find_account(p_account);
     perform _check_coordinator(p_actor, v_account.id);
     if _repeats_request(p_actor, p_key, p_digest, p_now) then

@@ -12,7 +12,7 @@ declare
     v_gone    integer[];
     v_uid     integer;
 begin
-    perform _take_turn();
+    perform _take_turn(p_now);
     v_account := _find_account(p_account);
     perform _check_coordinator(p_actor, v_account.id);
     with gone as (

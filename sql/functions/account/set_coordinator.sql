@@ -13,7 +13,7 @@ declare
     v_changed integer;
 begin
     perform _check_operator(p_actor, 'appoint coordinators');
-    perform _take_turn();
+    perform _take_turn(p_now);
     v_account := _find_account(p_account);
     if p_on then
         insert into coordinator (account_id, uid, user_name) values (v_account.id, _uid_of(p_user, p_uid), p_user)

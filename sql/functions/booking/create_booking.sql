@@ -15,7 +15,7 @@ declare
     b       booking;
 begin
     perform _check_operator(p_actor, 'book nodes');
-    perform _take_turn();
+    perform _take_turn(p_now);
     select i.digest, i.job_ids[1]::integer as id into v_kept
       from idempotency as i where i.uid = (p_actor ->> 'uid')::integer and i.key = p_key;
     if found and v_kept.digest = p_digest then

@@ -10,7 +10,7 @@ declare
     b booking;
 begin
     perform _check_operator(p_actor, 'delete bookings');
-    perform _take_turn();
+    perform _take_turn(p_now);
     b := _live_booking(p_name);
     update booking set state = 'DELETED', state_at = p_now where id = b.id;
     insert into event (at, kind, actor, detail)

@@ -14,7 +14,7 @@ declare
     b       booking;
 begin
     perform _check_operator(p_actor, 'change bookings');
-    perform _take_turn();
+    perform _take_turn(p_now);
     v_old := _live_booking(p_name);
     if p_ask - 'ignore_running' = '{}' then
         raise exception using errcode = 'OD010',

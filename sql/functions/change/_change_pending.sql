@@ -12,7 +12,7 @@ declare
     v_done     bigint[];
     v_arrays   bigint[];
 begin
-    perform _take_turn();
+    perform _take_turn(p_now);
     select array_agg(f.job_id) as ids, array_agg(f.array_task_id) as tasks, array_agg(f.place) as places,
            array_agg(f.tasks::text) as parts, array_agg(f.code) as codes, array_agg(f.message) as messages,
            array_agg(f.hint) as hints

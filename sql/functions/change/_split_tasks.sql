@@ -20,11 +20,11 @@ begin
     perform _copy_jobs(array_fill(p_array_id, array[cardinality(v_ids)]), v_ids, v_tasks);
     insert into pending (
         job_id, shape_id, uid, account_id, qos_id, nice, queued_at, time_limit_s, held, begin_at, begun,
-        deadline_at, dependency, dependency_any, eligible_at, array_job_id)
+        deadline_at, dependency, dependency_any, eligible_at, array_job_id, born_at)
     select t.id, p.shape_id, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at, p.time_limit_s, p.held,
            p.begin_at, p.begun, p.deadline_at,
            case when p.closed_tasks @> t.task then 'waiting' else p.dependency end, p.dependency_any,
-           p.eligible_at, p_array_id
+           p.eligible_at, p_array_id, p_now
       from unnest(v_ids, v_tasks) as t (id, task) join pending as p on p.job_id = p_array_id;
     insert into dependency (job_id, ord, kind, target_id, target_task, delay_s, due_at, name_key, state)
     select t.id, d.ord, case when d.kind = 'aftercorr' then 'afterok' else d.kind end, d.target_id,

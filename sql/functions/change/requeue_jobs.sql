@@ -8,7 +8,7 @@ language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_answers text;
 begin
-    perform _take_turn();
+    perform _take_turn(p_now);
     with found as materialized (
         select f.*, j.requeue as may, r.intent
           from _find_jobs(p_actor, p_filters, 'running') as f

@@ -27,7 +27,7 @@ begin
                            else format('%s cannot be updated', v_unknown) end,
             hint = format('What can: %s.', array_to_string(v_known, ', '));
     end if;
-    perform _take_turn();
+    perform _take_turn(p_now);
     for f in select * from _find_jobs(p_actor, p_filters) order by job_id loop
         if f.code is not null then
             v_answers := v_answers || _answer(f.job_id, f.array_task_id, 'refused', f.code, f.message, f.hint);

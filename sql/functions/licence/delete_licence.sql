@@ -10,6 +10,7 @@ declare
     v_count integer;
     v_jobs  text;
 begin
+    perform _set_now(p_now);
     perform _check_operator(p_actor, 'delete licences');
     perform from licence where name = p_name for update;
     if not found then

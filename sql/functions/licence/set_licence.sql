@@ -7,6 +7,7 @@ create or replace function odc.set_licence(p_actor jsonb, p_name text, p_total b
 returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
+    perform _set_now(p_now);
     perform _check_operator(p_actor, 'change licences');
     if p_name !~ '^[A-Za-z0-9._@-]{1,100}$' then
         raise exception using errcode = 'OD010',

@@ -13,6 +13,7 @@ declare
     v_bad text;
 begin
     perform _hold_term(p_term);
+    perform _set_now(p_now);
     create temp table if not exists seen (
         name text, gpu_type text, gpus integer, cpus integer, mem_mib integer,
         zone text, efa_domain text, topology text[], features text[], declared boolean) on commit drop;

@@ -38,6 +38,7 @@ begin
             message = format('node %s does not exist', v_unknown),
             hint = format('Nodes: %s.', coalesce(v_known, 'none has registered'));
     end if;
+    perform _set_now(p_now);
     perform from node where name = any (p_names) order by name for update;
     with changed as (
         update node

@@ -9,7 +9,7 @@ returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
     perform _check_operator(p_actor, 'make partitions');
-    perform _take_turn();
+    perform _take_turn(p_now);
     if p_name !~ '^[A-Za-z0-9._-]{1,100}$' then
         raise exception using errcode = 'OD010',
             message = format('"%s" cannot be the name of a partition', left(p_name, 100)),

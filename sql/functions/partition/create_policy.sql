@@ -10,6 +10,7 @@ language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     y policy;
 begin
+    perform _set_now(p_now);
     perform _check_operator(p_actor, 'make policies');
     if p_like is not null then
         perform _refuse_no_policy(p_like);

@@ -9,6 +9,7 @@ declare
     v_policy json;
     v_users  text;
 begin
+    perform _set_now(p_now);
     perform _check_operator(p_actor, 'delete policies');
     perform _refuse_no_policy(p_name);
     perform from policy where name = p_name for update;

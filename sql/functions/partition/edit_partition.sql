@@ -15,7 +15,7 @@ declare
     v_after  jsonb;
 begin
     perform _check_operator(p_actor, 'change partitions');
-    perform _take_turn();
+    perform _take_turn(p_now);
     select * into v_old from partition where name = p_name for update;
     if not found then
         raise exception using errcode = 'OD001',

@@ -11,6 +11,7 @@ declare
     y        policy;
     v_before jsonb;
 begin
+    perform _set_now(p_now);
     perform _check_operator(p_actor, 'change policies');
     perform _refuse_no_policy(p_name);
     select * into y from policy where name = p_name for update;

@@ -9,7 +9,7 @@ begin
     if not exists (select from pending as p where p.claim_nodes is not null) then
         return false;
     end if;
-    perform _take_turn();
+    perform _take_turn(p_now);
     update pending as p set claim_nodes = null, claimed_at = null, claim_ends_at = null
      where p.claim_nodes is not null
        and (p.claim_ends_at <= p_now or not p.ready)

@@ -17,7 +17,7 @@ declare
     v_next     integer;
     v_more     boolean;
 begin
-    perform _take_turn();
+    perform _take_turn(p_now);
     for v_queue_id, v_nodes, v_at in
         select h.id, h.nodes, h.at from unnest(p_head_jobs, p_head_nodes, p_head_ats) with ordinality as h (id, nodes, at, o)
          where h.id = any (p_for) order by h.o

@@ -21,7 +21,7 @@ declare
     v_started  bigint[];
 begin
     perform _hold_term(p_term);
-    perform _take_turn();
+    perform _take_turn(p_now);
     v_ids := p_start_jobs;
     select array_agg(p.job_id order by p.job_id), array_agg(s.n order by p.job_id),
            array_agg(p.eligible_at order by p.job_id)

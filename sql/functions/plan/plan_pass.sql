@@ -15,6 +15,7 @@ declare
     v_pass  bigint;
 begin
     perform _hold_term(p_term);
+    perform _set_now(p_now);
     select * into d from decide(p_now, null, p_start_limit);
     decide_ms := extract(epoch from clock_timestamp() - v_begin) * 1000;
     looked := d.looked;

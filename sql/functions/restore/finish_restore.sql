@@ -8,6 +8,7 @@ create or replace function odc.finish_restore(p_term bigint, p_made_at timestamp
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
+    perform _set_now(p_now);
     update term
        set term = greatest(term, p_term) + 1, beat = 0, backend_pid = null, holder = null, host = null,
            taken_at = null;

@@ -86,7 +86,7 @@ begin
     ), back as (
         insert into pending (
             job_id, shape_id, uid, account_id, qos_id, nice, queued_at, time_limit_s, attempt, held,
-            begin_at, begun, deadline_at, eligible_at, array_job_id, reason)
+            begin_at, begun, deadline_at, eligible_at, array_job_id, reason, born_at)
         select d.job_id, d.shape_id, d.uid, d.account_id, d.qos_id, d.nice, d.queued_at, d.time_limit_s,
                d.attempt + 1,
                case when d.intent = 'requeue_hold' then 'user'::job_hold
@@ -95,7 +95,7 @@ begin
                d.exit_cause is distinct from 'launch', d.deadline_at,
                case when d.exit_cause is distinct from 'launch' then p_now end, d.array_job_id,
                case when d.exit_cause = 'launch' and d.attempt >= v_max_launches then 'JobHoldMaxRequeue'
-                    when d.exit_cause = 'launch' then 'JobLaunchFailure' end
+                    when d.exit_cause = 'launch' then 'JobLaunchFailure' end, p_now
           from done as d where d.again
         returning job_id
     ), tell as (

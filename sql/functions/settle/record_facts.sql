@@ -15,7 +15,7 @@ declare
     v_over bigint[];
 begin
     perform _hold_term(p_term);
-    perform _take_turn();
+    perform _take_turn(p_now);
     perform from running as r where r.job_id = any (p_job_ids) order by r.job_id for update;
 
     with fact as materialized (

@@ -50,14 +50,14 @@ begin
     ), queued as (
         insert into pending (
             job_id, shape_id, uid, account_id, qos_id, nice, queued_at, time_limit_s, held, begin_at, begun,
-            deadline_at, dependency, dependency_any, eligible_at, array_job_id, tasks, open_count)
+            deadline_at, dependency, dependency_any, eligible_at, array_job_id, tasks, open_count, born_at)
         select id, shape_id, uid, account_id, qos_id, coalesce(nice, 0), p_now, time_limit_s,
                case when hold then 'user'::job_hold end, begin_at, coalesce(begin_at <= p_now, true), deadline_at,
                case when dependency is null then 'met' else 'waiting' end::dependency_state,
                coalesce((dependency ->> 'any')::boolean, false),
                case when hold is not true and dependency is null and coalesce(begin_at <= p_now, true) then p_now end,
                case when tasks is not null then id end, tasks::int4multirange,
-               case when tasks is null then 1 else least(("array" -> 'count')::integer, throttle) end
+               case when tasks is null then 1 else least(("array" -> 'count')::integer, throttle) end, p_now
           from asked
     ), known as (
         insert into usage (account_id, uid, qos_id, user_name, used_at)

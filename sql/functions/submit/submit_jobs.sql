@@ -50,8 +50,9 @@ begin
       into v_jobs, v_requests, v_ords, v_verdict
       from jsonb_array_elements(p_requests) with ordinality as r (body, n)
      cross join jsonb_array_elements(r.body -> 'jobs') with ordinality as j (job, n);
+    perform _set_now(p_now);
     if v_depends then
-        perform _take_turn();
+        perform _take_turn(p_now);
     end if;
     if v_keyed then
         v_known := array(select k.request from _kept_answers(v_heads) as k);

@@ -13,7 +13,7 @@ declare
     v_booked  timestamptz;
 begin
     perform _hold_term(p_term);
-    perform _take_turn();
+    perform _take_turn(p_now);
     v_booked := _sweep_bookings(p_now);
     with begun as (
         update pending

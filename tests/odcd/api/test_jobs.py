@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
+from typing import Any
 
 import httpx
 import msgspec
@@ -236,5 +238,39 @@ def test_a_thousand_waits_cost_one_question(database_url: str) -> None:
                 answers_ = await asyncio.gather(*waits)
             assert all(answer.json()["ended"] for answer in answers_)
             assert asked < 50
+
+    serve(database_url, work)
+
+
+def test_as_of_gives_jobs_and_nodes_as_they_were(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        job = await service.submit(gpus=8, time_limit_s=600)
+        before = datetime.now(UTC).isoformat()
+        await service.plan()
+        async with service.client() as client:
+
+            async def told(path: str, key: str, **more: str) -> Any:
+                answer = await client.get(path, params={"as_of": before, **more})
+                assert answer.status_code == 200, answer.text
+                return answer.json()[key]
+
+            assert [j["state"] for j in await told("/v1/jobs", "jobs")] == ["PENDING"]
+            assert [j["state"] for j in await told(f"/v1/jobs/{job}", "jobs")] == ["PENDING"]
+            assert await told(f"/v1/jobs/{job}/why", "state") == "PENDING"
+            assert [n["gpus_used"] for n in await told("/v1/nodes", "nodes")] == [0]
+            assert [n["gpus_used"] for n in (await client.get("/v1/nodes")).json()["nodes"]] == [8]
+
+            for path, query in (
+                ("/v1/nodes", {"as_of": "2999-01-01T00:00:00Z"}),
+                ("/v1/nodes", {"as_of": "1999-01-01T00:00:00Z"}),
+                ("/v1/nodes", {"as_of": "2026-01-01T00:00:00"}),
+                ("/v1/jobs", {"as_of": "noon"}),
+                (f"/v1/jobs/{job}", {"as_of": before, "wait": "1"}),
+                (f"/v1/jobs/{job}/why", {"as_of": ""}),
+            ):
+                answer = await client.get(path, params=query)
+                told_why = answer.json()
+                assert (answer.status_code, told_why.get("code")) == (400, "OD010"), (path, query)
+                assert told_why["hint"]
 
     serve(database_url, work)

@@ -97,8 +97,53 @@ ALTER TABLE odc.account ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+ALTER TABLE odc.account_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.account_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.account_setting_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.account_setting_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.allocation_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.allocation_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.array_job_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.array_job_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 ALTER TABLE odc.association ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.association_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.association_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.association_past_past_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -115,8 +160,53 @@ ALTER TABLE odc.booking ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+ALTER TABLE odc.booking_node_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.booking_node_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.booking_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.booking_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.coordinator_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.coordinator_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.dependency_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.dependency_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 ALTER TABLE odc.event ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.event_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.gpu_type_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.gpu_type_past_past_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -131,8 +221,53 @@ CREATE SEQUENCE odc.job_id_seq
     NO MAXVALUE
     CACHE 1;
 
+ALTER TABLE odc.job_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.job_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.licence_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.licence_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.limited_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.limited_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.node_free_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.node_free_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 ALTER TABLE odc.node_group ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.node_group_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.node_group_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.node_group_past_past_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -149,8 +284,35 @@ ALTER TABLE odc.node ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+ALTER TABLE odc.node_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.node_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 ALTER TABLE odc.partition ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.partition_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.partition_node_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.partition_node_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.partition_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.partition_past_past_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -167,8 +329,53 @@ ALTER TABLE odc.pass ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+ALTER TABLE odc.pending_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.pending_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.planned_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.planned_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.policy_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.policy_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 ALTER TABLE odc.prediction ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.prediction_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.priority_setting_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.priority_setting_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.priority_weight_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.priority_weight_past_past_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -185,6 +392,33 @@ ALTER TABLE odc.qos ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+ALTER TABLE odc.qos_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.qos_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.refusal_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.refusal_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.resource_limit_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.resource_limit_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 ALTER TABLE odc.run_time_new ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.run_time_new_seq_seq
     START WITH 1
@@ -194,8 +428,26 @@ ALTER TABLE odc.run_time_new ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+ALTER TABLE odc.running_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.running_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 ALTER TABLE odc.shape ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.shape_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.usage_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.usage_past_past_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -217,12 +469,38 @@ CREATE TABLE odc.account (
     CONSTRAINT account_shares_check CHECK (((shares >= 0) AND (shares <= 1000000)))
 );
 
+CREATE TABLE odc.account_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    id integer,
+    name text,
+    parent integer,
+    description text,
+    organisation text,
+    shares integer,
+    default_qos_id integer,
+    qos_ids integer[],
+    deleted_at timestamp with time zone
+);
+
 CREATE TABLE odc.account_setting (
     one boolean DEFAULT true NOT NULL,
     enforce boolean DEFAULT false NOT NULL,
     cpus_per_gpu integer DEFAULT 24 NOT NULL,
     CONSTRAINT account_setting_cpus_per_gpu_check CHECK (((cpus_per_gpu >= 1) AND (cpus_per_gpu <= 100000))),
     CONSTRAINT account_setting_one_check CHECK (one)
+);
+
+CREATE TABLE odc.account_setting_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    one boolean,
+    enforce boolean,
+    cpus_per_gpu integer
 );
 
 CREATE TABLE odc.allocation (
@@ -239,6 +517,21 @@ CREATE TABLE odc.allocation (
     exit_signal integer
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+
+CREATE TABLE odc.allocation_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    job_id bigint,
+    rank integer,
+    node_id integer,
+    gpu_mask bigint,
+    gpus integer,
+    cpus integer,
+    mem_mib integer,
+    ends_at timestamp with time zone
+);
 
 CREATE TABLE odc.api_key (
     digest text NOT NULL,
@@ -263,6 +556,23 @@ CREATE TABLE odc.array_job (
 )
 WITH (fillfactor='70');
 
+CREATE TABLE odc.array_job_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    job_id bigint,
+    task_min integer,
+    task_max integer,
+    task_count integer,
+    task_step integer,
+    throttle integer,
+    running integer,
+    started integer,
+    ended_ok integer,
+    ended_not_ok integer
+);
+
 CREATE TABLE odc.association (
     id integer NOT NULL,
     account_id integer NOT NULL,
@@ -275,6 +585,23 @@ CREATE TABLE odc.association (
     qos_ids integer[],
     made_at timestamp with time zone NOT NULL,
     CONSTRAINT association_shares_check CHECK (((shares >= 0) AND (shares <= 1000000)))
+);
+
+CREATE TABLE odc.association_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    id integer,
+    account_id integer,
+    uid integer,
+    user_name text,
+    partition_id integer,
+    shares integer,
+    is_default boolean,
+    default_qos_id integer,
+    qos_ids integer[],
+    made_at timestamp with time zone
 );
 
 CREATE TABLE odc.attempt (
@@ -339,10 +666,58 @@ CREATE TABLE odc.booking_node (
     node_id integer NOT NULL
 );
 
+CREATE TABLE odc.booking_node_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    booking_id integer,
+    node_id integer
+);
+
+CREATE TABLE odc.booking_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    id integer,
+    name text,
+    kind odc.booking_kind,
+    state odc.booking_state,
+    state_at timestamp with time zone,
+    starts_at timestamp with time zone,
+    duration_s integer,
+    repeats odc.booking_repeat,
+    repeats_until timestamp with time zone,
+    node_list text[],
+    gpu_type text,
+    partition_id integer,
+    all_nodes boolean,
+    node_count integer,
+    user_names text[],
+    uids integer[],
+    account_ids integer[],
+    ignore_running boolean,
+    comment text,
+    reason text,
+    created_by text,
+    created_at timestamp with time zone
+);
+
 CREATE TABLE odc.coordinator (
     account_id integer NOT NULL,
     uid integer NOT NULL,
     user_name text NOT NULL
+);
+
+CREATE TABLE odc.coordinator_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    account_id integer,
+    uid integer,
+    user_name text
 );
 
 CREATE TABLE odc.dependency (
@@ -355,6 +730,22 @@ CREATE TABLE odc.dependency (
     due_at timestamp with time zone,
     name_key bigint,
     state odc.dependency_state DEFAULT 'waiting'::odc.dependency_state NOT NULL
+);
+
+CREATE TABLE odc.dependency_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    job_id bigint,
+    ord integer,
+    kind odc.dependency_kind,
+    target_id bigint,
+    target_task integer,
+    delay_s integer,
+    due_at timestamp with time zone,
+    name_key bigint,
+    state odc.dependency_state
 );
 
 CREATE UNLOGGED TABLE odc.eta (
@@ -413,6 +804,21 @@ CREATE TABLE odc.gpu_type (
     CONSTRAINT gpu_type_cpus_per_node_check CHECK ((cpus_per_node > 0)),
     CONSTRAINT gpu_type_gpus_per_node_check CHECK (((gpus_per_node >= 0) AND (gpus_per_node <= 62))),
     CONSTRAINT gpu_type_mem_per_node_mib_check CHECK ((mem_per_node_mib > 0))
+);
+
+CREATE TABLE odc.gpu_type_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    name text,
+    label text,
+    gpus_per_node integer,
+    gpu_mem_mib integer,
+    cpus_per_node integer,
+    mem_per_node_mib integer,
+    efa_per_node integer,
+    instance_type text
 );
 
 CREATE TABLE odc.idempotency (
@@ -484,6 +890,26 @@ CREATE TABLE odc.job (
 )
 PARTITION BY RANGE (id);
 
+CREATE TABLE odc.job_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    id bigint,
+    array_task_id integer,
+    array_tasks text,
+    name text,
+    partition_ids integer[],
+    shape_id integer,
+    nice integer,
+    begin_at timestamp with time zone,
+    deadline_at timestamp with time zone,
+    time_limit_s integer,
+    dependency text,
+    array_throttle integer,
+    comment text
+);
+
 CREATE TABLE odc.job_text (
     digest text NOT NULL,
     content text NOT NULL
@@ -497,6 +923,15 @@ CREATE TABLE odc.licence (
     CONSTRAINT licence_total_check CHECK ((total >= 0))
 );
 
+CREATE TABLE odc.licence_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    name text,
+    total integer
+);
+
 CREATE TABLE odc.limited (
     shape_id integer NOT NULL,
     time_limit_s integer NOT NULL,
@@ -504,6 +939,19 @@ CREATE TABLE odc.limited (
     account_id integer NOT NULL,
     qos_id integer NOT NULL,
     reason text NOT NULL
+);
+
+CREATE TABLE odc.limited_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    shape_id integer,
+    time_limit_s integer,
+    uid integer,
+    account_id integer,
+    qos_id integer,
+    reason text
 );
 
 CREATE TABLE odc.local_host (
@@ -557,6 +1005,16 @@ CREATE TABLE odc.node_free (
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
 
+CREATE TABLE odc.node_free_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    node_id integer,
+    group_id integer,
+    up boolean
+);
+
 CREATE TABLE odc.node_group (
     id integer NOT NULL,
     gpu_type text NOT NULL,
@@ -566,6 +1024,43 @@ CREATE TABLE odc.node_group (
     efa_domain text,
     features text[] NOT NULL,
     partition_ids integer[] NOT NULL
+);
+
+CREATE TABLE odc.node_group_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    id integer,
+    gpu_type text,
+    gpus integer,
+    cpus integer,
+    mem_mib integer,
+    efa_domain text,
+    features text[],
+    partition_ids integer[]
+);
+
+CREATE TABLE odc.node_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    id integer,
+    name text,
+    gpu_type text,
+    gpus integer,
+    cpus integer,
+    mem_mib integer,
+    zone text,
+    efa_domain text,
+    features text[],
+    state odc.node_state,
+    reason text,
+    reason_by text,
+    state_at timestamp with time zone,
+    declared boolean,
+    topology text[]
 );
 
 CREATE TABLE odc.partition (
@@ -594,6 +1089,34 @@ CREATE TABLE odc.partition_node (
     node_id integer NOT NULL
 );
 
+CREATE TABLE odc.partition_node_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    partition_id integer,
+    node_id integer
+);
+
+CREATE TABLE odc.partition_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    id integer,
+    name text,
+    state odc.partition_state,
+    is_default boolean,
+    all_nodes boolean,
+    max_time_limit_s integer,
+    default_time_limit_s integer,
+    max_nodes integer,
+    def_mem_per_cpu_mib integer,
+    policy text,
+    placement text,
+    tier integer
+);
+
 CREATE TABLE odc.pass (
     id bigint NOT NULL,
     term bigint NOT NULL,
@@ -602,6 +1125,12 @@ CREATE TABLE odc.pass (
     looked integer NOT NULL,
     started integer NOT NULL,
     took_ms real NOT NULL
+);
+
+CREATE TABLE odc.past_since (
+    one boolean DEFAULT true NOT NULL,
+    at timestamp with time zone NOT NULL,
+    CONSTRAINT past_since_one_check CHECK (one)
 );
 
 CREATE TABLE odc.pending (
@@ -627,12 +1156,48 @@ CREATE TABLE odc.pending (
     closed_tasks int4multirange,
     open_count integer DEFAULT 1 NOT NULL,
     ready boolean GENERATED ALWAYS AS (((held IS NULL) AND begun AND (dependency = 'met'::odc.dependency_state) AND (open_count > 0))) STORED NOT NULL,
+    born_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    born_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
     claim_nodes integer[],
     claimed_at timestamp with time zone,
     claim_ends_at timestamp with time zone,
     CONSTRAINT pending_check CHECK ((num_nulls(claim_nodes, claimed_at, claim_ends_at) = ANY (ARRAY[0, 3])))
 )
 WITH (fillfactor='85', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='0.1', autovacuum_analyze_threshold='500');
+
+CREATE TABLE odc.pending_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    job_id bigint,
+    shape_id integer,
+    uid integer,
+    account_id integer,
+    qos_id integer,
+    nice integer,
+    queued_at timestamp with time zone,
+    time_limit_s integer,
+    attempt integer,
+    held odc.job_hold,
+    begin_at timestamp with time zone,
+    begun boolean,
+    deadline_at timestamp with time zone,
+    dependency odc.dependency_state,
+    dependency_any boolean,
+    eligible_at timestamp with time zone,
+    reason text,
+    array_job_id bigint,
+    tasks int4multirange,
+    closed_tasks int4multirange,
+    open_count integer,
+    ready boolean,
+    born_at timestamp with time zone,
+    born_xid xid8,
+    claim_nodes integer[],
+    claimed_at timestamp with time zone,
+    claim_ends_at timestamp with time zone
+);
 
 CREATE TABLE odc.planned (
     job_id bigint NOT NULL,
@@ -641,6 +1206,19 @@ CREATE TABLE odc.planned (
     node_names text[] NOT NULL,
     fitting integer NOT NULL,
     detail text NOT NULL
+);
+
+CREATE TABLE odc.planned_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    job_id bigint,
+    pass_id bigint,
+    planned_start_at timestamp with time zone,
+    node_names text[],
+    fitting integer,
+    detail text
 );
 
 CREATE TABLE odc.policy (
@@ -654,6 +1232,18 @@ CREATE TABLE odc.policy (
     CONSTRAINT policy_name_check CHECK ((name <> ''::text)),
     CONSTRAINT policy_ordering_check CHECK ((ordering = ANY (ARRAY['fifo'::text, 'multifactor'::text, 'sjf'::text, 'saf'::text, 'wfp3'::text, 'odc'::text]))),
     CONSTRAINT policy_plan_depth_check CHECK (((plan_depth >= 0) AND (plan_depth <= 1000000)))
+);
+
+CREATE TABLE odc.policy_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    name text,
+    ordering text,
+    max_wait_s integer,
+    backfill text,
+    plan_depth integer
 );
 
 CREATE TABLE odc.prediction (
@@ -746,11 +1336,30 @@ CREATE TABLE odc.priority_setting (
     CONSTRAINT priority_setting_one_check CHECK (one)
 );
 
+CREATE TABLE odc.priority_setting_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    one boolean,
+    max_age_s integer,
+    half_life_s integer
+);
+
 CREATE TABLE odc.priority_weight (
     factor text NOT NULL,
     weight integer NOT NULL,
     CONSTRAINT priority_weight_factor_check CHECK ((factor = ANY (ARRAY['age'::text, 'size'::text, 'fairshare'::text, 'qos'::text, 'partition'::text]))),
     CONSTRAINT priority_weight_weight_check CHECK (((weight >= 0) AND (weight <= 1000000)))
+);
+
+CREATE TABLE odc.priority_weight_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    factor text,
+    weight integer
 );
 
 CREATE TABLE odc.qos (
@@ -774,10 +1383,40 @@ CREATE TABLE odc.qos (
     CONSTRAINT qos_usage_factor_check CHECK (((usage_factor >= (0)::numeric) AND (usage_factor <= (1000)::numeric)))
 );
 
+CREATE TABLE odc.qos_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    id integer,
+    name text,
+    priority integer,
+    description text,
+    restricted boolean,
+    deny_on_limit boolean,
+    usage_factor numeric(9,3),
+    preempts integer[],
+    preempt_mode text,
+    exempt_s integer,
+    grace_s integer,
+    deleted_at timestamp with time zone
+);
+
 CREATE TABLE odc.refusal (
     shape_id integer NOT NULL,
     reason text NOT NULL,
     detail text NOT NULL,
+    head_job_id bigint
+);
+
+CREATE TABLE odc.refusal_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    shape_id integer,
+    reason text,
+    detail text,
     head_job_id bigint
 );
 
@@ -803,6 +1442,18 @@ END),
     CONSTRAINT resource_limit_scope_check CHECK ((scope = ANY (ARRAY['qos'::text, 'account'::text, 'user'::text, 'partition'::text]))),
     CONSTRAINT resource_limit_value_check CHECK (((value >= 0) AND (value <= '1000000000000'::bigint))),
     CONSTRAINT resource_limit_what_check CHECK ((what = ANY (ARRAY['jobs'::text, 'submitted'::text, 'gpus'::text, 'gpu_minutes'::text, 'cpus'::text, 'nodes'::text, 'wall_s'::text])))
+);
+
+CREATE TABLE odc.resource_limit_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    scope text,
+    scope_id integer,
+    per text,
+    what text,
+    value bigint
 );
 
 CREATE TABLE odc.run_time (
@@ -853,6 +1504,7 @@ CREATE TABLE odc.running (
     intent_at timestamp with time zone,
     stop_sent_at timestamp with time zone,
     sent_ends_at timestamp with time zone,
+    born_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
     preempted_by bigint,
     kill_at timestamp with time zone,
     checkpoint_at timestamp with time zone,
@@ -860,6 +1512,45 @@ CREATE TABLE odc.running (
     CONSTRAINT running_state_check CHECK ((state = ANY (ARRAY['CONFIGURING'::odc.job_state, 'RUNNING'::odc.job_state, 'COMPLETING'::odc.job_state])))
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+
+CREATE TABLE odc.running_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    job_id bigint,
+    attempt integer,
+    state odc.job_state,
+    shape_id integer,
+    partition_id integer,
+    uid integer,
+    account_id integer,
+    qos_id integer,
+    nice integer,
+    queued_at timestamp with time zone,
+    eligible_at timestamp with time zone,
+    deadline_at timestamp with time zone,
+    array_job_id bigint,
+    started_at timestamp with time zone,
+    running_at timestamp with time zone,
+    time_limit_s integer,
+    ends_at timestamp with time zone,
+    node_count integer,
+    live_members integer,
+    exit_code integer,
+    exit_signal integer,
+    exit_cause text,
+    exit_detail text,
+    exited_at timestamp with time zone,
+    intent odc.end_intent,
+    intent_by text,
+    intent_at timestamp with time zone,
+    born_xid xid8,
+    preempted_by bigint,
+    kill_at timestamp with time zone,
+    checkpoint_at timestamp with time zone,
+    preemption jsonb
+);
 
 CREATE TABLE odc.shape (
     id integer NOT NULL,
@@ -914,6 +1605,21 @@ CREATE TABLE odc.usage (
     CONSTRAINT usage_used_ms_check CHECK ((used_ms >= 0))
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+
+CREATE TABLE odc.usage_past (
+    past_id bigint NOT NULL,
+    past_at timestamp with time zone NOT NULL,
+    past_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    past_absent boolean DEFAULT false NOT NULL,
+    account_id integer,
+    uid integer,
+    qos_id integer,
+    user_name text,
+    used_ms bigint,
+    used_gpu_ms bigint,
+    total_gpu_ms bigint,
+    used_at timestamp with time zone
+);
 
 CREATE VIEW odc.ended_job AS
  SELECT j.id,
@@ -1334,6 +2040,9 @@ ALTER TABLE ONLY odc.partition_node
 ALTER TABLE ONLY odc.pass
     ADD CONSTRAINT pass_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY odc.past_since
+    ADD CONSTRAINT past_since_pkey PRIMARY KEY (one);
+
 ALTER TABLE ONLY odc.pending
     ADD CONSTRAINT pending_pkey PRIMARY KEY (job_id);
 
@@ -1393,7 +2102,27 @@ ALTER TABLE ONLY odc.usage
 
 CREATE INDEX account_parent ON odc.account USING btree (parent) WHERE (parent IS NOT NULL);
 
+CREATE INDEX account_past_id_idx ON odc.account_past USING btree (id);
+
+CREATE INDEX account_past_past_at_idx ON odc.account_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX account_setting_past_one_idx ON odc.account_setting_past USING btree (one);
+
+CREATE INDEX account_setting_past_past_at_idx ON odc.account_setting_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX allocation_past_job_id_rank_idx ON odc.allocation_past USING btree (job_id, rank);
+
+CREATE INDEX allocation_past_past_at_idx ON odc.allocation_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX array_job_past_job_id_idx ON odc.array_job_past USING btree (job_id);
+
+CREATE INDEX array_job_past_past_at_idx ON odc.array_job_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
 CREATE UNIQUE INDEX association_one_default ON odc.association USING btree (uid) WHERE is_default;
+
+CREATE INDEX association_past_id_idx ON odc.association_past USING btree (id);
+
+CREATE INDEX association_past_past_at_idx ON odc.association_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
 
 CREATE INDEX association_user ON odc.association USING btree (uid);
 
@@ -1405,7 +2134,23 @@ CREATE INDEX booking_name ON odc.booking USING btree (name, id);
 
 CREATE INDEX booking_node_node ON odc.booking_node USING btree (node_id);
 
+CREATE INDEX booking_node_past_booking_id_node_id_idx ON odc.booking_node_past USING btree (booking_id, node_id);
+
+CREATE INDEX booking_node_past_past_at_idx ON odc.booking_node_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX booking_past_id_idx ON odc.booking_past USING btree (id);
+
+CREATE INDEX booking_past_past_at_idx ON odc.booking_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX coordinator_past_account_id_uid_idx ON odc.coordinator_past USING btree (account_id, uid);
+
+CREATE INDEX coordinator_past_past_at_idx ON odc.coordinator_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
 CREATE INDEX dependency_due ON odc.dependency USING btree (due_at) WHERE ((state = 'waiting'::odc.dependency_state) AND (due_at IS NOT NULL));
+
+CREATE INDEX dependency_past_job_id_ord_idx ON odc.dependency_past USING btree (job_id, ord);
+
+CREATE INDEX dependency_past_past_at_idx ON odc.dependency_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
 
 CREATE INDEX dependency_singleton ON odc.dependency USING btree (name_key) WHERE ((state = 'waiting'::odc.dependency_state) AND (kind = 'singleton'::odc.dependency_kind));
 
@@ -1415,13 +2160,49 @@ CREATE INDEX event_final ON ONLY odc.event USING btree (xid, id);
 
 CREATE INDEX event_job ON ONLY odc.event USING btree (job_id, id) WHERE (job_id IS NOT NULL);
 
+CREATE INDEX gpu_type_past_name_idx ON odc.gpu_type_past USING btree (name);
+
+CREATE INDEX gpu_type_past_past_at_idx ON odc.gpu_type_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
 CREATE INDEX idempotency_made ON odc.idempotency USING btree (made_at);
 
 CREATE INDEX job_array ON ONLY odc.job USING btree (array_job_id, array_task_id) WHERE (array_job_id IS NOT NULL);
 
+CREATE INDEX job_past_id_idx ON odc.job_past USING btree (id);
+
+CREATE INDEX job_past_past_at_idx ON odc.job_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX licence_past_name_idx ON odc.licence_past USING btree (name);
+
+CREATE INDEX licence_past_past_at_idx ON odc.licence_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX limited_past_past_at_idx ON odc.limited_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX limited_past_shape_id_time_limit_s_uid_account_id_qos_id_idx ON odc.limited_past USING btree (shape_id, time_limit_s, uid, account_id, qos_id);
+
+CREATE INDEX node_free_past_node_id_idx ON odc.node_free_past USING btree (node_id);
+
+CREATE INDEX node_free_past_past_at_idx ON odc.node_free_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX node_group_past_id_idx ON odc.node_group_past USING btree (id);
+
+CREATE INDEX node_group_past_past_at_idx ON odc.node_group_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
 CREATE UNIQUE INDEX node_group_value ON odc.node_group USING btree (gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids) NULLS NOT DISTINCT;
 
+CREATE INDEX node_past_id_idx ON odc.node_past USING btree (id);
+
+CREATE INDEX node_past_past_at_idx ON odc.node_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX partition_node_past_partition_id_node_id_idx ON odc.partition_node_past USING btree (partition_id, node_id);
+
+CREATE INDEX partition_node_past_past_at_idx ON odc.partition_node_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
 CREATE UNIQUE INDEX partition_one_default ON odc.partition USING btree (is_default) WHERE is_default;
+
+CREATE INDEX partition_past_id_idx ON odc.partition_past USING btree (id);
+
+CREATE INDEX partition_past_past_at_idx ON odc.partition_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
 
 CREATE INDEX pending_array ON odc.pending USING btree (array_job_id) WHERE (array_job_id IS NOT NULL);
 
@@ -1433,7 +2214,19 @@ CREATE INDEX pending_class ON odc.pending USING btree (shape_id, time_limit_s, u
 
 CREATE INDEX pending_deadline ON odc.pending USING btree (deadline_at) WHERE (deadline_at IS NOT NULL);
 
+CREATE INDEX pending_past_job_id_idx ON odc.pending_past USING btree (job_id);
+
+CREATE INDEX pending_past_past_at_idx ON odc.pending_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
 CREATE INDEX pending_user ON odc.pending USING btree (uid);
+
+CREATE INDEX planned_past_job_id_idx ON odc.planned_past USING btree (job_id);
+
+CREATE INDEX planned_past_past_at_idx ON odc.planned_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX policy_past_name_idx ON odc.policy_past USING btree (name);
+
+CREATE INDEX policy_past_past_at_idx ON odc.policy_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
 
 CREATE INDEX prediction_0_at_idx ON odc.prediction_0 USING btree (at);
 
@@ -1455,6 +2248,30 @@ CREATE INDEX prediction_at ON ONLY odc.prediction USING btree (at);
 
 CREATE INDEX prediction_open ON ONLY odc.prediction USING btree (job_id) WHERE open;
 
+CREATE INDEX priority_setting_past_one_idx ON odc.priority_setting_past USING btree (one);
+
+CREATE INDEX priority_setting_past_past_at_idx ON odc.priority_setting_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX priority_weight_past_factor_idx ON odc.priority_weight_past USING btree (factor);
+
+CREATE INDEX priority_weight_past_past_at_idx ON odc.priority_weight_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX qos_past_id_idx ON odc.qos_past USING btree (id);
+
+CREATE INDEX qos_past_past_at_idx ON odc.qos_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX refusal_past_past_at_idx ON odc.refusal_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX refusal_past_shape_id_idx ON odc.refusal_past USING btree (shape_id);
+
+CREATE INDEX resource_limit_past_past_at_idx ON odc.resource_limit_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX resource_limit_past_scope_scope_id_per_what_idx ON odc.resource_limit_past USING btree (scope, scope_id, per, what);
+
+CREATE INDEX running_past_job_id_idx ON odc.running_past USING btree (job_id);
+
+CREATE INDEX running_past_past_at_idx ON odc.running_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
 CREATE INDEX running_preempted ON odc.running USING btree (preempted_by) WHERE (preempted_by IS NOT NULL);
 
 CREATE INDEX shape_booking ON odc.shape USING btree (booking_id) WHERE (booking_id IS NOT NULL);
@@ -1463,7 +2280,169 @@ CREATE INDEX shape_licences ON odc.shape USING btree (id) WHERE (licences IS NOT
 
 CREATE UNIQUE INDEX shape_value ON odc.shape USING btree (node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, partition_ids, constraint_expr, node_list, exclude_nodes, node_count_max, switches, switches_wait_s, booking_id, licences) NULLS NOT DISTINCT;
 
+CREATE INDEX usage_past_account_id_uid_qos_id_idx ON odc.usage_past USING btree (account_id, uid, qos_id);
+
+CREATE INDEX usage_past_past_at_idx ON odc.usage_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.account FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.parent IS DISTINCT FROM new.parent) OR (old.description IS DISTINCT FROM new.description) OR (old.organisation IS DISTINCT FROM new.organisation) OR (old.shares IS DISTINCT FROM new.shares) OR (old.default_qos_id IS DISTINCT FROM new.default_qos_id) OR (old.qos_ids IS DISTINCT FROM new.qos_ids) OR (old.deleted_at IS DISTINCT FROM new.deleted_at))) EXECUTE FUNCTION odc_past.keep_account();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.account FOR EACH ROW EXECUTE FUNCTION odc_past.keep_account();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.account FOR EACH ROW EXECUTE FUNCTION odc_past.note_account();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.account_setting FOR EACH ROW WHEN (((old.one IS DISTINCT FROM new.one) OR (old.enforce IS DISTINCT FROM new.enforce) OR (old.cpus_per_gpu IS DISTINCT FROM new.cpus_per_gpu))) EXECUTE FUNCTION odc_past.keep_account_setting();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.account_setting FOR EACH ROW EXECUTE FUNCTION odc_past.keep_account_setting();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.account_setting FOR EACH ROW EXECUTE FUNCTION odc_past.note_account_setting();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE OF job_id, rank, node_id, gpu_mask, gpus, cpus, mem_mib, ends_at ON odc.allocation FOR EACH ROW WHEN (((old.job_id IS DISTINCT FROM new.job_id) OR (old.rank IS DISTINCT FROM new.rank) OR (old.node_id IS DISTINCT FROM new.node_id) OR (old.gpu_mask IS DISTINCT FROM new.gpu_mask) OR (old.gpus IS DISTINCT FROM new.gpus) OR (old.cpus IS DISTINCT FROM new.cpus) OR (old.mem_mib IS DISTINCT FROM new.mem_mib) OR (old.ends_at IS DISTINCT FROM new.ends_at))) EXECUTE FUNCTION odc_past.keep_allocation();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.allocation REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION odc_past.keep_all_allocation();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.array_job FOR EACH ROW WHEN (((old.job_id IS DISTINCT FROM new.job_id) OR (old.task_min IS DISTINCT FROM new.task_min) OR (old.task_max IS DISTINCT FROM new.task_max) OR (old.task_count IS DISTINCT FROM new.task_count) OR (old.task_step IS DISTINCT FROM new.task_step) OR (old.throttle IS DISTINCT FROM new.throttle) OR (old.running IS DISTINCT FROM new.running) OR (old.started IS DISTINCT FROM new.started) OR (old.ended_ok IS DISTINCT FROM new.ended_ok) OR (old.ended_not_ok IS DISTINCT FROM new.ended_not_ok))) EXECUTE FUNCTION odc_past.keep_array_job();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.array_job FOR EACH ROW EXECUTE FUNCTION odc_past.keep_array_job();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.association FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.account_id IS DISTINCT FROM new.account_id) OR (old.uid IS DISTINCT FROM new.uid) OR (old.user_name IS DISTINCT FROM new.user_name) OR (old.partition_id IS DISTINCT FROM new.partition_id) OR (old.shares IS DISTINCT FROM new.shares) OR (old.is_default IS DISTINCT FROM new.is_default) OR (old.default_qos_id IS DISTINCT FROM new.default_qos_id) OR (old.qos_ids IS DISTINCT FROM new.qos_ids) OR (old.made_at IS DISTINCT FROM new.made_at))) EXECUTE FUNCTION odc_past.keep_association();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.association FOR EACH ROW EXECUTE FUNCTION odc_past.keep_association();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.association FOR EACH ROW EXECUTE FUNCTION odc_past.note_association();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.booking FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.kind IS DISTINCT FROM new.kind) OR (old.state IS DISTINCT FROM new.state) OR (old.state_at IS DISTINCT FROM new.state_at) OR (old.starts_at IS DISTINCT FROM new.starts_at) OR (old.duration_s IS DISTINCT FROM new.duration_s) OR (old.repeats IS DISTINCT FROM new.repeats) OR (old.repeats_until IS DISTINCT FROM new.repeats_until) OR (old.node_list IS DISTINCT FROM new.node_list) OR (old.gpu_type IS DISTINCT FROM new.gpu_type) OR (old.partition_id IS DISTINCT FROM new.partition_id) OR (old.all_nodes IS DISTINCT FROM new.all_nodes) OR (old.node_count IS DISTINCT FROM new.node_count) OR (old.user_names IS DISTINCT FROM new.user_names) OR (old.uids IS DISTINCT FROM new.uids) OR (old.account_ids IS DISTINCT FROM new.account_ids) OR (old.ignore_running IS DISTINCT FROM new.ignore_running) OR (old.comment IS DISTINCT FROM new.comment) OR (old.reason IS DISTINCT FROM new.reason) OR (old.created_by IS DISTINCT FROM new.created_by) OR (old.created_at IS DISTINCT FROM new.created_at))) EXECUTE FUNCTION odc_past.keep_booking();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.booking FOR EACH ROW EXECUTE FUNCTION odc_past.keep_booking();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.booking FOR EACH ROW EXECUTE FUNCTION odc_past.note_booking();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.booking_node FOR EACH ROW WHEN (((old.booking_id IS DISTINCT FROM new.booking_id) OR (old.node_id IS DISTINCT FROM new.node_id))) EXECUTE FUNCTION odc_past.keep_booking_node();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.booking_node FOR EACH ROW EXECUTE FUNCTION odc_past.keep_booking_node();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.booking_node FOR EACH ROW EXECUTE FUNCTION odc_past.note_booking_node();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.coordinator FOR EACH ROW WHEN (((old.account_id IS DISTINCT FROM new.account_id) OR (old.uid IS DISTINCT FROM new.uid) OR (old.user_name IS DISTINCT FROM new.user_name))) EXECUTE FUNCTION odc_past.keep_coordinator();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.coordinator FOR EACH ROW EXECUTE FUNCTION odc_past.keep_coordinator();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.coordinator FOR EACH ROW EXECUTE FUNCTION odc_past.note_coordinator();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.dependency FOR EACH ROW WHEN (((old.job_id IS DISTINCT FROM new.job_id) OR (old.ord IS DISTINCT FROM new.ord) OR (old.kind IS DISTINCT FROM new.kind) OR (old.target_id IS DISTINCT FROM new.target_id) OR (old.target_task IS DISTINCT FROM new.target_task) OR (old.delay_s IS DISTINCT FROM new.delay_s) OR (old.due_at IS DISTINCT FROM new.due_at) OR (old.name_key IS DISTINCT FROM new.name_key) OR (old.state IS DISTINCT FROM new.state))) EXECUTE FUNCTION odc_past.keep_dependency();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.dependency FOR EACH ROW EXECUTE FUNCTION odc_past.keep_dependency();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.dependency FOR EACH ROW EXECUTE FUNCTION odc_past.note_dependency();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.gpu_type FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.label IS DISTINCT FROM new.label) OR (old.gpus_per_node IS DISTINCT FROM new.gpus_per_node) OR (old.gpu_mem_mib IS DISTINCT FROM new.gpu_mem_mib) OR (old.cpus_per_node IS DISTINCT FROM new.cpus_per_node) OR (old.mem_per_node_mib IS DISTINCT FROM new.mem_per_node_mib) OR (old.efa_per_node IS DISTINCT FROM new.efa_per_node) OR (old.instance_type IS DISTINCT FROM new.instance_type))) EXECUTE FUNCTION odc_past.keep_gpu_type();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.gpu_type FOR EACH ROW EXECUTE FUNCTION odc_past.keep_gpu_type();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.gpu_type FOR EACH ROW EXECUTE FUNCTION odc_past.note_gpu_type();
+
 CREATE TRIGGER job_end_is_final BEFORE UPDATE ON odc.job FOR EACH ROW WHEN (((old.state IS NOT NULL) AND ((new.state IS DISTINCT FROM old.state) OR (new.ended_at IS DISTINCT FROM old.ended_at)))) EXECUTE FUNCTION odc._refuse_change_of_ended();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE OF id, array_task_id, array_tasks, name, partition_ids, shape_id, nice, begin_at, deadline_at, time_limit_s, dependency, array_throttle, comment ON odc.job FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.array_task_id IS DISTINCT FROM new.array_task_id) OR (old.array_tasks IS DISTINCT FROM new.array_tasks) OR (old.name IS DISTINCT FROM new.name) OR (old.partition_ids IS DISTINCT FROM new.partition_ids) OR (old.shape_id IS DISTINCT FROM new.shape_id) OR (old.nice IS DISTINCT FROM new.nice) OR (old.begin_at IS DISTINCT FROM new.begin_at) OR (old.deadline_at IS DISTINCT FROM new.deadline_at) OR (old.time_limit_s IS DISTINCT FROM new.time_limit_s) OR (old.dependency IS DISTINCT FROM new.dependency) OR (old.array_throttle IS DISTINCT FROM new.array_throttle) OR (old.comment IS DISTINCT FROM new.comment))) EXECUTE FUNCTION odc_past.keep_job();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.job FOR EACH ROW EXECUTE FUNCTION odc_past.keep_job();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.licence FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.total IS DISTINCT FROM new.total))) EXECUTE FUNCTION odc_past.keep_licence();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.licence FOR EACH ROW EXECUTE FUNCTION odc_past.keep_licence();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.licence FOR EACH ROW EXECUTE FUNCTION odc_past.note_licence();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.limited FOR EACH ROW WHEN (((old.shape_id IS DISTINCT FROM new.shape_id) OR (old.time_limit_s IS DISTINCT FROM new.time_limit_s) OR (old.uid IS DISTINCT FROM new.uid) OR (old.account_id IS DISTINCT FROM new.account_id) OR (old.qos_id IS DISTINCT FROM new.qos_id) OR (old.reason IS DISTINCT FROM new.reason))) EXECUTE FUNCTION odc_past.keep_limited();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.limited FOR EACH ROW EXECUTE FUNCTION odc_past.keep_limited();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.limited FOR EACH ROW EXECUTE FUNCTION odc_past.note_limited();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.node FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.gpu_type IS DISTINCT FROM new.gpu_type) OR (old.gpus IS DISTINCT FROM new.gpus) OR (old.cpus IS DISTINCT FROM new.cpus) OR (old.mem_mib IS DISTINCT FROM new.mem_mib) OR (old.zone IS DISTINCT FROM new.zone) OR (old.efa_domain IS DISTINCT FROM new.efa_domain) OR (old.features IS DISTINCT FROM new.features) OR (old.state IS DISTINCT FROM new.state) OR (old.reason IS DISTINCT FROM new.reason) OR (old.reason_by IS DISTINCT FROM new.reason_by) OR (old.state_at IS DISTINCT FROM new.state_at) OR (old.declared IS DISTINCT FROM new.declared) OR (old.topology IS DISTINCT FROM new.topology))) EXECUTE FUNCTION odc_past.keep_node();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.node FOR EACH ROW EXECUTE FUNCTION odc_past.keep_node();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.node FOR EACH ROW EXECUTE FUNCTION odc_past.note_node();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE OF node_id, group_id, up ON odc.node_free FOR EACH ROW WHEN (((old.node_id IS DISTINCT FROM new.node_id) OR (old.group_id IS DISTINCT FROM new.group_id) OR (old.up IS DISTINCT FROM new.up))) EXECUTE FUNCTION odc_past.keep_node_free();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.node_free FOR EACH ROW EXECUTE FUNCTION odc_past.keep_node_free();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.node_free FOR EACH ROW EXECUTE FUNCTION odc_past.note_node_free();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.node_group FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.gpu_type IS DISTINCT FROM new.gpu_type) OR (old.gpus IS DISTINCT FROM new.gpus) OR (old.cpus IS DISTINCT FROM new.cpus) OR (old.mem_mib IS DISTINCT FROM new.mem_mib) OR (old.efa_domain IS DISTINCT FROM new.efa_domain) OR (old.features IS DISTINCT FROM new.features) OR (old.partition_ids IS DISTINCT FROM new.partition_ids))) EXECUTE FUNCTION odc_past.keep_node_group();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.node_group FOR EACH ROW EXECUTE FUNCTION odc_past.keep_node_group();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.node_group FOR EACH ROW EXECUTE FUNCTION odc_past.note_node_group();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.partition FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.state IS DISTINCT FROM new.state) OR (old.is_default IS DISTINCT FROM new.is_default) OR (old.all_nodes IS DISTINCT FROM new.all_nodes) OR (old.max_time_limit_s IS DISTINCT FROM new.max_time_limit_s) OR (old.default_time_limit_s IS DISTINCT FROM new.default_time_limit_s) OR (old.max_nodes IS DISTINCT FROM new.max_nodes) OR (old.def_mem_per_cpu_mib IS DISTINCT FROM new.def_mem_per_cpu_mib) OR (old.policy IS DISTINCT FROM new.policy) OR (old.placement IS DISTINCT FROM new.placement) OR (old.tier IS DISTINCT FROM new.tier))) EXECUTE FUNCTION odc_past.keep_partition();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.partition FOR EACH ROW EXECUTE FUNCTION odc_past.keep_partition();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.partition FOR EACH ROW EXECUTE FUNCTION odc_past.note_partition();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.partition_node FOR EACH ROW WHEN (((old.partition_id IS DISTINCT FROM new.partition_id) OR (old.node_id IS DISTINCT FROM new.node_id))) EXECUTE FUNCTION odc_past.keep_partition_node();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.partition_node FOR EACH ROW EXECUTE FUNCTION odc_past.keep_partition_node();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.partition_node FOR EACH ROW EXECUTE FUNCTION odc_past.note_partition_node();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.pending REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION odc_past.keep_all_pending();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.pending REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION odc_past.keep_all_pending();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.planned FOR EACH ROW WHEN (((old.job_id IS DISTINCT FROM new.job_id) OR (old.pass_id IS DISTINCT FROM new.pass_id) OR (old.planned_start_at IS DISTINCT FROM new.planned_start_at) OR (old.node_names IS DISTINCT FROM new.node_names) OR (old.fitting IS DISTINCT FROM new.fitting) OR (old.detail IS DISTINCT FROM new.detail))) EXECUTE FUNCTION odc_past.keep_planned();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.planned FOR EACH ROW EXECUTE FUNCTION odc_past.keep_planned();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.planned FOR EACH ROW EXECUTE FUNCTION odc_past.note_planned();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.policy FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.ordering IS DISTINCT FROM new.ordering) OR (old.max_wait_s IS DISTINCT FROM new.max_wait_s) OR (old.backfill IS DISTINCT FROM new.backfill) OR (old.plan_depth IS DISTINCT FROM new.plan_depth))) EXECUTE FUNCTION odc_past.keep_policy();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.policy FOR EACH ROW EXECUTE FUNCTION odc_past.keep_policy();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.policy FOR EACH ROW EXECUTE FUNCTION odc_past.note_policy();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.priority_setting FOR EACH ROW WHEN (((old.one IS DISTINCT FROM new.one) OR (old.max_age_s IS DISTINCT FROM new.max_age_s) OR (old.half_life_s IS DISTINCT FROM new.half_life_s))) EXECUTE FUNCTION odc_past.keep_priority_setting();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.priority_setting FOR EACH ROW EXECUTE FUNCTION odc_past.keep_priority_setting();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.priority_setting FOR EACH ROW EXECUTE FUNCTION odc_past.note_priority_setting();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.priority_weight FOR EACH ROW WHEN (((old.factor IS DISTINCT FROM new.factor) OR (old.weight IS DISTINCT FROM new.weight))) EXECUTE FUNCTION odc_past.keep_priority_weight();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.priority_weight FOR EACH ROW EXECUTE FUNCTION odc_past.keep_priority_weight();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.priority_weight FOR EACH ROW EXECUTE FUNCTION odc_past.note_priority_weight();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.qos FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.priority IS DISTINCT FROM new.priority) OR (old.description IS DISTINCT FROM new.description) OR (old.restricted IS DISTINCT FROM new.restricted) OR (old.deny_on_limit IS DISTINCT FROM new.deny_on_limit) OR (old.usage_factor IS DISTINCT FROM new.usage_factor) OR (old.preempts IS DISTINCT FROM new.preempts) OR (old.preempt_mode IS DISTINCT FROM new.preempt_mode) OR (old.exempt_s IS DISTINCT FROM new.exempt_s) OR (old.grace_s IS DISTINCT FROM new.grace_s) OR (old.deleted_at IS DISTINCT FROM new.deleted_at))) EXECUTE FUNCTION odc_past.keep_qos();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.qos FOR EACH ROW EXECUTE FUNCTION odc_past.keep_qos();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.qos FOR EACH ROW EXECUTE FUNCTION odc_past.note_qos();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.refusal FOR EACH ROW WHEN (((old.shape_id IS DISTINCT FROM new.shape_id) OR (old.reason IS DISTINCT FROM new.reason) OR (old.detail IS DISTINCT FROM new.detail) OR (old.head_job_id IS DISTINCT FROM new.head_job_id))) EXECUTE FUNCTION odc_past.keep_refusal();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.refusal FOR EACH ROW EXECUTE FUNCTION odc_past.keep_refusal();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.refusal FOR EACH ROW EXECUTE FUNCTION odc_past.note_refusal();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.resource_limit FOR EACH ROW WHEN (((old.scope IS DISTINCT FROM new.scope) OR (old.scope_id IS DISTINCT FROM new.scope_id) OR (old.per IS DISTINCT FROM new.per) OR (old.what IS DISTINCT FROM new.what) OR (old.value IS DISTINCT FROM new.value))) EXECUTE FUNCTION odc_past.keep_resource_limit();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.resource_limit FOR EACH ROW EXECUTE FUNCTION odc_past.keep_resource_limit();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.resource_limit FOR EACH ROW EXECUTE FUNCTION odc_past.note_resource_limit();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE OF job_id, attempt, state, shape_id, partition_id, uid, account_id, qos_id, nice, queued_at, eligible_at, deadline_at, array_job_id, started_at, running_at, time_limit_s, ends_at, node_count, live_members, exit_code, exit_signal, exit_cause, exit_detail, exited_at, intent, intent_by, intent_at, born_xid, preempted_by, kill_at, checkpoint_at, preemption ON odc.running FOR EACH ROW WHEN (((old.job_id IS DISTINCT FROM new.job_id) OR (old.attempt IS DISTINCT FROM new.attempt) OR (old.state IS DISTINCT FROM new.state) OR (old.shape_id IS DISTINCT FROM new.shape_id) OR (old.partition_id IS DISTINCT FROM new.partition_id) OR (old.uid IS DISTINCT FROM new.uid) OR (old.account_id IS DISTINCT FROM new.account_id) OR (old.qos_id IS DISTINCT FROM new.qos_id) OR (old.nice IS DISTINCT FROM new.nice) OR (old.queued_at IS DISTINCT FROM new.queued_at) OR (old.eligible_at IS DISTINCT FROM new.eligible_at) OR (old.deadline_at IS DISTINCT FROM new.deadline_at) OR (old.array_job_id IS DISTINCT FROM new.array_job_id) OR (old.started_at IS DISTINCT FROM new.started_at) OR (old.running_at IS DISTINCT FROM new.running_at) OR (old.time_limit_s IS DISTINCT FROM new.time_limit_s) OR (old.ends_at IS DISTINCT FROM new.ends_at) OR (old.node_count IS DISTINCT FROM new.node_count) OR (old.live_members IS DISTINCT FROM new.live_members) OR (old.exit_code IS DISTINCT FROM new.exit_code) OR (old.exit_signal IS DISTINCT FROM new.exit_signal) OR (old.exit_cause IS DISTINCT FROM new.exit_cause) OR (old.exit_detail IS DISTINCT FROM new.exit_detail) OR (old.exited_at IS DISTINCT FROM new.exited_at) OR (old.intent IS DISTINCT FROM new.intent) OR (old.intent_by IS DISTINCT FROM new.intent_by) OR (old.intent_at IS DISTINCT FROM new.intent_at) OR (old.born_xid IS DISTINCT FROM new.born_xid) OR (old.preempted_by IS DISTINCT FROM new.preempted_by) OR (old.kill_at IS DISTINCT FROM new.kill_at) OR (old.checkpoint_at IS DISTINCT FROM new.checkpoint_at) OR (old.preemption IS DISTINCT FROM new.preemption))) EXECUTE FUNCTION odc_past.keep_running();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.running REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION odc_past.keep_all_running();
+
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.usage FOR EACH ROW WHEN (((old.account_id IS DISTINCT FROM new.account_id) OR (old.uid IS DISTINCT FROM new.uid) OR (old.qos_id IS DISTINCT FROM new.qos_id) OR (old.user_name IS DISTINCT FROM new.user_name) OR (old.used_ms IS DISTINCT FROM new.used_ms) OR (old.used_gpu_ms IS DISTINCT FROM new.used_gpu_ms) OR (old.total_gpu_ms IS DISTINCT FROM new.total_gpu_ms) OR (old.used_at IS DISTINCT FROM new.used_at))) EXECUTE FUNCTION odc_past.keep_usage();
+
+CREATE TRIGGER past_of_gone AFTER DELETE ON odc.usage FOR EACH ROW EXECUTE FUNCTION odc_past.keep_usage();
+
+CREATE TRIGGER past_of_new AFTER INSERT ON odc.usage FOR EACH ROW EXECUTE FUNCTION odc_past.note_usage();
 
 ALTER TABLE ONLY odc.account
     ADD CONSTRAINT account_parent_fkey FOREIGN KEY (parent) REFERENCES odc.account(id);

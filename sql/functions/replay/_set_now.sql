@@ -1,0 +1,7 @@
+-- odc._set_now: tell the moment at which this transaction changes things, for the triggers that keep the past.
+-- Every entry function that changes what has a past calls it, most of them through _take_turn.
+create or replace function odc._set_now(p_now timestamptz)
+returns void
+language sql volatile as $$
+    select set_config('odcd.now', p_now::text, true);
+$$;

@@ -1,0 +1,10 @@
+-- odc.past_job: odc.show_jobs as it answered at p_as_of.
+-- Raises     OD006 UnknownJob: there was no such job yet; OD010 BadRequest: as odc.past_jobs
+create or replace function odc.past_job(p_as_of timestamptz, p_job_id bigint, p_tasks int4multirange, p_now timestamptz)
+returns text
+language plpgsql volatile set search_path = odc_past, odc, pg_temp as $$
+begin
+    perform _travel(p_as_of, p_now);
+    return show_jobs(p_job_id, p_tasks, p_as_of);
+end;
+$$;

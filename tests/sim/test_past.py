@@ -1,0 +1,124 @@
+"""What was told at some moment of a day is told of that moment for ever after, word for word."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from odcd.db import Database
+from odcd.errors import BadRequest, UnknownJob
+from odcd.model import Selector
+from tests.sim.simulation import START, Simulation
+
+
+class Remembering(Simulation):
+    """Asks everything there is to ask at random moments, just before the clock moves on."""
+
+    def __init__(self, database: Database, seed: int, share: float) -> None:
+        super().__init__(database, seed)
+        # Chance of its own: asking changes nothing of the day.
+        self.coin = random.Random(f"moments {seed}")
+        self.share = share
+        self.moments: dict[datetime, dict[str, Any]] = {}
+
+    async def pass_time(self) -> None:
+        now = self.clock.now()
+        before = await self.answers(now) if self.coin.random() < self.share else None
+        await super().pass_time()
+        if before is not None and self.clock.now() > now:
+            self.moments[now] = before
+
+    async def answers(self, now: datetime, as_of: datetime | None = None) -> dict[str, Any]:
+        """All jobs and nodes, and what is told of the last jobs by themselves."""
+        live, _ = await self.store.list_jobs(
+            {}, now, ended=False, after=None, limit=10_000, as_of=as_of
+        )
+        every, _ = await self.store.list_jobs(
+            {}, now, ended=True, after=None, limit=10_000, as_of=as_of
+        )
+        found: dict[str, Any] = {
+            "live": json.loads(live),
+            "all": json.loads(every),
+            "nodes": json.loads(await self.store.nodes(now, as_of)),
+            "pages": await self.pages(now, as_of),
+        }
+        ids = [job["id"] for job in found["all"]]
+        for job_id in [*ids[:3], *ids[len(ids) // 2 :][:1]]:
+            selector = Selector(job_id=job_id)
+            found[f"show {job_id}"] = json.loads(await self.store.show_jobs(selector, now, as_of))
+            found[f"why {job_id}"] = json.loads(
+                await self.store.explain(job_id, now)
+                if as_of is None
+                else await self.store.explain_past(selector, as_of, now)
+            )
+        return found
+
+    async def pages(self, now: datetime, as_of: datetime | None) -> list[list[int]]:
+        """Pending jobs of one user, page by page."""
+        pages: list[list[int]] = []
+        after: int | None = None
+        while True:
+            text, after = await self.store.list_jobs(
+                {"user": "ann", "state": ["PENDING"]}, now, ended=False, after=after, limit=3,
+                fields=["id"], as_of=as_of,
+            )  # fmt: skip
+            pages.append([job["id"] for job in json.loads(text)])
+            if after is None:
+                return pages
+
+
+def differences(then: Any, now: Any, where: str = "") -> list[str]:
+    """Where two answers differ, named so that a failure can be read."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        keys = dict.fromkeys([*then, *now])
+        return [d for k in keys for d in differences(then.get(k), now.get(k), f"{where}/{k}")]
+    if isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
+        return [d for i, (a, b) in enumerate(zip(then, now, strict=True))
+                for d in differences(a, b, f"{where}/{i}")]  # fmt: skip
+    return [] if then == now else [f"{where}: told {then!s:.300}, tells {now!s:.300}"]
+
+
+def live_and_look_back(dsn: str, seed: int, steps: int, share: float) -> None:
+    async def simulate() -> None:
+        async with Database(dsn, size=2) as database:
+            day = Remembering(database, seed, share)
+            await day.run(steps)
+            now = day.clock.now()
+            assert len(day.moments) > steps * share / 10
+            wrong = [
+                f"seed {seed}, {moment}: {difference}"
+                for moment, told in day.moments.items()
+                for difference in differences(told, await day.answers(now, moment))
+            ]
+            assert wrong == [], "\n".join([f"{len(wrong)} differences", *wrong[:8]])
+            await refuses_what_it_cannot_know(day)
+
+    asyncio.run(simulate())
+
+
+async def refuses_what_it_cannot_know(day: Remembering) -> None:
+    now = day.clock.now()
+    for moment, words in (
+        (now + timedelta(microseconds=1), "is yet to come"),
+        (START - timedelta(microseconds=1), "nothing is known of"),
+    ):
+        with pytest.raises(BadRequest, match=words):
+            await day.store.nodes(now, moment)
+    with pytest.raises(UnknownJob):
+        await day.store.show_jobs(Selector(job_id=day.submitted[-1]), now, START)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_day_is_told_later_as_it_was_told_then(database_url: str, seed: int) -> None:
+    live_and_look_back(database_url, seed, steps=100, share=0.1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(200, 206))
+def test_many_days_are_told_later_as_they_were_told_then(database_url: str, seed: int) -> None:
+    live_and_look_back(database_url, seed, steps=800, share=0.15)

@@ -1,0 +1,112 @@
+"""Nothing that odc tells can be left out of the past by forgetting it."""
+
+from __future__ import annotations
+
+import re
+
+import asyncpg
+import pytest
+
+from odcd.schema import sql_folder
+from tests.support.database import Sql
+
+# Tables without a past, and why they need none.
+NO_PAST = {
+    "term": "who leads is not asked for",
+    "local_host": "who leads is not asked for",
+    "job_text": "never changes",
+    "shape": "never changes",
+    "attempt": "written once; a job's attempt tells which had ended",
+    "event": "is the past",
+    "pass": "is the past",
+    "past_since": "is about the past",
+    "prediction": "is the past of eta",
+    "eta": "prediction tells its past",
+    "eta_class": "what predictions learn from",
+    "eta_day": "sums of the past",
+    "run_time": "what predictions learn from",
+    "run_time_new": "what predictions learn from",
+    "idempotency": "answers to requests",
+    "api_key": "answers to requests",
+    "migration": "the installer's",
+    "install": "the installer's",
+}
+# Entry functions that change nothing with a past.
+TIMELESS = {
+    "take_term", "keep_api_key", "beat_term", "dispatches", "live_members", "unstarted_jobs",
+    "take_stops", "refresh_eta", "tidy_predictions", "predict_jobs",
+    "past_jobs", "past_job", "past_nodes", "past_why",
+}  # fmt: skip
+HEAD = re.compile(r"create or replace function odc\.(\w+)\((.*?)\)\nreturns", re.S)
+
+
+def test_every_table_has_a_past_or_a_reason(sql: Sql) -> None:
+    tables = set(
+        sql.values(
+            "select relname::text from pg_class where relnamespace = 'odc'::regnamespace "
+            "and relkind in ('r', 'p') and not relispartition"
+        )
+    )
+    with_past = {name.removesuffix("_past") for name in tables if name.endswith("_past")}
+    forgotten = {t for t in tables if not t.endswith("_past")} - with_past - NO_PAST.keys()
+    assert forgotten == set(), "make <table>_past in its migration, or say here why not"
+
+
+def test_every_view_and_stable_function_is_there_for_the_past(sql: Sql) -> None:
+    missing = sql.values(
+        "select p.proname::text from pg_proc as p where p.pronamespace = 'odc'::regnamespace "
+        "and p.provolatile = 's' and p.proname !~ '^_?(past|travel|replay)' "
+        "and not exists (select from pg_proc as q where q.pronamespace = 'odc_past'::regnamespace "
+        "and q.proname = p.proname)"
+    )
+    assert missing == []
+    # They read the past: none names the schema of the present, or sets a search path of its own.
+    wrong = sql.values(
+        "select proname::text from pg_proc where pronamespace = 'odc_past'::regnamespace "
+        r"and prorettype <> 'trigger'::regtype "
+        r"and (prosrc ~ '\modc\.' or proconfig::text ~ 'search_path')"
+    )
+    assert wrong == []
+
+
+def test_functions_in_sql_mean_something_in_the_past_too(sql: Sql) -> None:
+    """A view has no primary key: what leans on one, as a group by, must name its columns."""
+    sql.execute("set local search_path = odc_past, odc")
+    for definition in sql.values(
+        "select pg_get_functiondef(p.oid) from pg_proc as p join pg_language as l "
+        "on l.oid = p.prolang where l.lanname = 'sql' "
+        "and p.pronamespace = 'odc_past'::regnamespace order by p.proname"
+    ):
+        sql.execute(definition)
+
+
+def test_a_new_column_needs_its_past(sql: Sql) -> None:
+    sql.execute("alter table odc.pending add column colour text")
+    with pytest.raises(asyncpg.AssertError, match=r"columns that odc\.pending_past lacks"):
+        sql.execute("select odc._build_past()")
+    sql.execute("alter table odc.pending_past add column colour text")
+    sql.execute("select odc._build_past()")
+
+
+def _functions() -> dict[str, tuple[str, str]]:
+    texts = [path.read_text("utf-8") for path in (sql_folder() / "functions").rglob("*.sql")]
+    heads = [(HEAD.search(text), text) for text in texts]
+    return {head[1]: (head[2], text) for head, text in heads if head is not None}
+
+
+def test_every_entry_function_that_changes_something_tells_its_time() -> None:
+    functions = _functions()
+    tells = {
+        name for name, (_, text) in functions.items()
+        if re.search(r"_take_turn\(p_now\)|_set_now\(p_now\)", text)
+    }  # fmt: skip
+    silent = {
+        name
+        for name, (arguments, text) in functions.items()
+        if not name.startswith("_")
+        and " volatile" in text
+        and re.search(r"\bp_now\b", arguments)
+        and name not in tells | TIMELESS
+        and not any(re.search(rf"\b{other}\(", text) for other in tells)
+    }
+    assert silent == set(), "call _take_turn(p_now) or _set_now(p_now) first"
