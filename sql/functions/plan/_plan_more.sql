@@ -10,7 +10,9 @@ create or replace function odc._plan_more(
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 begin
-    select array_agg(r.job_id), array_agg(r.queued_at), array_agg(r.open_count), array_agg(k.lead), array_agg(k.score)
+    select array_agg(r.job_id order by r.queued_at, r.job_id), array_agg(r.queued_at order by r.queued_at, r.job_id),
+           array_agg(r.open_count order by r.queued_at, r.job_id), array_agg(k.lead order by r.queued_at, r.job_id),
+           array_agg(k.score order by r.queued_at, r.job_id)
       into job_ids, queued_ats, counts, leads, scores
       from (select p.job_id, p.queued_at, p.open_count
               from pending as p

@@ -19,6 +19,9 @@ SEEDED = (
 def _api_database(postgres_server: TestServer) -> Iterator[Sql]:
     dsn = postgres_server.clone()
     with Sql(dsn) as sql:
+        sql.execute("create schema seed")
+        for name in SEEDED:
+            sql.execute(f"create table seed.{name} as table odc.{name}")
         yield sql
     postgres_server.drop(dsn)
 
@@ -38,7 +41,11 @@ def database_url(_api_database: Sql) -> str:
     )
     # Without foreign keys and the guard of what has ended, the order does not matter.
     _api_database.execute(";".join(["set session_replication_role = replica", *emptied]))
-    _api_database.execute("delete from odc.account where id > 1; delete from odc.qos where id > 1")
+    for name in SEEDED:
+        _api_database.execute(
+            f"delete from odc.{name}; "
+            f"insert into odc.{name} overriding system value select * from seed.{name}"
+        )
     return _api_database.dsn
 
 
