@@ -166,6 +166,13 @@ EVENTS = {
               "`state`, `attempt`, `exit_code`, `signal`, `reason`, `detail`"),
     "requeued": ("an attempt ended and the job waits again", "who asked for it, else `odcd`",
                  "as of `ended`"),
+    "preempts": ("others are ended for a pending job", "`odcd`",
+                 "`victims`, `nodes` that they leave to it, `planned_start_at`, `lost_gpu_s`, "
+                 "`lost_cpu_s`"),
+    "preempting": ("a running job is ended for another one; `requeued` or `ended` follows",
+                   "`odcd`",
+                   "`by` (the preemptor), `qos`, `victim_qos`, `mode`, `attempt`, `ran_s`, "
+                   "`grace_s`, `checkpoint_at`, `lost_gpu_s` or `lost_cpu_s`"),
     "requeue_asked": ("somebody asked a running job to go back to the queue", "who asked",
                       "`hold`"),
     "cancelled": ("somebody asked a running job to end; `ended` follows", "who asked", ""),
