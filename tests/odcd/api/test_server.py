@@ -7,6 +7,7 @@ import os
 import signal
 import stat
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -75,16 +76,17 @@ def test_an_answer_under_way_is_finished_before_the_end(database_url: str, folde
         began, go_on = asyncio.Event(), asyncio.Event()
         real = service.store.nodes
 
-        async def slow(now: object) -> str:
+        async def slow(*when: Any) -> str:
             began.set()
             await go_on.wait()
-            return await real(now)  # type: ignore[arg-type]
+            return await real(*when)
 
         service.store.nodes = slow  # type: ignore[method-assign]
         async with over(folder / "s") as client:
             async with on_socket(service, folder / "s"):
                 answer = asyncio.create_task(client.get("/v1/nodes"))
-                await began.wait()
+                async with asyncio.timeout(30):
+                    await began.wait()
                 asyncio.get_running_loop().call_later(0.3, go_on.set)
             assert (await answer).status_code == 200
 
