@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -207,6 +208,11 @@ def test_a_followed_job_outlives_a_kill_of_the_daemon(
     )  # fmt: skip
     assert logs.stdout is not None
     assert logs.stdout.readline() == "one\n"
+    # Only a daemon that was reached once is waited for.
+    fds = Path(f"/proc/{wait.pid}/fd")
+    while not any(str(fd.readlink()).startswith("socket:") for fd in fds.iterdir()):
+        time.sleep(0.05)
+    time.sleep(0.5)
     os.kill(daemon.pid, 9)
     daemon.up()
     (home / "go").touch()
