@@ -144,6 +144,21 @@ def test_every_order_is_its_easy_on_a_flat_machine(
     assert [job.end_s - job.start_s for job in done.jobs] == [job.run_s for job in jobs]
 
 
+@pytest.mark.parametrize("seed", [1, 4])
+def test_a_spare_node_that_one_job_wanted_is_spare_for_the_next(
+    postgres_server: TestServer, seed: int
+) -> None:
+    chance = random.Random(seed)
+    widths = [1, 2, 3, 5, 8, 12, 20, 28]
+    jobs = some_jobs(seed, count=120, gpus=30)
+    jobs = [
+        replace(job, submit_s=job.submit_s - jobs[0].submit_s, gpus=chance.choice(widths))
+        for job in jobs
+    ]
+    done = replayed(postgres_server, jobs, "30x1")
+    assert [job.start_s for job in done.jobs] == easy(jobs, 30)
+
+
 def test_a_replay_repeats_to_the_node(postgres_server: TestServer) -> None:
     jobs = some_jobs(7, count=80, gpus=16)
     one, two = (replayed(postgres_server, jobs, "2x8") for _ in range(2))
