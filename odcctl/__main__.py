@@ -20,7 +20,7 @@ GROUPS = {
     "Jobs": (
         "submit", "run", "queue", "show", "why", "wait", "logs", "attach", "cancel", "history",
     ),
-    "Changing jobs": ("hold", "release", "requeue", "update"),
+    "Changing jobs": ("hold", "release", "requeue", "update", "checkpoint"),
     "The cluster": (
         "nodes", "node", "partition", "policy", "booking", "licence", "events", "diag",
     ),

@@ -163,9 +163,12 @@ EVENTS = {
                 "`from`, `to`, `cause`: the kind of the event that moved it (`event_id`, `by`), "
                 "`overtaken` (by `job_id`) or `order`"),
     "ended": ("it has its final state", "who asked for the end, else `odcd`",
-              "`state`, `attempt`, `exit_code`, `signal`, `reason`, `detail`"),
+              "`state`, `attempt`, `exit_code`, `signal`, `reason`, `detail`; `preemption`, "
+              "as of `preempting`, of one that was preempted"),
     "requeued": ("an attempt ended and the job waits again", "who asked for it, else `odcd`",
                  "as of `ended`"),
+    "checkpointed": ("a running job told that it has written a checkpoint", "who told",
+                     "`attempt`"),
     "preempts": ("others are ended for a pending job", "`odcd`",
                  "`victims`, `nodes` that they leave to it, `planned_start_at`, `lost_gpu_s`, "
                  "`lost_cpu_s`"),

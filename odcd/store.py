@@ -81,6 +81,10 @@ class Store(AccountStore):
     ) -> str:
         return await self._change("requeue_jobs", who, filters, now, p_hold=hold)
 
+    async def checkpoint(self, who: Identity, filters: Filters, now: datetime) -> str:
+        """These running jobs have written a checkpoint."""
+        return await self._change("checkpoint_jobs", who, filters, now)
+
     async def update(
         self, who: Identity, filters: Filters, now: datetime, changes: Mapping[str, object]
     ) -> str:

@@ -83,9 +83,13 @@ def submit_words(arguments: Arguments) -> tuple[Client, dict[str, Any]]:
     if answer.get("json"):
         arguments.given["json"] = [""]  # Where --json stood among its options, the daemon saw.
     if "test_only" in answer:
-        note(f"odcctl: {answer['test_only']['text']}")
+        text = answer["test_only"]["text"]
         if arguments.flag("json"):
             put_json(answer)
+        elif answer.get("preview_preemption"):
+            put(f"{text}\n")
+        if not answer.get("preview_preemption"):
+            note(f"odcctl: {text}")
     return client, answer
 
 

@@ -45,6 +45,7 @@ def describe(job: Mapping[str, Any], now_s: float) -> str:
         ("state", _state(job)),
         ("why", _why(job, now_s)),
         ("end", job.get("end_detail")),
+        ("preempted", _preemption(job, now_s)),
         ("nodes", fold(job.get("node_names") or ())),
         ("exit code", jobs.exit_code(job) if job["state"] in jobs.ENDED else ""),
         ("user", f"{job['user']} (uid {job['uid']})"),
@@ -60,6 +61,7 @@ def describe(job: Mapping[str, Any], now_s: float) -> str:
         ("planned start", render.when(job.get("planned_start_at"))),
         ("expected", _expected(job, now_s)),
         ("started", render.when(job.get("started_at"))),
+        ("checkpoint", render.when(job.get("checkpoint_at"))),
         ("ended", render.when(job.get("ended_at"))),
         ("elapsed", _elapsed(job, now_s)),
         ("attempt", _attempt(job)),
@@ -76,6 +78,17 @@ def describe(job: Mapping[str, Any], now_s: float) -> str:
     ]
     kept = [(key, _clean(value)) for key, value in pairs if value]
     return render.block(f"job {jobs.job_id(job)}", kept)
+
+
+def _preemption(job: Mapping[str, Any], now_s: float) -> str:
+    told = job.get("preemption")
+    if not told or told["text"] == job.get("end_detail"):
+        return ""
+    what = str(told["text"]).removeprefix("preempted ")
+    then = "back to the queue" if told["mode"] == "requeue" else "for good"
+    at = jobs.local_times(told["at"], now_s)
+    rule = f"QOS {told['qos']} preempts {told['victim_qos']}: {then}"
+    return f"{what}\nattempt {told['attempt']}, {at}; {rule}"
 
 
 def _clean(value: object) -> str:

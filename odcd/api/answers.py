@@ -27,7 +27,15 @@ class Cause(_Answer):
     """One thing that keeps a job from starting. Only what applies is there beside text."""
 
     cause: Literal[
-        "running_job", "planned_job", "limit", "dependency", "node", "hold", "begin", "booking"
+        "running_job",
+        "planned_job",
+        "limit",
+        "dependency",
+        "node",
+        "hold",
+        "begin",
+        "booking",
+        "preempted",
     ]
     text: str
     job_id: int | None = None
@@ -49,13 +57,33 @@ class Eta(_Answer):
     exact: bool
 
 
+class Preemption(_Answer):
+    """A job that was ended for another one, or is being ended: the preemptor and its QOS, the rule
+    (its QOS preempts victim_qos; the mode), and the cost: what was lost since the start or the last
+    checkpoint, in seconds of GPUs, or of CPUs where the job has none."""
+
+    text: str
+    attempt: int
+    by: int
+    qos: str
+    victim_qos: str
+    mode: Literal["requeue", "cancel"]
+    at: str
+    ran_s: int
+    grace_s: int
+    checkpoint_at: str | None = None
+    lost_gpu_s: int | None = None
+    lost_cpu_s: int | None = None
+
+
 class Job(_Answer):
     """Times are ISO 8601 in UTC, with Z. The tasks of an array that wait are one job with
     array_task_id null and array_tasks like 3-9%2. time_limit_s null: no limit. end_detail: what the
     executor said of the end. stdout, stderr: file patterns as submitted; of a single job that has
     started, the path that its first node writes. stderr null: it goes where stdout goes.
     node_count: while it waits for a number between that and node_count_max, the least. switches: it
-    waits for nodes in at most so many topology blocks, for switches_wait_s (null: for ever)."""
+    waits for nodes in at most so many topology blocks, for switches_wait_s (null: for ever).
+    checkpoint_at: of a running job, the last it told of. preemption: its last, null when none."""
 
     id: int
     array_job_id: int | None
@@ -79,6 +107,7 @@ class Job(_Answer):
     planned_start_at: str | None
     eta: Eta | None
     started_at: str | None
+    checkpoint_at: str | None
     ended_at: str | None
     time_limit_s: int | None
     node_count: int
@@ -96,6 +125,7 @@ class Job(_Answer):
     exit_code: int | None
     signal: int | None
     end_detail: str | None
+    preemption: Preemption | None
     dependency: str | None
     array_throttle: int | None
     work_dir: str
@@ -192,9 +222,25 @@ class Refused(_Answer):
     hint: str
 
 
+class Victim(_Answer):
+    """A running job that would be ended for another one, and what it would lose: since its start or
+    its last checkpoint, in seconds of GPUs, or of CPUs where it has none."""
+
+    text: str
+    job_id: int
+    user: str
+    qos: str
+    mode: Literal["requeue", "cancel"]
+    ran_s: int
+    grace_s: int
+    lost_gpu_s: int | None = None
+    lost_cpu_s: int | None = None
+
+
 class Preview(_Answer):
     """Where and when a job would start, as far as others let it: start_at null when it would wait
-    behind more of them than are planned, or when it is held back by itself."""
+    behind more of them than are planned, or when it is held back by itself. victims: whom it would
+    preempt."""
 
     text: str
     node_count: int | None = None
@@ -206,6 +252,7 @@ class Preview(_Answer):
     start_at: str | None = None
     node_names: list[str] = []
     delays: list[Delay] = []
+    victims: list[Victim] = []
     refused: Refused | None = None
 
 
@@ -216,9 +263,10 @@ class WhatIf(_Answer):
 
 
 class TestOnly(_Answer):
-    """The answer to --test-only: nothing was submitted."""
+    """The answer to --test-only and --preview-preemption: nothing was submitted."""
 
     test_only: Preview
+    preview_preemption: bool
     json: bool
     warnings: list[str]
 

@@ -120,6 +120,12 @@ class ChangeRoutes:
             _change("/v1/jobs/{id}/hold", self.hold_one, Nothing, "Keep a job from starting"),
             _change("/v1/jobs/{id}/release", self.release_one, Nothing, "Let a held job start"),
             _change("/v1/jobs/{id}/requeue", self.requeue_one, RequeueOne, "Requeue a running job"),
+            _change(
+                "/v1/jobs/{id}/checkpoint",
+                self.checkpoint_one,
+                Nothing,
+                "Say that a running job has written a checkpoint",
+            ),
             _change("/v1/jobs/{id}", self.update, UpdateJob, "Change a job", method="PATCH"),
         )
 
@@ -192,6 +198,13 @@ class ChangeRoutes:
     async def _requeue(self, call: Call, filters: Filters, hold: bool) -> Response:
         now = self._api.clock.now()
         return self._told(await self._api.store.requeue(call.who, filters, now, hold=hold))
+
+    async def checkpoint_one(self, call: Call) -> Response:
+        """Preemption ends first whose end loses least, counted from the last checkpoint."""
+        await call.body(self._nothing, empty=b"{}")
+        now = self._api.clock.now()
+        outcomes = await self._api.store.checkpoint(call.who, _one(call), now)
+        return Response(f'{{"jobs":{outcomes}}}', media_type=JSON)
 
     async def update(self, call: Call) -> Response:
         form = await call.body(self._update)

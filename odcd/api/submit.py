@@ -120,8 +120,12 @@ class SubmitRoutes:
         except ScriptNeeded as needed:
             return problem_of(needed, script_path=needed.script_path)
         if parsed.test_only:
+            preview = await self._preview(call, parsed.spec)
+            if parsed.preview_preemption:
+                preview = msgspec.structs.replace(preview, text=_preempting(preview))
             told = TestOnly(
-                test_only=await self._preview(call, parsed.spec),
+                test_only=preview,
+                preview_preemption=parsed.preview_preemption,
                 json=parsed.json,
                 warnings=list(parsed.warnings),
             )
@@ -168,7 +172,7 @@ class SubmitRoutes:
     async def _previews(self, call: Call, specs: Sequence[JobSpec]) -> list[Preview]:
         now = self._api.clock.now()
         jobs = prepare(call.who, specs, key=None, dry_run=True).request["jobs"]
-        asks = [{**job, "uid": call.who.uid} for job in jobs]
+        asks = [{**job, "uid": call.who.uid, "user": call.who.user} for job in jobs]
         told = json.loads(await self._api.store.preview(msgspec.json.encode(asks).decode(), now))
         for spec, one in zip(specs, told, strict=True):
             one["text"] = _foretold(spec, one, now)
@@ -198,7 +202,7 @@ def _foretold(spec: JobSpec, told: dict[str, Any], now: datetime) -> str:
         return f"refused: {told['refused']['message']}"
     kept_back = _kept_back(spec, now)
     if kept_back is not None:
-        told |= {"start_at": None, "node_names": [], "delays": []}
+        told |= {"start_at": None, "node_names": [], "delays": [], "victims": []}
         return kept_back
     if told["start_at"] is None:
         return "the job would be accepted, and wait behind others"
@@ -206,7 +210,16 @@ def _foretold(spec: JobSpec, told: dict[str, Any], now: datetime) -> str:
     when = "now" if starts <= now else f"at {told['start_at']} at the latest"
     late = len(told["delays"])
     others = f", and delay {late} {'job' if late == 1 else 'jobs'}" if late else ""
+    if ended := len(told["victims"]):
+        others += f", preempting {ended} {'job' if ended == 1 else 'jobs'}"
     return f"the job would start {when} on {', '.join(told['node_names'])}{others}"
+
+
+def _preempting(told: Preview) -> str:
+    """Who would be ended, a line each."""
+    if not told.victims:
+        return f"{told.text}, preempting nobody"
+    return "\n".join([f"{told.text}:", *(f"  {victim.text}" for victim in told.victims)])
 
 
 def _refusal(answer: Submitted, index: int | None) -> Exception:

@@ -49,6 +49,7 @@ class ParsedSubmit:
     wait: bool
     parsable: bool
     test_only: bool
+    preview_preemption: bool
     quiet: bool
     json: bool
     warnings: tuple[str, ...]
@@ -113,7 +114,8 @@ def parse_submit(request: SubmitArgv, now: datetime) -> ParsedSubmit:
         spec=_spec(request, source, settings),
         wait=settings.wait or is_run,
         parsable=settings.parsable,
-        test_only=settings.test_only,
+        test_only=settings.test_only or settings.preview_preemption,
+        preview_preemption=settings.preview_preemption,
         quiet=settings.quiet,
         json=settings.json,
         warnings=tuple(warnings),

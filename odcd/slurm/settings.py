@@ -62,6 +62,7 @@ class Settings:
     wait: bool = False
     parsable: bool = False
     test_only: bool = False
+    preview_preemption: bool = False
     quiet: bool = False
     json: bool = False
     verbose: bool = False

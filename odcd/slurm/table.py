@@ -117,6 +117,10 @@ SUPPORTED: tuple[Option, ...] = (
     Option(long="parsable", argument="none", setting="parsable", help="print the id alone"),
     Option(long="test-only", argument="none", setting="test_only",
            help="check the job and say when it would start; submit nothing"),
+    Option(long="preview-preemption", argument="none", level="odc", setting="preview_preemption",
+           command_line_only=True,
+           help="say which running jobs would be ended for the job and what they would lose, and "
+                "when it would start; submit nothing"),
     Option(long="quiet", short="Q", argument="none", level="P1", setting="quiet",
            help="print errors only"),
     Option(long="json", argument="none", level="odc", setting="json", command_line_only=True,

@@ -1,8 +1,8 @@
 -- Preemption: what a victim is told and remembers, and what its preemptor keeps until it starts.
 
 -- preempted_by: the job it ends for; kill_at: when its grace is over, and at the latest gives back what it holds.
--- preemption: what its record says: {"by", "qos", "victim_qos", "mode", "at", "ran_s", "grace_s", "lost_gpu_s" or
--- "lost_cpu_s"}. checkpoint_at: the last checkpoint it reported; work since then is what ending it would lose.
+-- preemption: what its record says: {"attempt", "by", "qos", "victim_qos", "mode", "at", "ran_s", "grace_s", "lost_gpu_s" or
+-- "lost_cpu_s", "checkpoint_at"}. checkpoint_at: the last checkpoint it reported; work since then is what ending it would lose.
 alter table running
     add column preempted_by  bigint,
     add column kill_at       timestamptz,

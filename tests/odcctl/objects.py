@@ -24,11 +24,21 @@ def a_job(job_id: int = 7, state: str = "PENDING", **fields: Any) -> Object:
         "time_limit_s": 14400, "node_count": 1, "node_count_max": None, "switches": None,
         "switches_wait_s": None, "gpus_per_node": 0, "gpus": 0, "gpu_type": None,
         "cpus_per_node": 2, "mem_per_node_mib": 4096, "node_names": [], "attempt": 1, "restarts": 0,
-        "exit_code": None, "signal": None, "end_detail": None, "dependency": None,
+        "exit_code": None, "signal": None, "end_detail": None, "checkpoint_at": None,
+        "preemption": None, "dependency": None,
         "array_throttle": None, "work_dir": "/home/alice", "stdout": None, "stderr": None,
         "comment": None, "booking": None, "licences": None,
     }  # fmt: skip
     return _checked(job | fields, answers.Job)
+
+
+def a_preemption(**fields: Any) -> Object:
+    told: Object = {
+        "text": "preempted by job 12 (QOS urgent) after 3 h; 24 GPU-hours lost", "attempt": 1,
+        "by": 12, "qos": "urgent", "victim_qos": "scavenger", "mode": "requeue",
+        "at": "2026-07-01T11:00:00Z", "ran_s": 10800, "grace_s": 60, "lost_gpu_s": 86400,
+    }  # fmt: skip
+    return _checked(told | fields, answers.Preemption)
 
 
 def gang(job_id: int, nodes: int, each: int, **fields: Any) -> Object:

@@ -13,6 +13,7 @@ from tests.odcctl.objects import (
     a_job,
     a_mixed_queue,
     a_node,
+    a_preemption,
     an_event,
     gang,
     some_fragmentation,
@@ -71,6 +72,16 @@ def test_show_tells_all_there_is_of_a_job(peer: Peer, odcctl: Odcctl, golden: Go
     )  # fmt: skip
     peer.on("GET", "/v1/jobs/4120", {"jobs": [running, a_mixed_queue()[3], task]})
     golden("show", odcctl("show", "4120").out)
+
+
+def test_show_tells_by_whom_a_job_was_preempted(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
+    waits = gang(7, 1, 8, attempt=2, restarts=1, preemption=a_preemption())
+    text = a_preemption()["text"]
+    ended = gang(8, 1, 8, state="PREEMPTED", reason="Preempted", end_detail=text,
+                 preemption=a_preemption(mode="cancel"))  # fmt: skip
+    runs = gang(9, 1, 8, state="RUNNING", checkpoint_at="2026-07-01T11:20:00Z")
+    peer.on("GET", "/v1/jobs/7", {"jobs": [waits, ended, runs]})
+    golden("show-preempted", odcctl("show", "7").out)
 
 
 def test_why_lists_every_cause_and_when_it_ends(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:

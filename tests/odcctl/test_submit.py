@@ -160,6 +160,21 @@ def test_warnings_go_beside_the_result(peer: Peer, odcctl: Odcctl) -> None:
     assert done.err == "odcctl: warning: line 9 of the script has no effect\n"
 
 
+def test_a_preview_of_preemption_is_told_on_stdout(peer: Peer, odcctl: Odcctl) -> None:
+    text = (
+        "the job would start at 2026-07-01T12:01:00Z at the latest on n1, preempting 1 job:\n"
+        "  job 7 of bob (QOS scavenger) after 3 h: 24 GPU-hours lost; it goes back to the queue"
+    )
+    answer = {
+        "test_only": {"text": text}, "preview_preemption": True, "json": False, "warnings": [],
+    }  # fmt: skip
+    peer.on("POST", ARGV, answer)
+    done = odcctl("submit", "--preview-preemption", "--wrap", "true")
+    assert (done.code, done.out, done.err) == (0, f"{text}\n", "")
+    asked = odcctl("--json", "submit", "--preview-preemption", "--wrap", "true")
+    assert json.loads(asked.out) == answer
+
+
 def test_test_only_submits_nothing_and_says_so_on_stderr(peer: Peer, odcctl: Odcctl) -> None:
     answer = {"test_only": {"text": 'job "x" would be accepted'}, "json": False, "warnings": []}
     peer.on("POST", ARGV, answer)

@@ -92,7 +92,15 @@ class Simulation:
             await take_over(lead, self.store, self.executor, planner)
             yield lead, planner, reaper
 
+    async def make_qos(self) -> None:
+        """urgent jobs may end those of scavenger, which have a minute's grace."""
+        await self.database.execute(
+            "with s as (insert into odc.qos (name, grace_s) values ('scavenger', 60) returning id) "
+            "insert into odc.qos (name, preempts) select 'urgent', array[s.id] from s"
+        )
+
     async def run(self, steps: int) -> None:
+        await self.make_qos()
         while self.steps < steps:
             async with self.leading() as (lead, planner, reaper):
                 reign = self.random.randint(20, 80)
@@ -192,6 +200,7 @@ class Simulation:
             "time_limit_s": self.random.choice([60, 600, 3600, 7200, 86_400]),
             "name": self.random.choice(["train", "eval", "prep"]),
             "nice": self.random.choice([0, 0, 0, 100]),
+            "qos": self.random.choice([None, None, "scavenger", "scavenger", "urgent"]),
             "requeue": self.random.choice([None, True, False]),
         }
         kind = self.random.random()
@@ -240,7 +249,9 @@ class Simulation:
             await self.store.hold(ROOT, job, now)
         elif what < 0.8:
             await self.store.release(ROOT, job, now)
-        elif what < 0.9:
+        elif what < 0.85:
+            await self.store.checkpoint(ROOT, job, now)
+        elif what < 0.93:
             await self.store.requeue(ROOT, job, now, hold=self.random.random() < 0.2)
         else:
             await self.store.update(

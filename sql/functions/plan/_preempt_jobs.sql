@@ -35,11 +35,9 @@ begin
          where p.job_id = v_id;
 
         with victim as materialized (
-            select v.job_id, v.cost, r.attempt, q.name as victim_qos, q.grace_s,
-                   case when q.preempt_mode = 'requeue' and j.requeue then 'requeue' else 'cancel' end as mode,
-                   p_now + make_interval(secs => q.grace_s) as kill_at,
+            select v.job_id, p_now + make_interval(secs => q.grace_s) as kill_at,
                    jsonb_strip_nulls(jsonb_build_object(
-                       'by', v_id, 'qos', w.name, 'victim_qos', q.name,
+                       'attempt', r.attempt, 'by', v_id, 'qos', w.name, 'victim_qos', q.name,
                        'mode', case when q.preempt_mode = 'requeue' and j.requeue then 'requeue' else 'cancel' end,
                        'at', _iso(p_now), 'ran_s', floor(extract(epoch from p_now - r.started_at))::bigint,
                        'checkpoint_at', _iso(r.checkpoint_at), 'grace_s', q.grace_s,
@@ -61,7 +59,7 @@ begin
             update allocation as l set ends_at = v.kill_at from victim as v where l.job_id = v.job_id
         ), victims as (
             insert into event (at, kind, actor, job_id, detail)
-            select p_now, 'preempting', 'odcd', v.job_id, jsonb_build_object('attempt', v.attempt) || v.told
+            select p_now, 'preempting', 'odcd', v.job_id, v.told
               from victim as v order by v.job_id
         )
         insert into event (at, kind, actor, job_id, detail)

@@ -62,6 +62,9 @@ language sql stable as $$
           select 7, 'running_job', b.text, b.job_id, null, b.node, b.gpus, b.until
             from odc._why_planned(p.job_id) as b
            where p.ready
+           union all
+          select 9, 'preempted', odc._preemption_text(f.preemption), (f.preemption ->> 'by')::bigint, null, null, null, null
+           where f.preemption is not null
       ) as w
      where p.job_id = p_job_id
 $$;

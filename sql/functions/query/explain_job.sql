@@ -21,7 +21,13 @@ begin
                    'cause', w.cause, 'text', w.text, 'job_id', w.job_id, 'limit', w."limit", 'booking_id', w.booking_id,
                    'node', w.node, 'gpus', w.gpus, 'until', _iso(w.until))) order by w.ord), '[]')
           into v_why
-          from _why_waiting(p_job_id, p_now) with ordinality
+          from (select * from _why_waiting(p_job_id, p_now) with ordinality
+                 union all
+                -- It would run still, had nobody preempted it.
+                select 'preempted', _preemption_text(t.preemption), (t.preemption ->> 'by')::bigint, null, null, null, null, null, 1000000
+                  from pending as p
+                  join attempt as t on t.job_id = p.job_id and t.attempt = p.attempt - 1
+                 where p.job_id = p_job_id and t.preemption is not null)
                as w (cause, text, job_id, "limit", booking_id, node, gpus, until, ord);
         v_answer := v_answer || ',"why":' || v_why;
     end if;

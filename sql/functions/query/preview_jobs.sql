@@ -2,7 +2,8 @@
 -- delay. Writes nothing: decide plans the queue with and without it, many starts deep.
 -- Arguments  p_asks  a JSON array of jobs as odc.submit_jobs takes them
 -- Returns    a JSON array, per job {node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, time_limit_s,
---            start_at, node_names, delays: [{job_id, from, to}], refused: null | {code, message, hint}}; start_at is
+--            start_at, node_names, delays: [{job_id, from, to}], victims: [{job_id, user, qos, mode, ran_s, grace_s,
+--            lost_gpu_s or lost_cpu_s, text}] whom it would preempt, refused: null | {code, message, hint}}; start_at is
 --            p_now when it starts at once, null when it is not among the first starts planned or no end is in sight.
 --            What holds it back by itself (hold, dependency, begin time) is not looked at
 create or replace function odc.preview_jobs(p_asks jsonb, p_now timestamptz)
@@ -12,6 +13,10 @@ declare
     v_depth constant integer := 100;
     v_base   record;                -- the plan without it
     v_plan   record;
+    v_now    record;                -- the plan with it as a pass makes it, no deeper
+    v_account integer;  v_qos integer;
+    v_what_if jsonb;
+    v_victims jsonb;
     v_ask    jsonb;
     v_where  record;
     v_shape  shape;
@@ -28,6 +33,8 @@ begin
               from _resolve_partitions(array(select jsonb_array_elements_text(v_ask -> 'partitions')),
                                        (v_ask ->> 'time_limit_s')::integer) as r;
             v_shape := _resolve_shape(v_ask, v_where.partition_ids);
+            v_account := _resolve_account((v_ask ->> 'uid')::integer, v_ask ->> 'user', v_ask ->> 'account', v_where.partition_ids);
+            v_qos := _resolve_qos((v_ask ->> 'uid')::integer, v_ask ->> 'user', v_account, v_where.partition_ids, v_ask ->> 'qos');
             if v_shape.booking_id is not null then
                 v_where.time_limit_s := least(
                     v_where.time_limit_s, (select _longest_run_s(b, p_now) from booking as b where b.id = v_shape.booking_id));
@@ -41,13 +48,19 @@ begin
                 'code', v_code, 'message', v_message, 'hint', v_hint));
             continue;
         end;
-        select d.* into v_plan
-          from decide(p_now, jsonb_build_array(to_jsonb(v_shape) || jsonb_build_object(
-                          'time_limit_s', v_where.time_limit_s, 'uid', (v_ask ->> 'uid')::integer,
-                          'nice', (v_ask ->> 'nice')::integer,
-                          'account_id', (select a.id from account as a where a.name = v_ask ->> 'account'),
-                          'qos_id', (select q.id from qos as q where q.name = v_ask ->> 'qos'))),
-                      1000000, null, v_depth) as d;
+        v_what_if := jsonb_build_array(to_jsonb(v_shape) || jsonb_build_object(
+                         'time_limit_s', v_where.time_limit_s, 'uid', (v_ask ->> 'uid')::integer,
+                         'nice', (v_ask ->> 'nice')::integer, 'account_id', v_account, 'qos_id', v_qos));
+        select d.* into v_plan from decide(p_now, v_what_if, 1000000, null, v_depth) as d;
+        v_victims := '[]';
+        if exists (select from qos as q where q.id = v_qos and q.preempts <> '{}') and not coalesce(-1 = any (v_plan.start_jobs), false) then
+            -- Whom it preempts depends on how many others are protected.
+            select d.* into v_now from decide(p_now, v_what_if, 1000000) as d;
+            if -1 = any (v_now.victim_for) then
+                v_plan := v_now;
+                v_victims := _render_victims(p_now, v_now.victim_jobs, v_now.victim_for, v_now.victim_costs, -1);
+            end if;
+        end if;
         v_start := array_position(v_plan.start_jobs, -1);
         v_head := array_position(v_plan.head_jobs, -1);
         v_nodes := '{}';
@@ -74,7 +87,7 @@ begin
                   join (select * from unnest(v_plan.head_jobs, v_plan.head_ats) as h (id, at)
                          union all select distinct s, p_now from unnest(v_plan.start_jobs) as s) as w on w.id = b.id
                  where w.at > b.at),
-            'refused', null);
+            'victims', v_victims, 'refused', null);
     end loop;
     return to_jsonb(v_told)::text;
 end;

@@ -65,7 +65,9 @@ begin
             for h in select * from _why_holders(p_job_id, v_nodes, v_at, v_gone) loop
                 cause := 'running_job';
                 text := format('job %s holds %s GPUs and %s CPUs of %s%s', h.job_id, h.gpus, h.cpus, h.node,
-                               coalesce(' until ' || _iso(h.until), ', with no time limit'));
+                               coalesce(' until ' || _iso(h.until), ', with no time limit'))
+                        || case when exists (select from running as r where r.job_id = h.job_id and r.preempted_by = p_job_id)
+                                then '; it is preempted for this one' else '' end;
                 job_id := h.job_id;  node := h.node;  gpus := h.gpus;  until := h.until;
                 v_more := v_more || h.job_id;
                 return next;

@@ -51,6 +51,7 @@ def test_only_the_owner_and_operators_change_a_job(database_url: str) -> None:
             ("hold", {}),
             ("release", {}),
             ("requeue", {"hold": True}),
+            ("checkpoint", {}),
         ):
             [outcome] = await change(service, f"/v1/jobs/{job_id}/{path}", body, peer=BOB)
             assert (outcome.outcome, outcome.code) == ("refused", "OD013")
@@ -290,5 +291,20 @@ def test_nodes_are_drained_and_resumed_by_operators(database_url: str) -> None:
                 (await client.get("/v1/nodes")).content, type=answers.NodeList
             )
             assert [node.name for node in told.nodes] == ["n1"]
+
+    serve(database_url, work)
+
+
+def test_a_running_job_tells_of_a_checkpoint(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        job_id = await service.submit()
+        await service.plan()
+        await service.database.execute("update odc.running set running_at = started_at")
+        [outcome] = await change(service, f"/v1/jobs/{job_id}/checkpoint")
+        assert (outcome.job_id, outcome.outcome) == (job_id, "checkpointed")
+        async with service.client() as client:
+            shown = await client.get(f"/v1/jobs/{job_id}")
+        [job] = msgspec.json.decode(shown.content, type=answers.Jobs).jobs
+        assert job.checkpoint_at is not None
 
     serve(database_url, work)

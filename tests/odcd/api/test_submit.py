@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
 import msgspec
 import pytest
 
@@ -182,6 +183,39 @@ def test_test_only_tells_where_and_when_and_submits_nothing(database_url: str) -
             assert (await client.post("/v1/submit-argv", json=refused)).json()["code"] == "OD005"
             assert len((await client.get("/v1/jobs", params={"ended": "true"})).json()["jobs"]) == 2
             assert service.woken == [1, 1]
+
+    serve(database_url, work)
+
+
+def test_a_preview_of_preemption_names_the_victims_and_submits_nothing(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        await service.database.execute(
+            "insert into odc.qos (name, preempts) values ('urgent', '{1}')"
+        )
+        asked = _argv("--preview-preemption", "--gpus", "8", "-q", "urgent", "--wrap", "true")
+
+        async def told(client: httpx.AsyncClient) -> answers.TestOnly:
+            answer = await client.post("/v1/submit-argv", json=asked)
+            assert answer.status_code == 200, answer.text
+            return msgspec.json.decode(answer.content, type=answers.TestOnly)
+
+        async with service.client() as client:
+            nobody = (await told(client)).test_only
+            assert nobody.text == "the job would start now on n1, preempting nobody"
+            victim = await service.submit(gpus=8)
+            await service.plan()
+            preview = await told(client)
+            assert preview.preview_preemption
+            [one] = preview.test_only.victims
+            assert (one.job_id, one.mode, one.lost_gpu_s) == (victim, "requeue", 0)
+            assert one.text.startswith(f"job {victim} of {one.user} (QOS normal) after 0 s: 0 GPU-")
+            starts = preview.test_only.start_at
+            assert preview.test_only.text == (
+                f"the job would start at {starts} at the latest on n1, preempting 1 job:\n"
+                f"  {one.text}"
+            )
+            [job] = (await client.get("/v1/jobs")).json()["jobs"]
+            assert (job["id"], job["preemption"]) == (victim, None)
 
     serve(database_url, work)
 

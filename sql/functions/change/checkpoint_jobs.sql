@@ -1,0 +1,37 @@
+-- odc.checkpoint_jobs: their users say that these running jobs have written a checkpoint: ending them would lose what
+-- comes after it only.
+-- Returns    as cancel_jobs, with outcome checkpointed or refused
+-- Locks      the turn; running
+create or replace function odc.checkpoint_jobs(p_actor jsonb, p_filters jsonb, p_now timestamptz)
+returns text
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_answers text;
+begin
+    perform _take_turn(p_now);
+    with found as materialized (
+        select f.*, r.attempt, r.running_at is not null as runs
+          from _find_jobs(p_actor, p_filters, 'running') as f
+          left join running as r on r.job_id = f.job_id
+    ), done as (
+        update running as r set checkpoint_at = p_now
+          from found as f
+         where r.job_id = f.job_id and f.place = 'running' and f.runs
+    ), told as (
+        insert into event (at, kind, actor, job_id, detail)
+        select p_now, 'checkpointed', p_actor ->> 'user', job_id, jsonb_build_object('attempt', attempt)
+          from found where place = 'running' and runs
+    )
+    select coalesce(json_agg(
+               case when f.code is not null then _answer(f.job_id, f.array_task_id, 'refused', f.code, f.message, f.hint)
+                    when f.place = 'running' and f.runs then _answer(f.job_id, f.array_task_id, 'checkpointed')
+                    else _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
+                                 format(case f.place when 'running' then 'job %s has not begun to run'
+                                                     when 'pending' then 'job %s is pending'
+                                                     else 'job %s has ended' end, f.job_id),
+                                 'Only a job that runs has something to keep.') end order by f.job_id)::text, '[]')
+      into v_answers
+      from found as f;
+    return v_answers;
+end;
+$$;
