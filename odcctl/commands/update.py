@@ -32,6 +32,8 @@ def _changes(arguments: Arguments) -> dict[str, Any]:
         "nice": arguments.number("nice"),
         "partitions": partitions.split(",") if partitions else None,
         "name": arguments.value("name"),
+        "account": arguments.value("account"),
+        "qos": arguments.value("qos"),
         "begin": arguments.value("begin"),
         "deadline": arguments.value("deadline"),
     }
@@ -58,6 +60,8 @@ COMMAND = Command(
         Option("time", "t", "TIME", "time limit: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S or UNLIMITED"),
         Option("nice", None, "N", "start after jobs with a lower value; below 0 is for operators"),
         Option("partition", "p", "NAMES", "partitions that may run it"),
+        Option("account", "A", "NAME", "the account it is charged to"),
+        Option("qos", "q", "NAME", "the QOS it runs under"),
         Option("name", "n", "NAME", "name"),
         Option("comment", None, "TEXT", "comment; '' for none"),
         Option("dependency", "d", "LIST", "jobs to wait for, as sbatch writes them; '' for none"),

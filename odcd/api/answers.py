@@ -239,8 +239,8 @@ class Victim(_Answer):
 
 class Preview(_Answer):
     """Where and when a job would start, as far as others let it: start_at null when it would wait
-    behind more of them than are planned, or when it is held back by itself. victims: whom it would
-    preempt."""
+    behind more of them than are planned, behind a limit, or when it is held back by itself.
+    victims: whom it would preempt."""
 
     text: str
     node_count: int | None = None
@@ -251,6 +251,7 @@ class Preview(_Answer):
     time_limit_s: int | None = None
     start_at: str | None = None
     node_names: list[str] = []
+    limit: str | None = None
     delays: list[Delay] = []
     victims: list[Victim] = []
     refused: Refused | None = None

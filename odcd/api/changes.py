@@ -87,6 +87,8 @@ class UpdateJob(_Form):
     array_throttle: Throttle | Unset | None = UNSET
     booking: Name | Unset | None = UNSET
     """Run inside this booking; null: inside none."""
+    account: Name | Unset = UNSET
+    qos: Name | Unset = UNSET
     begin_at: datetime | Unset | None = UNSET
     deadline_at: datetime | Unset | None = UNSET
     begin: str | Unset = UNSET

@@ -204,6 +204,8 @@ def _foretold(spec: JobSpec, told: dict[str, Any], now: datetime) -> str:
     if kept_back is not None:
         told |= {"start_at": None, "node_names": [], "delays": [], "victims": []}
         return kept_back
+    if told["limit"] is not None:
+        return f"the job would be accepted, and wait for its limit {told['limit']}"
     if told["start_at"] is None:
         return "the job would be accepted, and wait behind others"
     starts = datetime.fromisoformat(told["start_at"])

@@ -1,15 +1,15 @@
 -- odc._plan_limits: the limits that classes of pending jobs draw on, and what is left of them. Without limits it reads
 -- one empty table and returns nulls.
--- Arguments  parallel, one per class: shape, time limit, user, account, QOS
+-- Arguments  parallel, one per class: shape, time limit, user, account, QOS; p_what_if: as of decide, where a shape
+--            is negative: -1, -2, …
 -- Returns    use_from, use_to  per class its span of use_*, counted from 1; from > to where nothing limits it
 --            use_bucket, use_need  a limit, and what one job of the class takes of it: more than `left` is passed over
 --            use_more     what it takes in addition for each node above its least number
 --            left, consumes, reasons  per limit: what is left, whether a start takes its need away, Slurm's name.
---            Limits per job are there only for classes whose jobs exceed them. A class whose shape is not kept, as
---            of a hypothetical job, draws on limits of running jobs alone.
+--            Limits per job are there only for classes whose jobs exceed them
 create or replace function odc._plan_limits(
     p_now timestamptz, p_class_shapes integer[], p_class_limits_s integer[], p_class_uids integer[],
-    p_class_accounts integer[], p_class_qos integer[],
+    p_class_accounts integer[], p_class_qos integer[], p_what_if jsonb default null,
     out use_from integer[], out use_to integer[], out use_bucket integer[], out use_need bigint[], out use_more bigint[],
     out "left" bigint[], out consumes boolean[], out reasons text[])
 language plpgsql stable set search_path = odc, pg_temp set enable_nestloop = off as $$
@@ -31,17 +31,26 @@ begin
     if not exists (select from resource_limit) then
         return;
     end if;
-    with class as (
+    with asked as materialized (
+        select s.id, s.partition_ids, a.nodes, a.gpus, a.cpus, greatest(0, s.node_count_max - s.node_count) as more
+          from shape as s
+         cross join lateral _shape_amounts(s) as a
+         where s.id = any (p_class_shapes)
+         union all
+        select -w.n::integer, s.partition_ids, a.nodes, a.gpus, a.cpus, greatest(0, s.node_count_max - s.node_count)
+          from jsonb_array_elements(p_what_if) with ordinality as w (body, n)
+         cross join lateral jsonb_populate_record(null::shape, '{"exclusive": false}' || jsonb_strip_nulls(w.body)) as s
+         cross join lateral _shape_amounts(s) as a
+    ), class as (
         select c.ord, c.uid, c.account_id, c.qos_id, coalesce(s.partition_ids::text, '{}') as partitions,
                dense_rank() over (order by c.uid, c.account_id, c.qos_id, s.partition_ids) as ask,
                case when s.id is null then '{0,0,0,0,0}'
-                    else array[a.nodes, a.gpus, a.cpus, _limit_need('gpu_minutes', 0, a.gpus, 0, c.limit_s, q.usage_factor),
-                                greatest(0, s.node_count_max - s.node_count)] end as amounts
+                    else array[s.nodes, s.gpus, s.cpus,
+                               _limit_need('gpu_minutes', 0, s.gpus, 0, c.limit_s, q.usage_factor), s.more] end as amounts
           from unnest(p_class_shapes, p_class_uids, p_class_accounts, p_class_qos, p_class_limits_s) with ordinality
                as c (shape_id, uid, account_id, qos_id, limit_s, ord)
           join qos as q on q.id = c.qos_id
-          left join shape as s on s.id = c.shape_id
-          left join lateral _shape_amounts(s) as a on true
+          left join asked as s on s.id = c.shape_id
     ), ask as (
         select distinct ask, uid, account_id, qos_id, partitions from class
     )

@@ -2,14 +2,14 @@
 -- Arguments  p_place  pending or running: where the caller has locked it; or ended, whose comment alone may change
 -- Returns    the old values of what changed
 -- Raises     OD009 LimitExceeded, OD010 BadRequest, OD011 BadDependency, OD012 WrongState, OD013 NotOwner, and what
---            submit raises for partitions and bookings
+--            submit raises for partitions, bookings, accounts, QOS and limits
 create or replace function odc._update_job(
     p_actor jsonb, p_job_id bigint, p_place text, p_changes jsonb, p_now timestamptz)
 returns jsonb
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_operator boolean := coalesce((p_actor ->> 'operator')::boolean, false);
-    v_pending_only constant text[] := '{nice,partitions,dependency,begin_at,booking}';
+    v_pending_only constant text[] := '{nice,partitions,dependency,begin_at,booking,account,qos}';
     v_job    job;
     v_shape  shape;
     v_wrong  text;
@@ -17,6 +17,8 @@ declare
     v_ask    record;
     v_from   timestamptz;
     v_booked text;
+    v_account integer;
+    v_qos     integer;
 begin
     select * into strict v_job from job where id = p_job_id for update;
     if p_place = 'ended' and p_changes - 'comment' <> '{}' then
@@ -63,8 +65,24 @@ begin
         v_shape.id := _shape_id(v_shape, true);
     end if;
 
+    v_account := v_job.account_id;
+    v_qos := v_job.qos_id;
+    if p_changes ? 'account' then
+        v_account := _resolve_account(v_job.uid, v_job.user_name, p_changes ->> 'account', v_shape.partition_ids);
+    end if;
+    if p_changes ?| '{account,qos}' then
+        v_qos := _resolve_qos(v_job.uid, v_job.user_name, v_account, v_shape.partition_ids,
+                              coalesce(p_changes ->> 'qos', (select q.name from qos as q where q.id = v_qos)));
+        insert into usage (account_id, uid, qos_id, user_name, used_at)
+        values (v_account, v_job.uid, v_qos, v_job.user_name, p_now)
+        on conflict do nothing;
+    end if;
+    if p_place = 'pending' and p_changes ?| '{account,qos,time_limit_s,partitions}' then
+        perform _check_limits(v_shape, v_job.uid, v_job.user_name, v_account, v_qos, coalesce(v_limit, v_job.time_limit_s));
+    end if;
+
     update job
-       set time_limit_s = coalesce(v_limit, time_limit_s),
+       set time_limit_s = coalesce(v_limit, time_limit_s), account_id = v_account, qos_id = v_qos,
            nice = case when p_changes ? 'nice' then (p_changes ->> 'nice')::integer else nice end,
            partition_ids = coalesce(v_shape.partition_ids, partition_ids),
            shape_id = coalesce(v_shape.id, shape_id),
@@ -80,7 +98,7 @@ begin
     returning * into v_ask;
     update pending
        set time_limit_s = v_ask.time_limit_s, nice = v_ask.nice, shape_id = v_ask.shape_id,
-           deadline_at = v_ask.deadline_at
+           account_id = v_account, qos_id = v_qos, deadline_at = v_ask.deadline_at
      where job_id = p_job_id;
     if p_changes ? 'booking' then
         -- It was held because its booking is over.
@@ -127,6 +145,8 @@ begin
         perform _replace_dependency(p_job_id, p_changes -> 'dependency', p_now);
     end if;
     return (select jsonb_object_agg(k, case k when 'booking' then to_jsonb(v_booked) when 'partitions' then to_jsonb(v_job) -> 'partition_ids'
+                                         when 'account' then (select to_jsonb(a.name) from account as a where a.id = v_job.account_id)
+                                         when 'qos' then (select to_jsonb(q.name) from qos as q where q.id = v_job.qos_id)
                                          else to_jsonb(v_job) -> k end)
               from jsonb_object_keys(p_changes) as k);
 end;

@@ -1,6 +1,6 @@
 -- odc.update_jobs: change jobs that have not ended; of those that have, the comment.
 -- Arguments  p_changes  any of time_limit_s, nice, partitions, name, comment, dependency {text, any, terms},
---                       array_throttle (null or 0: none), begin_at, deadline_at, booking (a name; null: none)
+--                       array_throttle (null or 0: none), begin_at, deadline_at, account, qos, booking (a name; null: none)
 -- Returns    as cancel_jobs, with outcome updated or refused; a job is changed whole or not at all
 -- Locks      the turn; pending, running, job, allocation
 -- Raises     OD010 BadRequest: a change of what does not exist
@@ -8,7 +8,8 @@ create or replace function odc.update_jobs(p_actor jsonb, p_filters jsonb, p_now
 returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    v_known   constant text[] := '{time_limit_s,nice,partitions,name,comment,dependency,array_throttle,begin_at,deadline_at,booking}';
+    v_known   constant text[] := '{time_limit_s,nice,partitions,name,comment,dependency,array_throttle,begin_at,deadline_at,booking,
+                                  account,qos}';
     v_unknown text;
     v_answers json[] := '{}';
     v_mine    json[];

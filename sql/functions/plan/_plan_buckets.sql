@@ -2,7 +2,7 @@
 -- Arguments, returns  as _plan_limits; all null when nothing limits anybody
 create or replace function odc._plan_buckets(
     p_now timestamptz, p_class_shapes integer[], p_class_limits_s integer[], p_class_uids integer[],
-    p_class_accounts integer[], p_class_qos integer[],
+    p_class_accounts integer[], p_class_qos integer[], p_what_if jsonb default null,
     out use_from integer[], out use_to integer[], out use_bucket integer[], out use_need bigint[], out use_more bigint[],
     out "left" bigint[], out consumes boolean[], out reasons text[])
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -12,7 +12,7 @@ declare
     b record;
 begin
     select * into a
-      from _plan_limits(p_now, p_class_shapes, p_class_limits_s, p_class_uids, p_class_accounts, p_class_qos);
+      from _plan_limits(p_now, p_class_shapes, p_class_limits_s, p_class_uids, p_class_accounts, p_class_qos, p_what_if);
     select * into b from _plan_licences(p_class_shapes);
     if b.use_from is null then
         use_from := a.use_from;  use_to := a.use_to;  use_bucket := a.use_bucket;  use_need := a.use_need;

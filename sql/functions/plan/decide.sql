@@ -127,7 +127,8 @@ begin
     classes := cardinality(v_c.shape_ids);
     select * into v_n from _plan_nodes(p_without);
     select * into v_s from _plan_shapes(v_n.group_ids, v_c.shape_ids, p_what_if, v_c.claim_shapes);
-    select * into v_l from _plan_buckets(p_now, v_c.kept_shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids);
+    select * into v_l from _plan_buckets(p_now, v_c.kept_shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids,
+                                      p_what_if);
     v_left := v_l.left;
     v_node_ids := coalesce(v_n.node_ids, '{}');  v_group := v_n.groups;  v_mask := v_n.masks;
     v_gpus := coalesce(v_n.gpus, '{}');  v_cpus := coalesce(v_n.cpus, '{}');  v_mem := coalesce(v_n.mems, '{}');  v_jobs := v_n.jobs;  v_block := v_n.blocks;
@@ -838,7 +839,7 @@ begin
           into limited_shapes, limited_limits_s, limited_uids, limited_accounts, limited_qos, limited_reasons
           from unnest(v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids, v_c_reason) with ordinality
                as u (shape, limit_s, uid, account, qos, reason, o)
-         where u.reason is not null and u.shape > 0;
+         where u.reason is not null and u.shape > -1000000;
     end if;
 end;
 $$;

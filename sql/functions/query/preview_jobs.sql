@@ -2,9 +2,10 @@
 -- delay. Writes nothing: decide plans the queue with and without it, many starts deep.
 -- Arguments  p_asks  a JSON array of jobs as odc.submit_jobs takes them
 -- Returns    a JSON array, per job {node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, time_limit_s,
---            start_at, node_names, delays: [{job_id, from, to}], victims: [{job_id, user, qos, mode, ran_s, grace_s,
+--            start_at, node_names, limit, delays: [{job_id, from, to}], victims: [{job_id, user, qos, mode, ran_s, grace_s,
 --            lost_gpu_s or lost_cpu_s, text}] whom it would preempt, refused: null | {code, message, hint}}; start_at is
---            p_now when it starts at once, null when it is not among the first starts planned or no end is in sight.
+--            p_now when it starts at once, null when it is not among the first starts planned, no end is in sight, or a
+--            limit (Slurm's name of it) is in its way.
 --            What holds it back by itself (hold, dependency, begin time) is not looked at
 create or replace function odc.preview_jobs(p_asks jsonb, p_now timestamptz)
 returns text
@@ -14,12 +15,12 @@ declare
     v_base   record;                -- the plan without it
     v_plan   record;
     v_now    record;                -- the plan with it as a pass makes it, no deeper
-    v_account integer;  v_qos integer;
     v_what_if jsonb;
     v_victims jsonb;
     v_ask    jsonb;
     v_where  record;
     v_shape  shape;
+    v_uid integer;  v_user text;  v_account integer;  v_qos integer;
     v_start  integer;
     v_head   integer;
     v_nodes  text[];
@@ -29,12 +30,15 @@ begin
     select d.* into v_base from decide(p_now, null, 1000000, null, v_depth) as d;
     for v_ask in select * from jsonb_array_elements(p_asks) loop
         begin
+            v_uid := coalesce((v_ask ->> 'uid')::integer, -1);
+            v_user := coalesce(v_ask ->> 'user', _user_name(v_uid));
             select r.partition_ids, r.time_limit_s into v_where
               from _resolve_partitions(array(select jsonb_array_elements_text(v_ask -> 'partitions')),
                                        (v_ask ->> 'time_limit_s')::integer) as r;
+            v_account := _resolve_account(v_uid, v_user, v_ask ->> 'account', v_where.partition_ids);
+            v_qos := _resolve_qos(v_uid, v_user, v_account, v_where.partition_ids, v_ask ->> 'qos');
             v_shape := _resolve_shape(v_ask, v_where.partition_ids);
-            v_account := _resolve_account((v_ask ->> 'uid')::integer, v_ask ->> 'user', v_ask ->> 'account', v_where.partition_ids);
-            v_qos := _resolve_qos((v_ask ->> 'uid')::integer, v_ask ->> 'user', v_account, v_where.partition_ids, v_ask ->> 'qos');
+            perform _check_limits(v_shape, v_uid, v_user, v_account, v_qos, v_where.time_limit_s);
             if v_shape.booking_id is not null then
                 v_where.time_limit_s := least(
                     v_where.time_limit_s, (select _longest_run_s(b, p_now) from booking as b where b.id = v_shape.booking_id));
@@ -49,7 +53,7 @@ begin
             continue;
         end;
         v_what_if := jsonb_build_array(to_jsonb(v_shape) || jsonb_build_object(
-                         'time_limit_s', v_where.time_limit_s, 'uid', (v_ask ->> 'uid')::integer,
+                         'time_limit_s', v_where.time_limit_s, 'uid', v_uid,
                          'nice', (v_ask ->> 'nice')::integer, 'account_id', v_account, 'qos_id', v_qos));
         select d.* into v_plan from decide(p_now, v_what_if, 1000000, null, v_depth) as d;
         v_victims := '[]';
@@ -79,6 +83,7 @@ begin
             'time_limit_s', nullif(v_where.time_limit_s, 2147483647),
             'start_at', _iso(case when v_start is not null then p_now else v_plan.head_ats[v_head] end),
             'node_names', v_nodes,
+            'limit', case when v_start is null then v_plan.limited_reasons[array_position(v_plan.limited_shapes, -1)] end,
             'delays', (
                 select coalesce(jsonb_agg(jsonb_build_object(
                            'job_id', b.id, 'from', _iso(b.at), 'to', _iso(w.at)) order by b.at, b.id), '[]')

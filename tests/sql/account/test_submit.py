@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from odcd.errors import LimitExceeded, NotAllowed, UnknownAccount, UnknownQos
 from odcd.model import Identity
 from tests.sql.account.books import a_limit, a_member, a_qos, an_account
-from tests.support.builders import ALICE, BOB, Queue
+from tests.support.builders import ALICE, BOB, ROOT, Queue
 
 
 def terms(queue: Queue, who: Identity = ALICE, **fields: object) -> tuple[str, str]:
-    job = queue.job(queue.submit(who, gpus=1, **fields))
+    return terms_of(queue, queue.submit(who, gpus=1, **fields))
+
+
+def terms_of(queue: Queue, job_id: int) -> tuple[str, str]:
+    job = queue.job(job_id)
     return (
         queue.sql.value("select name from odc.account where id = $1", job["account_id"]),
         queue.sql.value("select name from odc.qos where id = $1", job["qos_id"]),
@@ -173,3 +179,35 @@ def test_submitted_jobs_are_counted_with_their_tasks(queue: Queue) -> None:
     )
     queue.submit(gpus=1)
     queue.submit(BOB, gpus=1, array="0-4")
+
+
+def test_account_and_qos_of_a_pending_job_can_be_changed(queue: Queue) -> None:
+    a_qos(queue.sql, "fast", priority=5)
+    an_account(queue.sql, "lab")
+    job = queue.submit(gpus=1, array="0-2")
+    assert queue.update(job, changes={"account": "lab", "qos": "fast"}) == {job: "updated"}
+    assert terms_of(queue, job) == ("lab", "fast")
+    assert queue.updates(job, changes={"qos": "normal"})[0]["outcome"] == "updated"
+    event = queue.sql.value(
+        "select detail from odc.event where kind = 'updated' order by id limit 1"
+    )
+    assert json.loads(event)["old"] == {"account": "default", "qos": "normal"}
+    started = queue.start()
+    queue.move(10)
+    queue.end(*started)
+    charged = queue.sql.rows("select account_id from odc.usage where total_gpu_ms > 0")
+    assert charged == [{"account_id": queue.job(started[0])["account_id"]}]
+    assert queue.job(started[0])["account_id"] != 1
+
+
+def test_a_change_beyond_a_limit_is_refused(queue: Queue) -> None:
+    short = a_qos(queue.sql, "short")
+    a_limit(queue.sql, "qos", short, "job", "wall_s", 3600)
+    job = queue.submit(gpus=1, time_limit_s=7200)
+    [answer] = queue.updates(job, changes={"qos": "short"})
+    assert answer["code"] == "OD009"
+    assert queue.update(job, changes={"qos": "short", "time_limit_s": 600}) == {job: "updated"}
+    assert queue.update(job, changes={"time_limit_s": 7200}) == {job: "OD009"}
+    queue.start()
+    assert queue.update(job, changes={"time_limit_s": 7200}, who=ROOT) == {job: "updated"}
+    assert queue.update(job, changes={"qos": "normal"}, who=ROOT) == {job: "OD012"}

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from odcd.submission import prepare
+from tests.sql.account.books import a_limit, a_member, an_account
 from tests.support.builders import ALICE, Queue, a_job
 
 
@@ -60,3 +61,25 @@ def test_an_alternative_that_would_be_refused_says_so_beside_the_others(queue: Q
     fits, never = preview(queue, {"gpus": 1}, {"gpus_per_node": 16})
     assert fits["refused"] is None
     assert never["refused"]["code"] == "OD008"
+
+
+def test_a_limit_that_is_used_up_is_named(queue: Queue) -> None:
+    a_limit(queue.sql, "qos", 1, "user", "gpus", 6)
+    queue.submit(gpus=4, time_limit_s=600)
+    queue.start()
+    fits, over, never = preview(queue, {"gpus": 2}, {"gpus": 3}, {"gpus": 7})
+    assert (fits["limit"], fits["start_at"]) == (None, "2026-01-01T00:00:00Z")
+    assert (over["limit"], over["start_at"]) == ("QOSMaxGRESPerUser", None)
+    assert never["refused"]["code"] == "OD009"
+
+
+def test_a_preview_is_charged_as_the_submit_would_be(queue: Queue) -> None:
+    lab = an_account(queue.sql, "lab")
+    a_member(queue.sql, lab, ALICE, is_default=True)
+    a_limit(queue.sql, "account", lab, "job", "gpus", 1)
+    [told] = preview(queue, {"gpus": 2})
+    assert told["refused"]["message"] == (
+        "2 GPUs is more than the 1 GPU of a job in account lab (AssocMaxGRESPerJob)"
+    )
+    [told] = preview(queue, {"gpus": 2, "qos": "best"})
+    assert told["refused"]["code"] == "OD004"
