@@ -9,7 +9,7 @@ declare
     v_what text;
 begin
     account_ids := case when p_account > 0 then array[p_account] end;
-    uid := nullif(p_uid, 0);
+    uid := nullif(p_uid, -2);
     if p_scope = 'qos' then
         qos_id := p_scope_id;
         v_what := 'QOS ' || (select q.name from qos as q where q.id = p_scope_id);

@@ -22,16 +22,16 @@ language sql stable as $$
     ), draw as (
         select 'qos' as scope, u.qos_id as id, s.per,
                case when s.per = 'account' then u.account_id else 0 end as account_id,
-               case when s.per = 'user' then u.uid else 0 end as uid, u.jobs, u.nodes, u.gpus, u.cpus, u.gpu_ms
+               case when s.per = 'user' then u.uid else -2 end as uid, u.jobs, u.nodes, u.gpus, u.cpus, u.gpu_ms
           from use as u cross join unnest('{group,user,account}'::text[]) as s (per)
          where 'qos' = any (p_scopes)
          union all
         select 'partition', u.partition_id, s.per, case when s.per = 'account' then u.account_id else 0 end,
-               case when s.per = 'user' then u.uid else 0 end, u.jobs, u.nodes, u.gpus, u.cpus, u.gpu_ms
+               case when s.per = 'user' then u.uid else -2 end, u.jobs, u.nodes, u.gpus, u.cpus, u.gpu_ms
           from use as u cross join unnest('{group,user,account}'::text[]) as s (per)
          where 'partition' = any (p_scopes)
          union all
-        select 'account', l.ancestor_id, 'group', 0, 0, u.jobs, u.nodes, u.gpus, u.cpus, u.gpu_ms
+        select 'account', l.ancestor_id, 'group', 0, -2, u.jobs, u.nodes, u.gpus, u.cpus, u.gpu_ms
           from use as u join odc._account_lines() as l on l.account_id = u.account_id
          where 'account' = any (p_scopes)
          union all
@@ -40,7 +40,7 @@ language sql stable as $$
           from use as u join odc._account_lines() as l on l.account_id = u.account_id
          where 'account' = any (p_scopes)
          union all
-        select 'user', s.id, 'group', 0, 0, u.jobs, u.nodes, u.gpus, u.cpus, u.gpu_ms
+        select 'user', s.id, 'group', 0, -2, u.jobs, u.nodes, u.gpus, u.cpus, u.gpu_ms
           from use as u
           join odc.association as s on s.account_id = u.account_id and s.uid = u.uid
                                    and (s.partition_id is null or s.partition_id = u.partition_id)

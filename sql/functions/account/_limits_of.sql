@@ -3,7 +3,7 @@
 -- user and per job the nearest: of the user's association, else of the account, else of the next above. A limit of
 -- the QOS stands in for the account's and the user's of its kind.
 -- Arguments  parallel, one per ask; p_partitions: a shape's partitions as text, '{1,2}'
--- Returns    ord: the ask, from 1; the limit; and who shares it: b_account and b_uid, 0 for all
+-- Returns    ord: the ask, from 1; the limit; and who shares it: b_account and b_uid: 0 and -2 for all of them (root has uid 0)
 create or replace function odc._limits_of(p_uids integer[], p_accounts integer[], p_qos integer[], p_partitions text[])
 returns table (ord integer, scope text, scope_id integer, per text, what text, value bigint,
                b_account integer, b_uid integer)
@@ -14,20 +14,20 @@ language sql stable as $$
     ), candidate as (
         select k.ord, l.scope, l.scope_id, l.per, l.what, l.value, l.per as as_per, -3 as depth,
                case when l.per = 'account' then k.account_id else 0 end as b_account,
-               case when l.per = 'user' then k.uid else 0 end as b_uid
+               case when l.per = 'user' then k.uid else -2 end as b_uid
           from ask as k
           join odc.resource_limit as l on l.scope = 'qos' and l.scope_id = k.qos_id
          union all
         select k.ord, l.scope, l.scope_id, l.per, l.what, l.value,
                case when l.per = 'group' then 'user' else 'job' end, case when s.partition_id is null then -1 else -2 end,
-               0, 0
+               0, -2
           from odc.resource_limit as l
           join odc.association as s on s.id = l.scope_id
           join ask as k on k.account_id = s.account_id and k.uid = s.uid
          where l.scope = 'user' and (s.partition_id is null or s.partition_id = any (k.partition_ids))
          union all
         select k.ord, l.scope, l.scope_id, l.per, l.what, l.value, l.per, n.depth,
-               case when l.per = 'user' then k.account_id else 0 end, case when l.per = 'user' then k.uid else 0 end
+               case when l.per = 'user' then k.account_id else 0 end, case when l.per = 'user' then k.uid else -2 end
           from odc.resource_limit as l
           join odc._account_lines() as n on n.ancestor_id = l.scope_id
           join ask as k on k.account_id = n.account_id
@@ -42,7 +42,7 @@ language sql stable as $$
      where r.place = 1 or r.as_per = 'group' and r.first_scope <> 'qos'
      union all
     select k.ord, l.scope, l.scope_id, l.per, l.what, l.value,
-           case when l.per = 'account' then k.account_id else 0 end, case when l.per = 'user' then k.uid else 0 end
+           case when l.per = 'account' then k.account_id else 0 end, case when l.per = 'user' then k.uid else -2 end
       from ask as k
      cross join lateral unnest(k.partition_ids) as p (id)
       join odc.resource_limit as l on l.scope = 'partition' and l.scope_id = p.id

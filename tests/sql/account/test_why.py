@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.sql.account.books import a_limit, an_account, has_used
-from tests.support.builders import BOB, Queue
+from tests.support.builders import BOB, ROOT, Queue
 
 
 def why(queue: Queue, job: int) -> list[dict[str, Any]]:
@@ -32,6 +32,20 @@ def test_a_limit_is_told_with_the_jobs_that_use_it_up(queue: Queue) -> None:
         (second, 2, queue.running(second)["ends_at"]),
         (first, 4, queue.running(first)["ends_at"]),
     ]
+
+
+def test_root_is_a_user_as_others_are(queue: Queue) -> None:
+    """uid 0 is not everybody."""
+    a_limit(queue.sql, "qos", 1, "user", "gpus", 6)
+    a_limit(queue.sql, "qos", 1, "user", "submitted", 2)
+    queue.submit(gpus=6, gpu_type="h100")
+    first = queue.submit(ROOT, gpus=4, gpu_type="h100")
+    second = queue.submit(ROOT, gpus=4, gpu_type="h100")
+    queue.start()
+    limit, *jobs = why(queue, second)
+    assert limit["text"].startswith("user root in QOS normal has 4 of 6 GPUs allowed")
+    assert [job["job_id"] for job in jobs] == [first]
+    assert "of the 2 submitted jobs that user root in QOS" in queue.refused(ROOT, gpus=1).message
 
 
 def test_when_the_jobs_named_end_the_job_starts(queue: Queue) -> None:
