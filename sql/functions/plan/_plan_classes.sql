@@ -6,15 +6,17 @@
 --            p_without  these claim nothing
 -- Returns    parallel arrays, a position per class. fairs: fair share in millionths; statics: the part of
 --            multifactor that does not change with the wait; age_per_s, max_age_s: the part that does;
---            claim_jobs, claim_shapes, claim_nodes: the jobs that claim nodes, in order; null: there are none. The
---            shape_id of such a class is -1000000 - its place there, and in kept_shape_ids what it really is
+--            claim_jobs, claim_shapes, claim_nodes, claim_ats: the jobs that claim nodes, and when they were told to start,
+--            which is their order; null: there are none. The shape_id of such a class is -1000000 - its place there, and
+--            in kept_shape_ids what it really is
 create or replace function odc._plan_classes(
     p_now timestamptz, p_what_if jsonb, p_without bigint[],
     out shape_ids integer[], out limits_s integer[], out uids integer[], out accounts integer[], out qos_ids integer[],
     out nices integer[], out head_ats timestamptz[], out head_ids bigint[], out head_counts integer[],
     out tiers integer[], out orderings text[], out max_waits_s integer[], out backfills text[], out depths integer[],
     out sizes integer[], out fairs integer[], out statics float8[], out age_weight integer, out max_age_s integer,
-    out kept_shape_ids integer[], out claim_jobs bigint[], out claim_shapes integer[], out claim_nodes text[])
+    out kept_shape_ids integer[], out claim_jobs bigint[], out claim_shapes integer[], out claim_nodes text[],
+    out claim_ats timestamptz[])
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -36,9 +38,10 @@ begin
           into v_fair_accounts, v_fair_uids, v_fair_factors from _fair_share(p_now) as f;
     end if;
 
-    select array_agg(p.job_id order by p.claimed_at, p.job_id), array_agg(p.shape_id order by p.claimed_at, p.job_id),
-           array_agg(array_to_string(p.claim_nodes, ',') order by p.claimed_at, p.job_id)
-      into claim_jobs, claim_shapes, claim_nodes
+    select array_agg(p.job_id order by p.claim_ends_at, p.job_id), array_agg(p.shape_id order by p.claim_ends_at, p.job_id),
+           array_agg(array_to_string(p.claim_nodes, ',') order by p.claim_ends_at, p.job_id),
+           array_agg(p.claim_ends_at - _claim_margin() order by p.claim_ends_at, p.job_id)
+      into claim_jobs, claim_shapes, claim_nodes, claim_ats
       from pending as p
      where p.claim_nodes is not null and p.ready and (p_without is null or p.job_id <> all (p_without))
        and not exists (select from unnest(p.claim_nodes) as u (id) left join node_free as f on f.node_id = u.id

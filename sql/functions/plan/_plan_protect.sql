@@ -14,6 +14,7 @@
 --            p_rel_*                releases of running jobs, from _plan_releases, in order
 --            p_ev_at, p_ev_ref      changes by this pass, in order: h, -h: protected job h starts, ends;
 --                                   1000000 + s: start s ends
+--            p_from                 not before this moment: what a preemptor was told, it is told again; null: at once
 --            p_st_from, p_al_*      per start its first allocation; per allocation node and amounts
 --            p_hp_from, p_h_*       per protected job its first point, its amounts
 --            p_pt_*                 points: a moment at which a node's free amounts matter. head: the protected job,
@@ -31,7 +32,7 @@ create or replace function odc._plan_protect(
     p_st_from integer[], p_al_node integer[], p_al_gpus integer[], p_al_cpus integer[], p_al_mems integer[],
     p_hp_from integer[], p_h_gpus integer[], p_h_cpus integer[], p_h_mems integer[],
     p_pt_first integer[], p_pt_next integer[], p_pt_node integer[], p_pt_head integer[], p_pt_at bigint[],
-    p_pt_end bigint[], p_pt_gpus integer[], p_pt_cpus integer[], p_pt_mems integer[], p_pt_pin boolean[],
+    p_pt_end bigint[], p_pt_gpus integer[], p_pt_cpus integer[], p_pt_mems integer[], p_pt_pin boolean[], p_from bigint,
     out at bigint, out fit integer[], out then_gpus integer[], out then_cpus integer[], out then_mems integer[],
     out fitting integer)
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -116,7 +117,7 @@ begin
         if t = 0 then
             fitting := cardinality(v_list);
         end if;
-        if v_enough or t = p_lapse then
+        if (v_enough or t = p_lapse or t = p_from) and t >= coalesce(p_from, 0) then
             -- Some may have fitted only until before now.
             foreach x in array v_list loop
                 if v_expiry[x] < t then
@@ -157,9 +158,10 @@ begin
         end if;
 
         -- On to the next change.
-        exit when r > v_rels and e > v_evs and (p_wish is null or p_lapse is null or t >= p_lapse);
+        exit when r > v_rels and e > v_evs and (p_wish is null or p_lapse is null or t >= p_lapse)
+                  and t >= coalesce(p_from, 0);
         t := least(case when r <= v_rels then p_rel_at[r] end, case when e <= v_evs then p_ev_at[e] end,
-                   case when p_wish is not null and p_lapse > t then p_lapse end);
+                   case when p_wish is not null and p_lapse > t then p_lapse end, case when p_from > t then p_from end);
         v_n := 0;
         while r <= v_rels and p_rel_at[r] = t loop
             x := p_rel_node[r];

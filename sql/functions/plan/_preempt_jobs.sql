@@ -8,8 +8,6 @@ create or replace function odc._preempt_jobs(
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    -- Those whose limits end before may take their grace, too.
-    v_margin constant interval := '2 minutes';
     v_queue_id bigint;
     v_id       bigint;
     v_nodes    text;
@@ -31,7 +29,7 @@ begin
         end if;
         update pending as p
            set claim_nodes = string_to_array(v_nodes, ',')::integer[], claimed_at = p_now,
-               claim_ends_at = v_at + v_margin
+               claim_ends_at = v_at + _claim_margin()
          where p.job_id = v_id;
 
         with victim as materialized (

@@ -98,6 +98,7 @@ declare
     v_c_preempts boolean[];     -- per class: its jobs may end others; no more once that helped none
     v_without bigint[];         -- p_without, and those that claim nodes
     v_claimed boolean;  v_hit boolean;  v_tries integer := 0;  v_going_at bigint[];
+    v_told bigint;              -- when a job that claims nodes was told to start
     -- the slice
     v_m record;                 -- _plan_more
     v_job_ids bigint[];  v_ats timestamptz[];  v_leads bigint[];  v_scores float8[];  v_lasts boolean[];
@@ -677,7 +678,10 @@ begin
                          where l.ord > v_ev_starts and l.limit_s < v_unlimited) as u;
                 v_ev_starts := v_starts;
             end if;
-            v_h := null;  v_at := null;
+            v_h := null;  v_at := null;  v_told := null;
+            if v_claimed then
+                v_told := extract(epoch from v_c.claim_ats[-1000000 - v_shape_ids[s]] - p_now) * 1000000;
+            end if;
             for a in v_alt_from[s]..v_alt_to[s] loop
                 select * into v_try
                   from _plan_protect(
@@ -691,7 +695,7 @@ begin
                        v_st_from, v_pos, alloc_gpus, alloc_cpus, alloc_mems,
                        v_hp_from, v_h_gpus, v_h_cpus, v_h_mem,
                        v_pt_first, v_pt_next, v_pt_node, v_pt_head, v_pt_at, v_pt_end, v_pt_gpus, v_pt_cpus, v_pt_mem,
-                       v_pt_pin);
+                       v_pt_pin, v_told);
                 if v_at is null or v_try.at < v_at then
                     v_h := v_try;  v_at := v_try.at;
                 end if;
