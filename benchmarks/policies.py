@@ -32,7 +32,7 @@ def policies(runs: int) -> list[Figure]:
 
 def fill(sql: Sql, nodes: int, pending: int, users: int) -> None:
     empty(sql, nodes)
-    sql.execute("select bench.make_running(95, $1)", NOW)
+    sql.execute("select bench.make_running(98, $1)", NOW)
     sql.execute("select bench.make_habits($1, $2, $3)", pending, users, NOW)
     sql.execute("vacuum analyze")
 

@@ -28,31 +28,26 @@ begin
                cap, chunk, after_at, after_id, head_at, head_id, head_count, shape_id, limit_s, uid, account_id, qos_id, nice,
                tier, ordering, depth, max_wait_s, backfill, size, fair, static, class)
          where c.cap > 0
-    ), found as (
+    ), ranked as materialized (
         -- The heads were read by _plan_classes already; a hypothetical job or a claimant is nowhere else.
-        select c.class, c.head_id as job_id, c.head_at as queued_at, c.head_count as open_count, 1::bigint as row
-          from class as c
-         where (c.head_at, c.head_id) > (c.after_at, c.after_id) and (p_without is null or c.shape_id < 0 or c.head_id <> all (p_without))
-         union all
-        select c.class, r.job_id, r.queued_at, r.open_count, r.row + c.fresh
+        select c.class, r.job_id, r.queued_at, r.open_count, c.cap > c.chunk and r.row = c.chunk as last, k.lead, k.score
           from (select k.*, ((k.head_at, k.head_id) > (k.after_at, k.after_id))::integer as fresh from class as k) as c
          cross join lateral (
-               select p.job_id, p.queued_at, p.open_count, row_number() over (order by p.queued_at, p.job_id) as row
-                 from pending as p
-                where p.ready and p.shape_id = c.shape_id and p.time_limit_s = c.limit_s and p.uid = c.uid
-                  and (p_without is null or p.job_id <> all (p_without)) and p.account_id = c.account_id and p.qos_id = c.qos_id and p.nice = c.nice
-                  and (p.queued_at, p.job_id) > (case when c.fresh = 1 then c.head_at else c.after_at end,
-                                                 case when c.fresh = 1 then c.head_id else c.after_id end)
-                order by p.queued_at, p.job_id
-                limit least(c.cap, c.chunk) - c.fresh) as r
-         where least(c.cap, c.chunk) > c.fresh
-    ), ranked as materialized (
-        select f.class, f.job_id, f.queued_at, f.open_count, c.cap > c.chunk and f.row = c.chunk as last, k.lead, k.score
-          from found as f
-          join class as c on c.class = f.class
-          left join planned as d on c.ordering = 'fifo' and c.depth > 1 and d.job_id = f.job_id
+               select c.head_id as job_id, c.head_at as queued_at, c.head_count as open_count, 1::bigint as row
+                where c.fresh = 1 and (p_without is null or c.shape_id < 0 or c.head_id <> all (p_without))
+                union all
+               (select p.job_id, p.queued_at, p.open_count, row_number() over (order by p.queued_at, p.job_id) + c.fresh
+                  from pending as p
+                 where p.ready and p.shape_id = c.shape_id and p.time_limit_s = c.limit_s and p.uid = c.uid
+                   and p.account_id = c.account_id and p.qos_id = c.qos_id and p.nice = c.nice
+                   and (p_without is null or p.job_id <> all (p_without))
+                   and (p.queued_at, p.job_id) > (case when c.fresh = 1 then c.head_at else c.after_at end,
+                                                  case when c.fresh = 1 then c.head_id else c.after_id end)
+                 order by p.queued_at, p.job_id
+                 limit least(c.cap, c.chunk) - c.fresh)) as r
+          left join planned as d on c.ordering = 'fifo' and c.depth > 1 and d.job_id = r.job_id
          cross join lateral _rank_job(
-                   p_now, p_backfill, f.queued_at, coalesce(d.planned_start_at, 'infinity'), c.tier, c.nice, c.ordering,
+                   p_now, p_backfill, r.queued_at, coalesce(d.planned_start_at, 'infinity'), c.tier, c.nice, c.ordering,
                    c.depth, c.max_wait_s, c.backfill, c.limit_s, c.size, c.fair, c.static, p_age_weight, p_max_age_s) as k
     )
     select array_agg(o.class::integer), array_agg(o.job_id), array_agg(o.queued_at), array_agg(o.open_count),

@@ -102,7 +102,7 @@ declare
     -- the slice
     v_m record;                 -- _plan_more
     v_job_ids bigint[];  v_ats timestamptz[];  v_leads bigint[];  v_scores float8[];  v_lasts boolean[];
-    v_rows integer;  v_sliced integer;  v_row integer;  r integer;  v_more constant integer := 64;
+    v_rows integer;  v_sliced integer;  v_row integer;  r integer;  v_more constant integer := 32;
     v_runs integer;  v_run_at integer[];  v_run_end integer[];  -- rows of classes read on, each in order
     v_classes integer[];  v_counts integer[];  v_backfill boolean := false;  v_any boolean;
     -- the job at hand
@@ -186,7 +186,7 @@ begin
     v_after_ids := array_fill(0::bigint, array[classes]);
     v_cap := v_c_last;
     v_room := array_fill(0, array[cardinality(v_shape_ids)]);
-    v_chunks := array_fill(coalesce(p_chunk, greatest(1, least(16, 2000 / classes)))
+    v_chunks := array_fill(coalesce(p_chunk, greatest(1, least(16, 300 / classes)))
                            + coalesce(cardinality(v_without), 0), array[classes]);
 
     -- Hang the nodes into their lists.
