@@ -1,26 +1,33 @@
 -- odc._plan_licences: the licences that classes of pending jobs draw on, and what is left of them, in the form of
 -- _plan_limits. Without licences it reads one empty table and returns nulls.
--- Arguments  p_class_shapes  shape ids, one per class; a shape that is not kept (a negative id) draws on none
+-- Arguments  p_class_shapes  shape ids, one per class;  p_what_if  as of decide, where a shape is negative: -1, -2, …
 -- Returns    use_from, use_to  per class its span of use_*, counted from 1; from > to where it needs none
 --            use_bucket, use_need  a licence, and how many of it one job of the class holds
 --            left, consumes, reasons  per licence: how many are left; true; Slurm's name
 create or replace function odc._plan_licences(
-    p_class_shapes integer[],
+    p_class_shapes integer[], p_what_if jsonb default null,
     out use_from integer[], out use_to integer[], out use_bucket integer[], out use_need bigint[],
     out "left" bigint[], out consumes boolean[], out reasons text[])
 language plpgsql stable set search_path = odc, pg_temp as $$
 begin
     if not exists (select from licence)
-       or not exists (select from shape as s where s.id = any (p_class_shapes) and s.licences is not null) then
+       or not exists (select from shape as s where s.id = any (p_class_shapes) and s.licences is not null)
+       and not exists (select from jsonb_array_elements(p_what_if) as w (body) where jsonb_typeof(w.body -> 'licences') = 'object') then
         return;
     end if;
-    with bucket as materialized (
+    with asked as (
+        select s.id, s.licences from shape as s where s.id = any (p_class_shapes) and s.licences is not null
+         union all
+        select -w.n::integer, w.body -> 'licences'
+          from jsonb_array_elements(p_what_if) with ordinality as w (body, n)
+         where jsonb_typeof(w.body -> 'licences') = 'object'
+    ), bucket as materialized (
         select u.name, u.total - u.used as rest, row_number() over (order by u.name) as number
           from _licence_use() as u
     ), draw as materialized (
         select c.ord, b.number, n.value::bigint as need
           from unnest(p_class_shapes) with ordinality as c (shape_id, ord)
-          join shape as s on s.id = c.shape_id
+          join asked as s on s.id = c.shape_id
          cross join lateral jsonb_each_text(s.licences) as n (name, value)
           join bucket as b on b.name = n.name
     ), per_class as (

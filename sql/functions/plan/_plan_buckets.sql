@@ -13,7 +13,7 @@ declare
 begin
     select * into a
       from _plan_limits(p_now, p_class_shapes, p_class_limits_s, p_class_uids, p_class_accounts, p_class_qos, p_what_if);
-    select * into b from _plan_licences(p_class_shapes);
+    select * into b from _plan_licences(p_class_shapes, p_what_if);
     if b.use_from is null then
         use_from := a.use_from;  use_to := a.use_to;  use_bucket := a.use_bucket;  use_need := a.use_need;
         use_more := a.use_more;

@@ -18,8 +18,8 @@
 -- Arguments  p_now          the pass's time
 --            p_what_if      hypothetical jobs, queued at p_now: array of {partition_ids, node_count, node_count_max,
 --                           gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, constraint_expr,
---                           node_list, exclude_nodes, switches, switches_wait_s, booking_id, time_limit_s, uid,
---                           account_id, qos_id, nice}; their job ids are -1, -2, …
+--                           node_list, exclude_nodes, switches, switches_wait_s, booking_id, licences, time_limit_s,
+--                           uid, account_id, qos_id, nice}; their job ids are -1, -2, …
 --            p_start_limit  at most this many starts; `more` says that it cut the plan short
 --            p_chunk        how many jobs of a class are read at once; the plan does not depend on it
 --            p_depth        overrides the policies' plan_depth

@@ -83,3 +83,12 @@ def test_a_preview_is_charged_as_the_submit_would_be(queue: Queue) -> None:
     )
     [told] = preview(queue, {"gpus": 2, "qos": "best"})
     assert told["refused"]["code"] == "OD004"
+
+
+def test_licences_count_in_a_preview(queue: Queue) -> None:
+    queue.sql.execute("insert into odc.licence (name, total) values ('matlab', 2)")
+    holder = queue.submit(licences={"matlab": 1})
+    assert queue.start() == [holder]
+    fits, lacks = preview(queue, {"licences": {"matlab": 1}}, {"licences": {"matlab": 2}})
+    assert fits["start_at"] is not None
+    assert (lacks["start_at"], lacks["limit"]) == (None, "Licenses")
