@@ -3,8 +3,8 @@
 -- first of each set of overlapping nodes that cannot is protected by time limits, as the planner does it, and others
 -- start behind it, in the policy's order for that, if their limit ends before its start, or if their nodes leave it
 -- enough. What of a node is free is one number, its level: GPUs, or CPUs (62nds of them, if there are more) of a node
--- without. Nodes booked now are left out, and jobs that run inside a booking. It does not look at node lists and bookings
--- to come, does not order the queue anew as time goes by, and knows nobody who submits later: the calibration of the
+-- without. Where jobs name nodes that they want or do not, these are groups of their own. Nodes booked now are left out,
+-- and jobs that run inside a booking. It does not look at bookings to come, does not order the queue anew as time goes by, and knows nobody who submits later: the calibration of the
 -- caller makes up for that on average.
 --
 -- Time is cut into steps that grow with the distance (1/128 of it, 1/64 in large clusters). A step holds the ends that
@@ -58,6 +58,7 @@ declare
     -- small change
     a integer;  b integer;  c integer;  d integer;  e integer;  g integer;  h integer;  i integer;  j integer;  k integer;
     l integer;  n integer;  p integer;  q integer;  s integer;  t integer;  u integer;  x integer;  y integer;
+    v_marks text[];             -- per group, where jobs name nodes: who names its nodes (see _split_named)
     v_fits integer;  v_hurt integer;  v_sole boolean;  v_more boolean;
 begin
     select array_agg(f.job_id order by f.place) as ids, array_agg(f.shape_id order by f.place) as shapes,
@@ -110,7 +111,23 @@ begin
     if v_n.node_ids is null then
         return;
     end if;
+    if exists (select from shape as d where d.id = any (v_shape) and (d.node_list is not null or d.exclude_nodes is not null)) then
+        select w.groups, w.marks, array_agg(v_n.group_ids[u.g] order by u.o) as ids, array_agg(v_n.group_gpus[u.g] order by u.o) as gpus,
+               array_agg(v_n.group_cpus[u.g] order by u.o) as cpus, array_agg(v_n.group_mems[u.g] order by u.o) as mems,
+               array_agg(v_n.group_domains[u.g] order by u.o) as domains
+          into v_s
+          from _split_named(v_n.node_ids, v_n.groups, v_shape) as w
+         cross join lateral unnest(w.of_groups) with ordinality as u (g, o)
+         group by w.groups, w.marks;
+        v_marks := v_s.marks;
+        v_n.groups := v_s.groups;  v_n.group_ids := v_s.ids;  v_n.group_gpus := v_s.gpus;  v_n.group_cpus := v_s.cpus;
+        v_n.group_mems := v_s.mems;  v_n.group_domains := v_s.domains;
+    end if;
     select * into v_s from _plan_shapes(v_n.group_ids, v_shape, null, null);
+    if v_marks is not null then
+        select a.froms, a.tos, a.groups into v_s.alt_group_from, v_s.alt_group_to, v_s.alt_groups
+          from _keep_named(v_marks, v_s.ids, v_s.alt_from, v_s.alt_to, v_s.alt_group_from, v_s.alt_group_to, v_s.alt_groups) as a;
+    end if;
     select array_agg(w.number::integer order by u.o) into v_shape
       from unnest(v_shape) with ordinality as u (id, o)
       join unnest(v_s.ids) with ordinality as w (id, number) on w.id = u.id;
@@ -123,7 +140,7 @@ begin
     v_need := array_fill(0, array[greatest(1, coalesce(cardinality(v_alt_group), 0))]);
     v_shapes := cardinality(v_count);
     for s in 1..cardinality(v_count) loop
-        if v_alt_to[s] < v_alt_from[s] or v_s.booking_ids[s] is not null then
+        if v_alt_to[s] < v_alt_from[s] or v_to[v_alt_to[s]] < v_from[v_alt_from[s]] or v_s.booking_ids[s] is not null then
             v_dead0[s] := -1;  v_shapes := v_shapes - 1;
             continue;
         end if;

@@ -163,6 +163,30 @@ def test_nodes_that_are_booked_are_not_there(queue: Queue) -> None:
     assert near(waits(queue)[job], HOUR / 2)
 
 
+def test_who_names_nodes_waits_for_these(queue: Queue) -> None:
+    """Half the time limit is what is expected of jobs nobody has seen."""
+    long = queue.submit(gpus=8, time_limit_s=5 * HOUR, node_list=["h100-1"])
+    short = queue.submit(gpus=8, time_limit_s=HOUR)
+    assert queue.start() == [long, short]
+    wants = queue.submit(gpus=8, time_limit_s=60, node_list=["h100-1"])
+    shuns = queue.submit(gpus=1, time_limit_s=60, exclude_nodes=["h100-2"])
+    anywhere = queue.submit(gpus=1, time_limit_s=60)
+    gang = queue.submit(node_count=2, gpus_per_node=8, node_list=["h100-1", "h100-2"])
+    away = queue.submit(gpus=1, node_list=["h100-2"], time_limit_s=60)
+    queue.start()
+    told = waits(queue)
+    assert near(told[anywhere], HOUR / 2)
+    assert near(told[away], HOUR / 2)
+    assert near(told[wants], 2.5 * HOUR)
+    assert near(told[shuns], 2.5 * HOUR + 30)
+    assert near(told[gang], 2.5 * HOUR + 60)
+    queue.sql.execute(
+        "update odc.node_free as f set up = false from odc.node as n "
+        "where n.id = f.node_id and n.name = 'h100-2'"
+    )
+    assert waits(queue)[away] is None
+
+
 def test_a_protected_job_is_exact_and_never_beyond_its_planned_start(queue: Queue) -> None:
     queue.submit(node_count=2, gpus_per_node=8, time_limit_s=HOUR)
     queue.start()
