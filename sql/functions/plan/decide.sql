@@ -109,7 +109,7 @@ declare
     s integer;  cl integer;  v_tl integer;  v_len bigint;  v_tasks integer;  k integer;  g integer;  c integer;  m integer;
     v_tg integer;  v_tc integer;  v_tm integer;  v_excl boolean;  v_ok boolean;  v_some boolean;  v_fail bigint;  v_at bigint;
     v_pick integer[] := '{}';  v_got integer;  v_want integer;  v_part integer;  v_dom integer;  v_tried integer[];
-    v_best integer;  v_sum integer;  v_moved boolean;  v_spent boolean;  z integer;
+     v_moved boolean;  v_spent boolean;  z integer;
     v_most integer;             -- nodes it takes at most
     v_whole_nodes boolean;  v_gather boolean;
     v_kept integer;  v_keep integer[] := '{}';  -- the most nodes found so far, and fewer than v_most
@@ -189,51 +189,18 @@ begin
     v_chunks := array_fill(coalesce(p_chunk, greatest(1, least(16, 300 / classes)))
                            + coalesce(cardinality(v_without), 0), array[classes]);
 
-    -- Hang the nodes into their lists.
-    v_first := array_fill(0, array[greatest(1, coalesce(cardinality(v_group_gpus), 0)) * 64]);
-    v_whole := array_fill(0, array[greatest(1, coalesce(cardinality(v_group_gpus), 0))]);
-    v_claims := v_whole;  v_claimer := array_fill(null::bigint, array[cardinality(v_whole)]);
-    v_next := array_fill(0, array[greatest(1, cardinality(v_node_ids))]);
-    v_prev := v_next;  v_pt_first := v_next;
-    for x in reverse cardinality(v_node_ids)..1 loop
-        gr := v_group[x];
-        if v_group_gpus[gr] > 0 then
-            lv := v_gpus[x];
-            if lv = v_group_gpus[gr] then
-                v_whole[gr] := v_whole[gr] + 1;
-            end if;
-        else
-            lv := (8 * v_cpus[x] + v_group_cpus[gr] - 1) / v_group_cpus[gr];
-        end if;
-        y := (gr - 1) * 64 + lv + 1;
-        p := v_first[y];
-        if p > 0 then
-            v_next[x] := p;  v_prev[p] := x;
-        end if;
-        v_first[y] := x;
-    end loop;
-    select coalesce(max(greatest(t, 8)), 0) into v_max_level from unnest(v_group_gpus) as t;
-    select array_agg(coalesce(z.gpus, 0) order by u.number), array_agg(coalesce(z.cpus, 0) order by u.number),
-           array_agg(coalesce(z.idle, 0) order by u.number)
-      into v_free_gpus, v_free_cpus, v_free_nodes
-      from generate_series(1, coalesce(cardinality(v_group_gpus), 0)) as u (number)
-      left join (select w.grp, sum(w.gpus) as gpus, sum(w.cpus) as cpus, count(*) filter (where w.jobs = 0) as idle
-                   from unnest(v_group, v_gpus, v_cpus, v_jobs) as w (grp, gpus, cpus, jobs)
-                  group by w.grp) as z on z.grp = u.number;
-    for v_try in
-        select n.ord::integer as x, -b.booking_id as id,
-               (date_part('epoch', greatest(b.starts_at, p_now) - p_now) * 1000000)::bigint as at,
-               (date_part('epoch', b.ends_at - p_now) * 1000000)::bigint as until
-          from _plan_bookings(p_now) as b
-          join unnest(v_node_ids) with ordinality as n (id, ord) on n.id = b.node_id
-         order by b.starts_at, n.ord
-    loop
-        v_points := v_points + 1;  x := v_try.x;
-        v_pt_node[v_points] := x;  v_pt_head[v_points] := v_try.id;  v_pt_pin[v_points] := true;
-        v_pt_at[v_points] := v_try.at;  v_pt_end[v_points] := v_try.until;
-        v_pt_gpus[v_points] := 0;  v_pt_cpus[v_points] := 0;  v_pt_mem[v_points] := 0;
-        v_pt_next[v_points] := v_pt_first[x];  v_pt_first[x] := v_points;
-    end loop;
+    select * into v_r from _hang_nodes(v_group, v_gpus, v_cpus, v_jobs, v_group_gpus, v_group_cpus);
+    v_first := v_r.first;  v_next := v_r.next;  v_prev := v_r.prev;  v_max_level := v_r.max_level;  v_whole := v_r.whole;
+    v_free_gpus := v_r.free_gpus;  v_free_cpus := v_r.free_cpus;  v_free_nodes := v_r.idle;
+    v_claims := array_fill(0, array[cardinality(v_whole)]);
+    v_claimer := array_fill(null::bigint, array[cardinality(v_whole)]);
+    select * into v_r from _booking_points(p_now, v_node_ids);
+    v_pt_first := v_r.first;  v_points := coalesce(cardinality(v_r.heads), 0);
+    if v_points > 0 then
+        v_pt_node := v_r.nodes;  v_pt_head := v_r.heads;  v_pt_at := v_r.ats;  v_pt_end := v_r.untils;  v_pt_next := v_r.next;
+        v_pt_pin := array_fill(true, array[v_points]);
+        v_pt_gpus := array_fill(0, array[v_points]);  v_pt_cpus := v_pt_gpus;  v_pt_mem := v_pt_gpus;
+    end if;
     v_hp_from[1] := v_points + 1;  v_st_from[1] := 1;
 
     <<slices>>
@@ -359,22 +326,10 @@ begin
             v_claimed := v_shape_ids[s] < -1000000;
             k := v_count[s];  g := v_need_gpus[s];  c := v_need_cpus[s];  m := v_need_mem[s];  v_excl := v_exclusive[s];
             v_len := case when v_tl = v_unlimited then v_never / 2 else v_tl::bigint * 1000000 end;
-            if v_listed[s] and v_allow_shape <> s and v_claimed then
-                select array_agg(u.id::text = any (string_to_array(v_c.claim_nodes[-1000000 - v_shape_ids[s]], ',')) order by u.ord)
-                  into v_allow from unnest(v_node_ids) with ordinality as u (id, ord);
-                v_allow_shape := s;
-            elsif v_listed[s] and v_allow_shape <> s then
-                select array_agg(coalesce(n.name = any (d.node_list), true)
-                                 and not coalesce(n.name = any (d.exclude_nodes), false) order by u.ord)
-                  into v_allow
-                  from unnest(v_node_ids) with ordinality as u (id, ord)
-                  join node as n on n.id = u.id
-                 cross join (select ds.id, ds.node_list, ds.exclude_nodes from shape as ds where ds.id = v_shape_ids[s]
-                              union all
-                             select v_shape_ids[s],
-                                    (select array_agg(t) from jsonb_array_elements_text(nullif(p_what_if -> (-v_shape_ids[s] - 1) -> 'node_list', 'null')) as t),
-                                    (select array_agg(t) from jsonb_array_elements_text(nullif(p_what_if -> (-v_shape_ids[s] - 1) -> 'exclude_nodes', 'null')) as t)
-                              where v_shape_ids[s] < 0) as d;
+            if v_listed[s] and v_allow_shape <> s then
+                v_allow := _allow_nodes(
+                    v_node_ids, v_shape_ids[s], p_what_if,
+                    case when v_claimed then v_c.claim_nodes[-1000000 - v_shape_ids[s]] end);
                 v_allow_shape := s;
             end if;
             v_tasks := v_counts[i];
@@ -406,31 +361,11 @@ begin
                     v_dom := 0;  v_tried := '{}';
                     <<domains>>
                     loop
-                        -- A gang of whole nodes of EFA types: the domain with the fewest whole nodes that are enough, or
-                        -- the one with most.
                         if v_most > 1 then
-                            v_best := -1;  v_sum := 2147483647;  v_want := 0;
-                            for e in v_from[a]..v_to[a] loop
-                                gr := v_alt_group[e];
-                                y := case when v_excl or g = v_group_gpus[gr] then v_domain[gr] else 0 end;
-                                continue when y = any (v_tried) or y = v_best;
-                                if y = 0 then
-                                    lv := 2147483646;
-                                else
-                                    lv := 0;
-                                    for j in v_from[a]..v_to[a] loop
-                                        if v_domain[v_alt_group[j]] = y then
-                                            lv := lv + v_whole[v_alt_group[j]];
-                                        end if;
-                                    end loop;
-                                    continue when lv < k;
-                                end if;
-                                if least(lv, v_most) > v_want or least(lv, v_most) = v_want and lv < v_sum then
-                                    v_want := least(lv, v_most);  v_sum := lv;  v_best := y;
-                                end if;
-                            end loop;
-                            exit domains when v_best < 0;
-                            v_dom := v_best;  v_tried := v_tried || v_dom;
+                            v_dom := _choose_domain(v_alt_group[v_from[a]:v_to[a]], v_tried, v_excl, g, k, v_most,
+                                                    v_domain, v_group_gpus, v_whole);
+                            exit domains when v_dom < 0;
+                            v_tried := v_tried || v_dom;
                         end if;
 
                         -- All nodes are gathered where _choose_blocks is to choose from them.
@@ -670,12 +605,11 @@ begin
                 v_released := true;
             end if;
             if v_ev_starts < v_starts then
-                select array_agg(u.at order by u.at, u.ref), array_agg(u.ref order by u.at, u.ref) into v_ev_at, v_ev_ref
-                  from (select * from unnest(v_ev_at, v_ev_ref) as o (at, ref)
-                         union all
-                        select l.limit_s::bigint * 1000000, 1000000 + l.ord::integer
+                select c.ats, c.refs into v_ev_at, v_ev_ref
+                  from (select array_agg(l.limit_s::bigint * 1000000) as ats, array_agg(1000000 + l.ord::integer) as refs
                           from unnest(start_limits_s) with ordinality as l (limit_s, ord)
-                         where l.ord > v_ev_starts and l.limit_s < v_unlimited) as u;
+                         where l.ord > v_ev_starts and l.limit_s < v_unlimited) as l
+                 cross join lateral _merge_changes(v_ev_at, v_ev_ref, l.ats, l.refs) as c;
                 v_ev_starts := v_starts;
             end if;
             v_h := null;  v_at := null;  v_told := null;
@@ -808,10 +742,8 @@ begin
                     v_claims[gr] := v_claims[gr] + 1;  v_claimer[gr] := coalesce(v_claimer[gr], v_job_ids[i]);
                 end loop;
             end if;
-            select array_agg(u.at order by u.at, u.ref), array_agg(u.ref order by u.at, u.ref) into v_ev_at, v_ev_ref
-              from (select * from unnest(v_ev_at, v_ev_ref) as o (at, ref)
-                     union all
-                    values (v_at, v_heads), (v_end, -v_heads)) as u;
+            select c.ats, c.refs into v_ev_at, v_ev_ref
+              from _merge_changes(v_ev_at, v_ev_ref, array[v_at, v_end], array[v_heads, -v_heads]) as c;
         end loop jobs;
 
         exit slices when v_backfill or not true = any (v_c_later);

@@ -1,0 +1,38 @@
+-- odc._choose_domain: the EFA domain in which a gang looks for its nodes next: of those with the most nodes that it can use,
+-- the one with the fewest whole nodes. 0 stands for all nodes that need no domain.
+-- Arguments  p_groups      the groups it may use;  p_tried: domains that it need not try again
+--            p_whole_nodes it takes whole nodes;  p_gpus: or so many GPUs of each
+--            p_least, p_most  nodes it takes
+--            p_domain, p_group_gpus, p_whole  per group: domain, GPUs of a node, nodes with all of them free
+-- Returns    -1 when none is left
+create or replace function odc._choose_domain(
+    p_groups integer[], p_tried integer[], p_whole_nodes boolean, p_gpus integer, p_least integer, p_most integer,
+    p_domain integer[], p_group_gpus integer[], p_whole integer[])
+returns integer
+language plpgsql immutable set search_path = odc, pg_temp as $$
+declare
+    v_best integer := -1;  v_want integer := 0;  v_sum integer := 2147483647;
+    v_nodes integer;  v_domain integer;
+    gr integer;  other integer;
+begin
+    foreach gr in array p_groups loop
+        v_domain := case when p_whole_nodes or p_gpus = p_group_gpus[gr] then p_domain[gr] else 0 end;
+        continue when v_domain = any (p_tried) or v_domain = v_best;
+        if v_domain = 0 then
+            v_nodes := 2147483646;
+        else
+            v_nodes := 0;
+            foreach other in array p_groups loop
+                if p_domain[other] = v_domain then
+                    v_nodes := v_nodes + p_whole[other];
+                end if;
+            end loop;
+            continue when v_nodes < p_least;
+        end if;
+        if least(v_nodes, p_most) > v_want or least(v_nodes, p_most) = v_want and v_nodes < v_sum then
+            v_want := least(v_nodes, p_most);  v_sum := v_nodes;  v_best := v_domain;
+        end if;
+    end loop;
+    return v_best;
+end;
+$$;
