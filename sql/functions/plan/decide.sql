@@ -67,7 +67,9 @@ declare
     -- protected jobs, and points: moments at which a node's free amounts matter (see _plan_protect)
     v_heads integer := 0;  v_h_at bigint[];  v_h_gpus integer[];  v_h_cpus integer[];  v_h_mem integer[];
     v_h_row integer[];           -- where in head_jobs
-    v_hp_from integer[];  v_hp_next integer[];  v_claims integer[];  v_claimer bigint[];
+    v_hp_from integer[];  v_hp_next integer[];   -- its points; from here on there may be spare ones
+    v_hp_search integer[];  v_hp_tried integer[];  v_hp_spent boolean[];  -- in the search at hand: up to where it was tried
+    v_claims integer[];  v_claimer bigint[];
     v_points integer := 0;  v_pt_first integer[];  v_pt_next integer[];  v_pt_node integer[];  v_pt_head integer[];
     v_pt_at bigint[];  v_pt_end bigint[];  v_pt_gpus integer[];  v_pt_cpus integer[];  v_pt_mem integer[];
     v_pt_pin boolean[];
@@ -109,7 +111,8 @@ declare
     s integer;  cl integer;  v_tl integer;  v_len bigint;  v_tasks integer;  k integer;  g integer;  c integer;  m integer;
     v_tg integer;  v_tc integer;  v_tm integer;  v_excl boolean;  v_ok boolean;  v_some boolean;  v_fail bigint;  v_at bigint;
     v_pick integer[] := '{}';  v_got integer;  v_want integer;  v_part integer;  v_dom integer;  v_tried integer[];
-     v_moved boolean;  v_spent boolean;  z integer;
+    v_moved boolean;  z integer;
+    v_task integer := 0;  v_search integer := 0;  v_picked integer[];  v_kept_by integer[];  -- per node: the last that took it
     v_most integer;             -- nodes it takes at most
     v_whole_nodes boolean;  v_gather boolean;
     v_kept integer;  v_keep integer[] := '{}';  -- the most nodes found so far, and fewer than v_most
@@ -192,6 +195,7 @@ begin
     select * into v_r from _hang_nodes(v_group, v_gpus, v_cpus, v_jobs, v_group_gpus, v_group_cpus);
     v_first := v_r.first;  v_next := v_r.next;  v_prev := v_r.prev;  v_max_level := v_r.max_level;  v_whole := v_r.whole;
     v_free_gpus := v_r.free_gpus;  v_free_cpus := v_r.free_cpus;  v_free_nodes := v_r.idle;
+    v_picked := array_fill(0, array[cardinality(v_next)]);  v_kept_by := v_picked;
     v_claims := array_fill(0, array[cardinality(v_whole)]);
     v_claimer := array_fill(null::bigint, array[cardinality(v_whole)]);
     select * into v_r from _booking_points(p_now, v_node_ids);
@@ -343,7 +347,7 @@ begin
 
             <<tasks>>
             while v_tasks > 0 and v_tl <= v_dead[s] and (v_wish is null or v_tl <= v_dead_wish[s]) loop
-                v_got := 0;  v_fail := -1;  v_some := false;
+                v_got := 0;  v_fail := -1;  v_some := false;  v_task := v_task + 1;
                 v_most := v_max[s];  v_kept := 0;
                 if v_most > k and v_l.use_from is not null then
                     for j in v_l.use_from[cl]..v_l.use_to[cl] loop
@@ -370,7 +374,7 @@ begin
 
                         -- All nodes are gathered where _choose_blocks is to choose from them.
                         v_want := case when v_gather then 1000000 else v_most end;
-                        v_got := 0;
+                        v_got := 0;  v_search := v_search + 1;
                         <<search>>
                         for v_seg in 1..2 loop
                             -- Groups without GPUs, then those with; a job with GPUs has none of the first.
@@ -407,7 +411,11 @@ begin
                                                 elsif v_pt_at[p] < v_len and v_pt_pin[p]
                                                       and (v_excl or v_pt_gpus[p] < g or v_pt_cpus[p] < c or v_pt_mem[p] < m) then
                                                     -- The pin may move to a spare node. What was none once stays none.
-                                                    v_moved := false;  v_spent := true;  z := v_hp_next[h];
+                                                    if v_hp_search[h] < v_search then
+                                                        v_hp_search[h] := v_search;  v_hp_tried[h] := v_hp_next[h];
+                                                        v_hp_spent[h] := true;
+                                                    end if;
+                                                    v_moved := false;  z := v_hp_tried[h];
                                                     while not v_moved and z < v_hp_from[h + 1] loop
                                                         q := z;  z := z + 1;  y := v_pt_node[q];
                                                         v_tg := v_h_gpus[h];  v_tc := v_h_cpus[h];  v_tm := v_h_mem[h];
@@ -426,13 +434,9 @@ begin
                                                             w := v_pt_next[w];
                                                         end loop;
                                                         -- A node that this very job is to have is spare again if it does not.
-                                                        v_spent := v_spent and not (v_moved and (y = any (v_pick[:v_got]) or y = any (v_keep[:v_kept])));
-                                                        for j in 1..v_got loop
-                                                            v_moved := v_moved and v_pick[j] <> y;
-                                                        end loop;
-                                                        for j in 1..v_kept loop
-                                                            v_moved := v_moved and v_keep[j] <> y;
-                                                        end loop;
+                                                        if v_moved and (v_picked[y] = v_search or v_kept_by[y] = v_task) then
+                                                            v_moved := false;  v_hp_spent[h] := false;
+                                                        end if;
                                                         if v_moved then
                                                             v_pt_pin[q] := true;  v_pt_pin[p] := false;
                                                             -- Give back on x, take on y, at every point within.
@@ -459,10 +463,11 @@ begin
                                                                 w := v_pt_next[w];
                                                             end loop;
                                                         end if;
-                                                        if v_spent then
+                                                        if v_hp_spent[h] then
                                                             v_hp_next[h] := z;
                                                         end if;
                                                     end loop;
+                                                    v_hp_tried[h] := z;
                                                     gr := v_group[x];
                                                     if not v_moved then
                                                         v_at := least(v_at, v_pt_at[p]);
@@ -473,7 +478,7 @@ begin
                                             if not v_ok then
                                                 null;
                                             elsif v_at = v_never then
-                                                v_got := v_got + 1;  v_pick[v_got] := x;
+                                                v_got := v_got + 1;  v_pick[v_got] := x;  v_picked[x] := v_search;
                                                 exit search when v_got = v_want;
                                             else
                                                 v_fail := greatest(v_fail, v_at);
@@ -492,6 +497,9 @@ begin
                         exit alternatives when v_got >= v_most;
                         if v_got >= k and v_got > v_kept then
                             v_kept := v_got;  v_keep := v_pick[:v_got];
+                            foreach x in array v_keep loop
+                                v_kept_by[x] := v_task;
+                            end loop;
                         end if;
                         exit domains when v_most = 1;
                     end loop domains;
@@ -699,7 +707,7 @@ begin
             v_h_at[v_heads] := v_at;
             v_h_gpus[v_heads] := case when v_excl then -1 else g end;
             v_h_cpus[v_heads] := c;  v_h_mem[v_heads] := m;
-            v_hp_next[v_heads] := v_hp_from[v_heads];
+            v_hp_next[v_heads] := v_hp_from[v_heads];  v_hp_search[v_heads] := 0;
             if (v_hit or v_claimed) and v_l.use_from is not null then
                 -- Nobody who starts meanwhile shall take what a limit leaves it.
                 for j in v_l.use_from[cl]..v_l.use_to[cl] loop
