@@ -61,6 +61,10 @@ declare
     v_mem integer[];       v_jobs integer[];   v_block integer[];
     v_first integer[];          -- first node of a list: (group - 1) * 64 + level + 1
     v_next integer[];  v_prev integer[];
+    v_filled bigint[];          -- which lists have nodes: per level words of 60 groups, a bit each
+    v_words integer;  v_alt_words bigint[];  v_some_groups bigint;
+    v_place_of_bit constant integer[] := '{0,1,2,40,3,16,41,24,4,13,17,60,42,20,25,55,5,0,14,11,18,0,0,29,43,31,21,52,26,45,56,48,6,33,0,39,15,23,12,59,19,54,0,10,0,28,30,51,44,47,32,38,22,58,53,9,27,50,46,37,57,8,49,36,7,35,34}';
+                                -- of a bit of such a word, by its remainder when divided by 67: which one it is, from 1
     v_whole integer[];          -- nodes of a group with all its GPUs free
     v_group_gpus integer[];  v_group_cpus integer[];  v_group_mems integer[];  v_domain integer[];
     v_free_gpus bigint[];  v_free_cpus bigint[];  v_free_nodes bigint[];
@@ -81,7 +85,7 @@ declare
     v_shape_ids integer[];  v_count integer[];  v_max integer[];  v_need_gpus integer[];  v_need_cpus integer[];
     v_need_mem integer[];
     v_alt_from integer[];   v_alt_to integer[];  v_from integer[];  v_mid integer[];  v_to integer[];  v_alt_group integer[];
-    v_alt_part integer[];   v_alt_list integer[];  -- where the lists of a flat group begin in v_first
+    v_alt_part integer[];
     v_alt_spread boolean[];  v_exclusive boolean[];  v_listed boolean[];  v_booking integer[];
     v_dead integer[];           -- per shape: a longer time limit cannot start
     v_dead_wish integer[];      -- nor one in few topology blocks
@@ -106,6 +110,7 @@ declare
     v_job_ids bigint[];  v_ats timestamptz[];  v_leads bigint[];  v_scores float8[];  v_lasts boolean[];
     v_rows integer;  v_sliced integer;  v_row integer;  r integer;  v_more constant integer := 32;
     v_runs integer;  v_run_at integer[];  v_run_end integer[];  -- rows of classes read on, each in order
+    v_best_run integer;         -- the one whose next row goes first; 0: there is none; -1: not known
     v_classes integer[];  v_counts integer[];  v_backfill boolean := false;  v_any boolean;
     -- the job at hand
     s integer;  cl integer;  v_tl integer;  v_len bigint;  v_tasks integer;  k integer;  g integer;  c integer;  m integer;
@@ -143,7 +148,6 @@ begin
     v_booking := v_s.booking_ids;  v_alt_from := v_s.alt_from;  v_alt_to := v_s.alt_to;
     v_from := v_s.alt_group_from;  v_mid := v_s.alt_group_mid;  v_to := v_s.alt_group_to;
     v_alt_group := v_s.alt_groups;  v_alt_part := v_s.alt_partitions;  v_alt_spread := v_s.alt_spreads;
-    select array_agg((t.gr - 1) * 64 + 1 order by t.o) into v_alt_list from unnest(v_alt_group) with ordinality as t (gr, o);
     v_refused := v_s.idle_reasons;
     v_behind := array_fill(null::bigint, array[cardinality(v_shape_ids)]);
     v_nowhere := array_fill(v_never, array[cardinality(v_shape_ids)]);
@@ -195,6 +199,8 @@ begin
     select * into v_r from _hang_nodes(v_group, v_gpus, v_cpus, v_jobs, v_group_gpus, v_group_cpus);
     v_first := v_r.first;  v_next := v_r.next;  v_prev := v_r.prev;  v_max_level := v_r.max_level;  v_whole := v_r.whole;
     v_free_gpus := v_r.free_gpus;  v_free_cpus := v_r.free_cpus;  v_free_nodes := v_r.idle;
+    v_filled := v_r.filled;  v_words := (cardinality(v_whole) + 59) / 60;
+    v_alt_words := _group_words(v_from, v_mid, v_to, v_alt_group, v_words);
     v_picked := array_fill(0, array[cardinality(v_next)]);  v_kept_by := v_picked;
     v_claims := array_fill(0, array[cardinality(v_whole)]);
     v_claimer := array_fill(null::bigint, array[cardinality(v_whole)]);
@@ -250,7 +256,7 @@ begin
         end if;
         v_job_ids := v_q.job_ids;  v_classes := v_q.classes;  v_counts := v_q.counts;  v_ats := v_q.queued_ats;
         v_leads := v_q.leads;  v_scores := v_q.scores;  v_lasts := v_q.lasts;
-        v_rows := cardinality(v_job_ids);  v_sliced := v_rows;  v_row := 1;  v_runs := 0;  i := 0;
+        v_rows := cardinality(v_job_ids);  v_sliced := v_rows;  v_row := 1;  v_runs := 0;  v_best_run := 0;  i := 0;
 
         <<jobs>>
         loop
@@ -269,28 +275,40 @@ begin
                         v_ats := v_ats || v_m.queued_ats;  v_leads := v_leads || v_m.leads;
                         v_scores := v_scores || v_m.scores;  v_classes := v_classes || array_fill(cl, array[j]);
                         v_lasts := v_lasts || array_fill(false, array[j]);
-                        v_runs := v_runs + 1;  v_run_at[v_runs] := v_rows + 1;
+                        v_runs := v_runs + 1;  v_run_at[v_runs] := v_rows + 1;  v_best_run := -1;
                         v_rows := v_rows + j;  v_run_end[v_runs] := v_rows;  v_lasts[v_rows] := true;
                     end if;
                 end if;
             end if;
             -- The next row: the slice's, or one of a run that goes before it.
+            if v_best_run < 0 then
+                v_best_run := 0;  q := 0;  j := 1;
+                while j <= v_runs loop
+                    p := v_run_at[j];
+                    if p > v_run_end[j] then
+                        v_run_at[j] := v_run_at[v_runs];  v_run_end[j] := v_run_end[v_runs];  v_runs := v_runs - 1;
+                        continue;
+                    end if;
+                    if q = 0 or _goes_before(v_leads[p], v_scores[p], v_ats[p], v_job_ids[p],
+                                             v_leads[q], v_scores[q], v_ats[q], v_job_ids[q]) then
+                        q := p;  v_best_run := j;
+                    end if;
+                    j := j + 1;
+                end loop;
+            end if;
             i := case when v_row <= v_sliced then v_row else 0 end;  r := 0;
-            for j in 1..v_runs loop
-                q := v_run_at[j];
-                continue when q > v_run_end[j];
-                if i = 0 or v_leads[q] < v_leads[i]
-                   or (v_leads[q] = v_leads[i]
-                       and (v_scores[q] > v_scores[i]
-                            or (v_scores[q] = v_scores[i] and (v_ats[q], v_job_ids[q]) < (v_ats[i], v_job_ids[i])))) then
-                    i := q;  r := j;
+            if v_best_run > 0 then
+                q := v_run_at[v_best_run];
+                if i = 0 or _goes_before(v_leads[q], v_scores[q], v_ats[q], v_job_ids[q],
+                                         v_leads[i], v_scores[i], v_ats[i], v_job_ids[i]) then
+                    i := q;  r := v_best_run;
                 end if;
-            end loop;
+            end if;
             exit jobs when i = 0;
             if r = 0 then
                 v_row := v_row + 1;
             else
-                v_run_at[r] := i + 1;
+                v_run_at[r] := i + 1;  v_best_run := -1;
             end if;
             cl := v_classes[i];  s := v_c_shape[cl];  v_tl := v_c_limit[cl];
             if v_tl > v_dead[s] and v_full[s] = 1 and not v_c_preempts[cl] then
@@ -381,11 +399,19 @@ begin
                             continue when case when v_seg = 1 then v_from[a] > v_mid[a] else v_mid[a] >= v_to[a] end;
                             for lo in g..v_max_level loop
                                 lv := case when v_alt_spread[a] then v_max_level + g - lo else lo end;
-                                for e in (case when v_seg = 1 then v_from[a] else v_mid[a] + 1 end)
-                                         ..(case when v_seg = 1 then v_mid[a] else v_to[a] end) loop
-                                    x := v_first[v_alt_list[e] + lv];
-                                    continue when x = 0;
-                                    gr := v_alt_group[e];
+                                -- Its groups that have nodes at this level, a word of 60 after the other.
+                                e := 0;  v_some_groups := 0;
+                                loop
+                                    while v_some_groups = 0 and e < v_words loop
+                                        e := e + 1;
+                                        v_some_groups := v_filled[lv * v_words + e]
+                                                         & v_alt_words[(2 * a + v_seg - 3) * v_words + e];
+                                    end loop;
+                                    exit when v_some_groups = 0;
+                                    v_bit := v_some_groups & (-v_some_groups);
+                                    v_some_groups := v_some_groups - v_bit;
+                                    gr := (e - 1) * 60 + v_place_of_bit[v_bit % 67 + 1];
+                                    x := v_first[(gr - 1) * 64 + lv + 1];
                                     continue when v_dom > 0 and v_domain[gr] <> v_dom;
                                     continue when v_dom = 0 and v_most > 1 and v_domain[gr] > 0
                                               and (v_excl or g = v_group_gpus[gr]);
@@ -541,6 +567,10 @@ begin
                         v_next[p] := q;
                     else
                         v_first[(gr - 1) * 64 + lv + 1] := q;
+                        if q = 0 then
+                            y := lv * v_words + (gr + 59) / 60;
+                            v_filled[y] := v_filled[y] - (1::bigint << ((gr - 1) % 60));
+                        end if;
                     end if;
                     if q > 0 then
                         v_prev[q] := p;
@@ -561,6 +591,9 @@ begin
                     v_prev[x] := 0;  v_next[x] := q;  v_first[y] := x;
                     if q > 0 then
                         v_prev[q] := x;
+                    else
+                        y := lv * v_words + (gr + 59) / 60;
+                        v_filled[y] := v_filled[y] | (1::bigint << ((gr - 1) % 60));
                     end if;
                     p := v_pt_first[x];
                     while p > 0 loop
