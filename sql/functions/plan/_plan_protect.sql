@@ -11,7 +11,7 @@
 --            p_k … p_limit          nodes, amounts of one member (-1: all of the node), time limit
 --            p_allow                per node: the job's lists let it; null: all
 --            p_booking              the job runs inside this booking; null: outside of all
---            p_rel_*                releases of running jobs, from _plan_releases, in order
+--            p_rel_*                releases of running jobs, from _plan_releases, in order; all that are before p_rel_to (null: all)
 --            p_ev_at, p_ev_ref      changes by this pass, in order: h, -h: protected job h starts, ends;
 --                                   1000000 + s: start s ends
 --            p_from                 not before this moment: what a preemptor was told, it is told again; null: at once
@@ -20,21 +20,21 @@
 --            p_pt_*                 points: a moment at which a node's free amounts matter. head: the protected job,
 --                                   or minus a booking; left: what is free from then on; pin: the node is its own
 -- Returns    at: null when there is no such moment; fit: the nodes that fit then, in the order in which they came to
---            fit; then_*: what they have free; fitting: how many fit now
+--            fit; then_*: what they have free; fitting: how many fit now; short: there is none before p_rel_to
 create or replace function odc._plan_protect(
     p_groups integer[], p_in_domain boolean, p_blocks integer[], p_wish integer, p_lapse bigint,
     p_group integer[], p_gpus integer[], p_cpus integer[], p_mems integer[],
     p_domain integer[], p_group_gpus integer[], p_group_cpus integer[], p_group_mems integer[],
     p_first integer[], p_next integer[], p_max_level integer,
     p_k integer, p_g integer, p_c integer, p_m integer, p_limit bigint, p_allow boolean[], p_booking integer,
-    p_rel_at bigint[], p_rel_node integer[], p_rel_gpus integer[], p_rel_cpus integer[], p_rel_mems integer[],
+    p_rel_at bigint[], p_rel_node integer[], p_rel_gpus integer[], p_rel_cpus integer[], p_rel_mems integer[], p_rel_to bigint,
     p_ev_at bigint[], p_ev_ref integer[],
     p_st_from integer[], p_al_node integer[], p_al_gpus integer[], p_al_cpus integer[], p_al_mems integer[],
     p_hp_from integer[], p_h_gpus integer[], p_h_cpus integer[], p_h_mems integer[],
     p_pt_first integer[], p_pt_next integer[], p_pt_node integer[], p_pt_head integer[], p_pt_at bigint[],
     p_pt_end bigint[], p_pt_gpus integer[], p_pt_cpus integer[], p_pt_mems integer[], p_pt_pin boolean[], p_from bigint,
     out at bigint, out fit integer[], out then_gpus integer[], out then_cpus integer[], out then_mems integer[],
-    out fitting integer)
+    out fitting integer, out short boolean)
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_gpus integer[] := p_gpus;  v_cpus integer[] := p_cpus;  v_mems integer[] := p_mems;
@@ -49,7 +49,7 @@ declare
     x integer;  q integer;  h integer;  gr integer;  d integer;  i integer;  lv integer;  v_from integer;  v_to integer;
     g integer;  c integer;  m integer;  sign integer;  v_enough boolean;
 begin
-    fitting := 0;
+    fitting := 0;  short := false;
     v_usable := array_fill(false, array[cardinality(p_group_gpus)]);
     foreach gr in array p_groups loop
         v_usable[gr] := true;
@@ -158,10 +158,10 @@ begin
         end if;
 
         -- On to the next change.
-        exit when r > v_rels and e > v_evs and (p_wish is null or p_lapse is null or t >= p_lapse)
-                  and t >= coalesce(p_from, 0);
         t := least(case when r <= v_rels then p_rel_at[r] end, case when e <= v_evs then p_ev_at[e] end,
                    case when p_wish is not null and p_lapse > t then p_lapse end, case when p_from > t then p_from end);
+        short := coalesce(coalesce(t, p_rel_to) >= p_rel_to, false);
+        exit when t is null or short;
         v_n := 0;
         while r <= v_rels and p_rel_at[r] = t loop
             x := p_rel_node[r];

@@ -1,13 +1,25 @@
 -- odc._plan_releases: when running jobs give back what they hold, and when bookings open or close nodes, in order.
 -- A job that is overdue gives back in a second; one without a time limit never does.
 -- Arguments  p_going, p_going_at  these give back then, and not when their limits end: microseconds from p_now
--- Returns    parallel arrays in order of time: microseconds from p_now, node position, amounts (0 for a booking)
+--            p_first  only of the allocations that end first, about so many; null: of all
+-- Returns    parallel arrays in order of time: microseconds from p_now, node position, amounts (0 for a booking);
+--            complete_to: all that come before this moment are there; null: all are
 create or replace function odc._plan_releases(
-    p_now timestamptz, p_node_ids integer[], p_without bigint[], p_going bigint[], p_going_at bigint[],
-    out ats bigint[], out positions integer[], out gpus integer[], out cpus integer[], out mems integer[])
+    p_now timestamptz, p_node_ids integer[], p_without bigint[], p_going bigint[], p_going_at bigint[], p_first integer,
+    out ats bigint[], out positions integer[], out gpus integer[], out cpus integer[], out mems integer[],
+    out complete_to bigint)
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
+declare
+    v_until timestamptz;
 begin
+    if p_first is not null then
+        select max(f.ends_at) into v_until
+          from (select a.ends_at from allocation as a
+                 where a.ends_at < 'infinity' order by a.ends_at limit p_first) as f
+        having count(*) = p_first;
+        complete_to := greatest(1000000, (date_part('epoch', v_until - p_now) * 1000000)::bigint);
+    end if;
     select array_agg(e.at order by e.at, e.ord), array_agg(e.ord order by e.at, e.ord),
            array_agg(e.gpus order by e.at, e.ord), array_agg(e.cpus order by e.at, e.ord),
            array_agg(e.mem order by e.at, e.ord)
@@ -16,7 +28,7 @@ begin
                    n.ord::integer as ord, a.gpus, a.cpus, a.mem_mib as mem
               from unnest(p_node_ids) with ordinality as n (id, ord)
               join allocation as a on a.node_id = n.id
-             where a.ends_at < 'infinity' and (p_without is null or a.job_id <> all (p_without))
+             where a.ends_at < coalesce(v_until, 'infinity') and (p_without is null or a.job_id <> all (p_without))
                and (p_going is null or a.job_id <> all (p_going))
              union all
             select g.at, n.ord::integer, a.gpus, a.cpus, a.mem_mib

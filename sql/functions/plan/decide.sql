@@ -77,7 +77,8 @@ declare
     v_points integer := 0;  v_pt_first integer[];  v_pt_next integer[];  v_pt_node integer[];  v_pt_head integer[];
     v_pt_at bigint[];  v_pt_end bigint[];  v_pt_gpus integer[];  v_pt_cpus integer[];  v_pt_mem integer[];
     v_pt_pin boolean[];
-    v_released boolean := false;  v_ev_at bigint[];  v_ev_ref integer[];  v_ev_starts integer := 0;  v_st_from integer[];
+    v_soon constant integer := 300;  v_few constant integer := 4;  -- a job of few nodes: look at who ends soon first
+    v_short boolean;  v_released boolean := false;  v_ev_at bigint[];  v_ev_ref integer[];  v_ev_starts integer := 0;  v_st_from integer[];
     v_depth integer[];          -- per shape
     v_full integer[];           -- per shape: 1 when its claims are used up; -h - 1: they were not when h were protected
     v_nowhere bigint[];         -- per shape: a job this long has no start in sight
@@ -196,18 +197,18 @@ begin
     v_chunks := array_fill(coalesce(p_chunk, greatest(1, least(16, 300 / classes)))
                            + coalesce(cardinality(v_without), 0), array[classes]);
 
-    select * into v_r from _hang_nodes(v_group, v_gpus, v_cpus, v_jobs, v_group_gpus, v_group_cpus);
-    v_first := v_r.first;  v_next := v_r.next;  v_prev := v_r.prev;  v_max_level := v_r.max_level;  v_whole := v_r.whole;
-    v_free_gpus := v_r.free_gpus;  v_free_cpus := v_r.free_cpus;  v_free_nodes := v_r.idle;
-    v_filled := v_r.filled;  v_words := (cardinality(v_whole) + 59) / 60;
+    select * into v_try from _hang_nodes(v_group, v_gpus, v_cpus, v_jobs, v_group_gpus, v_group_cpus);
+    v_first := v_try.first;  v_next := v_try.next;  v_prev := v_try.prev;  v_max_level := v_try.max_level;  v_whole := v_try.whole;
+    v_free_gpus := v_try.free_gpus;  v_free_cpus := v_try.free_cpus;  v_free_nodes := v_try.idle;
+    v_filled := v_try.filled;  v_words := (cardinality(v_whole) + 59) / 60;
     v_alt_words := _group_words(v_from, v_mid, v_to, v_alt_group, v_words);
     v_picked := array_fill(0, array[cardinality(v_next)]);  v_kept_by := v_picked;
     v_claims := array_fill(0, array[cardinality(v_whole)]);
     v_claimer := array_fill(null::bigint, array[cardinality(v_whole)]);
-    select * into v_r from _booking_points(p_now, v_node_ids);
-    v_pt_first := v_r.first;  v_points := coalesce(cardinality(v_r.heads), 0);
+    select * into v_try from _booking_points(p_now, v_node_ids);
+    v_pt_first := v_try.first;  v_points := coalesce(cardinality(v_try.heads), 0);
     if v_points > 0 then
-        v_pt_node := v_r.nodes;  v_pt_head := v_r.heads;  v_pt_at := v_r.ats;  v_pt_end := v_r.untils;  v_pt_next := v_r.next;
+        v_pt_node := v_try.nodes;  v_pt_head := v_try.heads;  v_pt_at := v_try.ats;  v_pt_end := v_try.untils;  v_pt_next := v_try.next;
         v_pt_pin := array_fill(true, array[v_points]);
         v_pt_gpus := array_fill(0, array[v_points]);  v_pt_cpus := v_pt_gpus;  v_pt_mem := v_pt_gpus;
     end if;
@@ -641,8 +642,12 @@ begin
                 end if;
             end if;
             -- Protect it.
+            if v_released then
+                v_released := v_r.complete_to is null or (k <= v_few and not v_c_preempts[cl]);
+            end if;
             if not v_released then
-                select * into v_r from _plan_releases(p_now, v_node_ids, p_without, null, null);
+                select * into v_r from _plan_releases(p_now, v_node_ids, p_without, null, null,
+                                                       case when k <= v_few and not v_c_preempts[cl] then v_soon end);
                 v_released := true;
             end if;
             if v_ev_starts < v_starts then
@@ -657,23 +662,29 @@ begin
             if v_claimed then
                 v_told := extract(epoch from v_c.claim_ats[-1000000 - v_shape_ids[s]] - p_now) * 1000000;
             end if;
-            for a in v_alt_from[s]..v_alt_to[s] loop
-                select * into v_try
-                  from _plan_protect(
-                       v_alt_group[v_from[a]:v_to[a]], k > 1 and (v_excl or g = v_group_gpus[v_alt_group[v_to[a]]]),
-                       v_block, v_wish, v_lapse,
-                       v_group, v_gpus, v_cpus, v_mem, v_domain, v_group_gpus, v_group_cpus, v_group_mems,
-                       v_first, v_next, v_max_level,
-                       k, case when v_excl then -1 else g end, c, m, v_len,
-                       case when v_listed[s] then v_allow end, v_booking[s],
-                       v_r.ats, v_r.positions, v_r.gpus, v_r.cpus, v_r.mems, v_ev_at, v_ev_ref,
-                       v_st_from, v_pos, alloc_gpus, alloc_cpus, alloc_mems,
-                       v_hp_from, v_h_gpus, v_h_cpus, v_h_mem,
-                       v_pt_first, v_pt_next, v_pt_node, v_pt_head, v_pt_at, v_pt_end, v_pt_gpus, v_pt_cpus, v_pt_mem,
-                       v_pt_pin, v_told);
-                if v_at is null or v_try.at < v_at then
-                    v_h := v_try;  v_at := v_try.at;
-                end if;
+            loop
+                v_short := false;
+                for a in v_alt_from[s]..v_alt_to[s] loop
+                    select * into v_try
+                      from _plan_protect(
+                           v_alt_group[v_from[a]:v_to[a]], k > 1 and (v_excl or g = v_group_gpus[v_alt_group[v_to[a]]]),
+                           v_block, v_wish, v_lapse,
+                           v_group, v_gpus, v_cpus, v_mem, v_domain, v_group_gpus, v_group_cpus, v_group_mems,
+                           v_first, v_next, v_max_level,
+                           k, case when v_excl then -1 else g end, c, m, v_len,
+                           case when v_listed[s] then v_allow end, v_booking[s],
+                           v_r.ats, v_r.positions, v_r.gpus, v_r.cpus, v_r.mems, v_r.complete_to, v_ev_at, v_ev_ref,
+                           v_st_from, v_pos, alloc_gpus, alloc_cpus, alloc_mems,
+                           v_hp_from, v_h_gpus, v_h_cpus, v_h_mem,
+                           v_pt_first, v_pt_next, v_pt_node, v_pt_head, v_pt_at, v_pt_end, v_pt_gpus, v_pt_cpus, v_pt_mem,
+                           v_pt_pin, v_told);
+                    v_short := v_short or v_try.short;
+                    if v_at is null or v_try.at < v_at then
+                        v_h := v_try;  v_at := v_try.at;
+                    end if;
+                end loop;
+                exit when v_at is not null or not v_short;
+                select * into v_r from _plan_releases(p_now, v_node_ids, p_without, null, null, null);
             end loop;
             v_hit := false;
             if v_c_preempts[cl] and v_tries < v_max_preempt then
@@ -697,7 +708,7 @@ begin
                     victim_jobs := victim_jobs || v_v.victims;  victim_costs := victim_costs || v_v.costs;
                     victim_for := victim_for || array_fill(v_job_ids[i], array[cardinality(v_v.victims)]);
                     v_going_at := v_going_at || v_v.ends;
-                    select * into v_r from _plan_releases(p_now, v_node_ids, p_without, victim_jobs, v_going_at);
+                    select * into v_r from _plan_releases(p_now, v_node_ids, p_without, victim_jobs, v_going_at, null);
                     -- Whoever comes after their grace finds more free.
                     for v_try in
                         select n.ord::integer as x, a.gpus, a.cpus, a.mem_mib as mem, u.at as at,
