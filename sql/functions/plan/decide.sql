@@ -111,7 +111,7 @@ declare
     v_job_ids bigint[];  v_ats timestamptz[];  v_leads bigint[];  v_scores float8[];  v_lasts boolean[];
     v_rows integer;  v_sliced integer;  v_row integer;  r integer;  v_more constant integer := 32;
     v_runs integer;  v_run_at integer[];  v_run_end integer[];  -- rows of classes read on, each in order
-    v_best_run integer;         -- the one whose next row goes first; 0: there is none; -1: not known
+    v_queue integer[];          -- those that have rows left, first the one whose next row goes first
     v_classes integer[];  v_counts integer[];  v_backfill boolean := false;  v_any boolean;
     -- the job at hand
     s integer;  cl integer;  v_tl integer;  v_len bigint;  v_tasks integer;  k integer;  g integer;  c integer;  m integer;
@@ -257,7 +257,7 @@ begin
         end if;
         v_job_ids := v_q.job_ids;  v_classes := v_q.classes;  v_counts := v_q.counts;  v_ats := v_q.queued_ats;
         v_leads := v_q.leads;  v_scores := v_q.scores;  v_lasts := v_q.lasts;
-        v_rows := cardinality(v_job_ids);  v_sliced := v_rows;  v_row := 1;  v_runs := 0;  v_best_run := 0;  i := 0;
+        v_rows := cardinality(v_job_ids);  v_sliced := v_rows;  v_row := 1;  v_runs := 0;  v_queue := '{}';  i := 0;
 
         <<jobs>>
         loop
@@ -276,46 +276,35 @@ begin
                         v_ats := v_ats || v_m.queued_ats;  v_leads := v_leads || v_m.leads;
                         v_scores := v_scores || v_m.scores;  v_classes := v_classes || array_fill(cl, array[j]);
                         v_lasts := v_lasts || array_fill(false, array[j]);
-                        v_runs := v_runs + 1;  v_run_at[v_runs] := v_rows + 1;  v_best_run := -1;
+                        v_runs := v_runs + 1;  v_run_at[v_runs] := v_rows + 1;
                         v_rows := v_rows + j;  v_run_end[v_runs] := v_rows;  v_lasts[v_rows] := true;
+                        v_queue := _queue_run(v_queue, v_runs, v_run_at, v_leads, v_scores, v_ats, v_job_ids);
                     end if;
                 end if;
             end if;
             -- The next row: the slice's, or one of a run that goes before it.
-            if v_best_run < 0 then
-                v_best_run := 0;  q := 0;  j := 1;
-                while j <= v_runs loop
-                    p := v_run_at[j];
-                    if p > v_run_end[j] then
-                        v_run_at[j] := v_run_at[v_runs];  v_run_end[j] := v_run_end[v_runs];  v_runs := v_runs - 1;
-                        continue;
-                    end if;
-                    if q = 0 or _goes_before(v_leads[p], v_scores[p], v_ats[p], v_job_ids[p],
-                                             v_leads[q], v_scores[q], v_ats[q], v_job_ids[q]) then
-                        q := p;  v_best_run := j;
-                    end if;
-                    j := j + 1;
-                end loop;
-            end if;
             i := case when v_row <= v_sliced then v_row else 0 end;  r := 0;
-            if v_best_run > 0 then
-                q := v_run_at[v_best_run];
+            if v_queue <> '{}' then
+                q := v_run_at[v_queue[1]];
                 if i = 0 or _goes_before(v_leads[q], v_scores[q], v_ats[q], v_job_ids[q],
                                          v_leads[i], v_scores[i], v_ats[i], v_job_ids[i]) then
-                    i := q;  r := v_best_run;
+                    i := q;  r := v_queue[1];
                 end if;
             end if;
             exit jobs when i = 0;
             if r = 0 then
                 v_row := v_row + 1;
             else
-                v_run_at[r] := i + 1;  v_best_run := -1;
+                v_run_at[r] := i + 1;  v_queue := v_queue[2:];
+                if i < v_run_end[r] then
+                    v_queue := _queue_run(v_queue, r, v_run_at, v_leads, v_scores, v_ats, v_job_ids);
+                end if;
             end if;
             cl := v_classes[i];  s := v_c_shape[cl];  v_tl := v_c_limit[cl];
             if v_tl > v_dead[s] and v_full[s] = 1 and not v_c_preempts[cl] then
                 v_c_last[cl] := i;
                 if r > 0 then
-                    v_run_at[r] := v_run_end[r] + 1;
+                    v_queue := array_remove(v_queue, r);
                 end if;
                 continue;
             end if;
