@@ -161,7 +161,8 @@ EVENTS = {
                 "`attempt`, `nodes`"),
     "slipped": ("a pass planned its start later than the pass before, or no more", "`odcd`",
                 "`from`, `to`, `cause`: the kind of the event that moved it (`event_id`, `by`), "
-                "`overtaken` (by `job_id`) or `order`"),
+                "`overtaken` or `preemption` (by `job_id`), `overrun` (`job_id` is over its limit) "
+                "or `order`"),
     "ended": ("it has its final state", "who asked for the end, else `odcd`",
               "`state`, `attempt`, `exit_code`, `signal`, `reason`, `detail`; `preemption`, "
               "as of `preempting`, of one that was preempted"),

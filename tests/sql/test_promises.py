@@ -26,6 +26,7 @@ from tests.sql.booking.desk import Desk
 from tests.support.audit import audit
 from tests.support.builders import ALICE, BOB, NOW, ROOT, Queue, a_cluster
 from tests.support.database import Sql
+from tests.support.preemptions import Preemptions
 
 NODES = ("h100-1", "h100-2", "l4-1")
 LIVE = "(select job_id from odc.pending union all select job_id from odc.running)"
@@ -45,6 +46,16 @@ shapes = st.sampled_from(
         {"gpus": 1, "gpu_type": "l4", "exclusive": True},
     ]
 )
+full = st.sampled_from(
+    [
+        {"gpus": 8, "gpu_type": "h100"},
+        {"gpus": 4, "gpu_type": "h100"},
+        {"gpus": 3, "gpu_type": "h100"},
+        {"node_count": 2, "gpus_per_node": 8, "gpu_type": "h100"},
+        {"node_count": 2, "gpus_per_node": 4, "gpu_type": "h100"},
+        {"gpus": 4, "gpu_type": "l4"},
+    ]
+)
 asks = st.fixed_dictionaries(
     {
         "shape": shapes,
@@ -58,6 +69,9 @@ asks = st.fixed_dictionaries(
         "begin_s": st.sampled_from([None, None, None, 30, 4000]),
         "deadline_s": st.sampled_from([None, None, None, None, 100_000]),
         "requeue": st.booleans(),
+        "qos": st.sampled_from(
+            [None, None, "scavenger", "scavenger", "batch", "urgent", "urgent", "rush"]
+        ),
     }
 )
 ends = st.sampled_from(
@@ -93,6 +107,9 @@ class Promises(RuleBasedStateMachine):
         self.started: set[tuple[int, int]] = set()
         self.ended: dict[int, str] = {}
         self.told: list[dict[str, Any]] = []
+        self.preemptions = Preemptions(self.sql)
+        self.quiet = False
+        """Nothing was changed since the last pass but by time and by jobs that came or ended."""
 
     def teardown(self) -> None:
         try:
@@ -101,12 +118,51 @@ class Promises(RuleBasedStateMachine):
         finally:
             self.sql.rollback()
 
-    @initialize(first=st.lists(asks, min_size=1, max_size=6))
-    def a_morning(self, first: list[dict[str, Any]]) -> None:
+    @initialize(
+        first=st.lists(asks, min_size=1, max_size=6),
+        busy=st.lists(
+            st.tuples(st.sampled_from(["scavenger", "batch", "urgent"]), full), max_size=4
+        ),
+        hurry=st.lists(st.tuples(st.sampled_from(["urgent", "rush"]), full), max_size=3),
+        policy=st.sampled_from(["odc", "fifo", "fifo"]),
+    )
+    def a_morning(
+        self, first: list[dict[str, Any]], busy: list[tuple[str, dict[str, Any]]],
+        hurry: list[tuple[str, dict[str, Any]]], policy: str,
+    ) -> None:  # fmt: skip
         a_cluster(self.sql, now=self.now, h100=2, l4=1)
+        self.make_qos()
+        self.sql.execute("update odc.partition set policy = $1", policy)
+        for qos, shape in busy:
+            job = self.queue.submit(BOB, qos=qos, time_limit_s=86_400, **shape)
+            self.jobs[job] = 1
+            self.waits_for[job] = ""
+        self.members_start()
         for ask in first:
             self.submit(ask)
         self.a_pass()
+        for qos, shape in hurry:
+            self.queue.move(200)
+            self.somebody_is_in_a_hurry(qos, shape, None, 3600)
+
+    def make_qos(self) -> None:
+        self.sql.execute(
+            "insert into odc.qos (name, grace_s, exempt_s, preempt_mode) values "
+            "('scavenger', 60, 0, 'requeue'), ('batch', 10, 600, 'cancel'), "
+            "('urgent', 30, 100, 'requeue')"
+        )
+        self.sql.execute("insert into odc.qos (name, priority) values ('rush', 1000)")
+        for name, preempts in (("urgent", "{scavenger,batch}"), ("rush", "{scavenger,urgent}")):
+            self.sql.execute(
+                "update odc.qos set preempts = array(select id from odc.qos where name = any ($2)) "
+                "where name = $1",
+                name, preempts.strip("{}").split(","),
+            )  # fmt: skip
+
+    def trouble(self) -> None:
+        """Somebody changes what a plan rests on."""
+        self.quiet = False
+        self.preemptions.troubles += 1
 
     @property
     def now(self) -> datetime:
@@ -119,7 +175,7 @@ class Promises(RuleBasedStateMachine):
 
     @rule(ask=asks)
     def submit(self, ask: dict[str, Any]) -> None:
-        kept = ("time_limit_s", "name", "hold", "requeue")
+        kept = ("time_limit_s", "name", "hold", "requeue", "qos")
         fields = {**ask["shape"], **{name: ask[name] for name in kept}}
         array, who = ask["array"], ask["who"]
         if array:
@@ -143,14 +199,30 @@ class Promises(RuleBasedStateMachine):
         if ask["hold"]:
             self.held.add(job)
 
+    @rule(
+        qos=st.sampled_from(["urgent", "urgent", "rush"]), shape=full,
+        array=st.sampled_from([None, None, "0-3"]), limit_s=st.sampled_from([60, 3600, 86_400]),
+    )  # fmt: skip
+    def somebody_is_in_a_hurry(
+        self, qos: str, shape: dict[str, Any], array: str | None, limit_s: int
+    ) -> None:
+        self.submit({
+            "shape": shape, "who": ALICE, "time_limit_s": limit_s, "name": "eval", "array": array,
+            "dependency": None, "hold": False, "begin_s": None, "deadline_s": None,
+            "requeue": True, "qos": qos,
+        })  # fmt: skip
+        self.a_pass()
+
     @precondition(lambda self: self.jobs)
     @rule(pick=Pick, tasks=st.sampled_from([None, None, "{[1,3)}", "{[7,8)}"]))
     def cancel(self, pick: int, tasks: str | None) -> None:
+        self.trouble()
         self.queue.cancel(self.named(pick, tasks), who=ROOT)
 
     @precondition(lambda self: self.jobs)
     @rule(pick=Pick, tasks=st.sampled_from([None, None, "{[1,3)}"]))
     def hold(self, pick: int, tasks: str | None) -> None:
+        self.trouble()
         answers = self.queue.hold(self.named(pick, tasks), who=ROOT)
         self.apart |= answers.keys()
         self.held |= {job for job, outcome in answers.items() if outcome == "held"}
@@ -158,6 +230,7 @@ class Promises(RuleBasedStateMachine):
     @precondition(lambda self: self.jobs)
     @rule(pick=Pick, tasks=st.sampled_from([None, None, None, "{[1,4)}"]))
     def release(self, pick: int, tasks: str | None) -> None:
+        self.trouble()
         answers = self.queue.release(self.named(pick, tasks), who=ROOT)
         self.apart |= answers.keys()
         self.held -= {job for job, outcome in answers.items() if outcome == "released"}
@@ -167,6 +240,11 @@ class Promises(RuleBasedStateMachine):
     def requeue(self, pick: int, hold: bool) -> None:
         self.queue.requeue(self.a_job(pick), hold=hold, who=ROOT)
 
+    @precondition(lambda self: self.started)
+    @rule(pick=Pick)
+    def checkpoint(self, pick: int) -> None:
+        self.queue.change("checkpoint", self.a_job(pick), who=ROOT)
+
     @precondition(lambda self: self.jobs)
     @rule(
         pick=Pick,
@@ -175,6 +253,7 @@ class Promises(RuleBasedStateMachine):
     )
     def update(self, pick: int, other: int, what: str) -> None:
         job, other = self.a_job(pick), self.a_job(other)
+        self.trouble()
         begin_at = self.now + timedelta(seconds=600)
         changes: dict[str, Any] = {
             "limit": {"time_limit_s": 120},
@@ -204,11 +283,24 @@ class Promises(RuleBasedStateMachine):
 
     @rule()
     def a_pass(self) -> None:
-        before = self.world()
-        ready = set(self.sql.values("select job_id from odc.pending where ready"))
-        started: list[int] = self.sql.value(
-            "select started from odc.plan_pass($1, $2)", self.term, self.now
-        )
+        """And another as long as the leader is told that one should follow at once."""
+        for _ in range(10):
+            before = self.world()
+            moment = self.preemptions.look(self.now)
+            ready = {job for job, row in moment.pending.items() if row["ready"]}
+            row = self.sql.row(
+                "select started, more from odc.plan_pass($1, $2)", self.term, self.now
+            )
+            self.look_at_starts(row["started"], before)
+            self.preemptions.check(moment, row["started"], self.quiet)
+            self.quiet = True
+            if not row["more"]:
+                break
+        else:
+            raise AssertionError("no pass is the last")
+        audit(self.sql, self.now).check(ready)
+
+    def look_at_starts(self, started: list[int], before: list[dict[str, Any]]) -> None:
         for row in self.sql.rows(
             "select r.job_id, r.attempt, j.array_job_id, j.array_task_id, j.uid, j.name "
             "from odc.running as r "
@@ -225,7 +317,6 @@ class Promises(RuleBasedStateMachine):
                 assert begin_at <= self.now, f"too early: {row}"
                 assert own not in self.held, f"held: {row}"
                 assert self.may_start(row, top, before), f"{self.waits_for[top]}: {row}"
-        audit(self.sql, self.now).check(ready)
 
     @rule(
         policy=st.sampled_from(["fifo", "sjf", "saf", "wfp3", "odc", "multifactor"]),
@@ -237,6 +328,7 @@ class Promises(RuleBasedStateMachine):
     def the_policy_changes(
         self, policy: str, backfill: str, depth: int, max_wait_s: int | None, placement: str
     ) -> None:
+        self.trouble()
         self.sql.execute(
             "update odc.policy set backfill = $2, plan_depth = $3, max_wait_s = $4 where name = $1",
             policy, backfill, depth, max_wait_s,
@@ -249,6 +341,7 @@ class Promises(RuleBasedStateMachine):
     )  # fmt: skip
     def a_limit_changes(self, scope: str, per: str, limit: tuple[str, int] | None) -> None:
         """None so low that a submit is refused for it."""
+        self.trouble()
         if limit is None:
             self.sql.execute("delete from odc.resource_limit")
         elif (scope, per) != ("account", "user"):
@@ -260,6 +353,7 @@ class Promises(RuleBasedStateMachine):
     )  # fmt: skip
     def nodes_are_booked(self, node: str, begins_s: int, lasts_s: int, maintenance: bool) -> None:
         desk = Desk(self.queue)
+        self.trouble()
         with contextlib.suppress(OdcError):
             desk.create(
                 f"b{len(self.arrays)}-{self.now:%j%H%M%S}", starts_at=desk.at(begins_s),
@@ -310,6 +404,26 @@ class Promises(RuleBasedStateMachine):
         self.queue.move(seconds)
         self.a_pass()
 
+    @rule(seconds=st.sampled_from([100, 4000, 90_000]))
+    def time_passes_and_limits_are_kept(self, seconds: int) -> None:
+        """Executors end whoever is over its limit or its grace, to the second."""
+        until = self.now + timedelta(seconds=seconds)
+        for _ in range(20):
+            self.sql.rows("select odc.take_stops($1, $2)", self.term, self.now)
+            next_at = self.sql.value("select min(ends_at) from odc.allocation")
+            if next_at is None or next_at > until:
+                break
+            self.queue.move(max(0.0, (next_at - self.now).total_seconds()))
+            self.record([
+                self.a_fact(m["job_id"], m["attempt"], m["rank"], "exited", None, 15, "timeout")
+                for m in self.members() if m["ends_at"] <= self.now
+            ])  # fmt: skip
+            self.a_pass()
+        else:
+            return
+        self.queue.move((until - self.now).total_seconds())
+        self.a_pass()
+
     @rule()
     def another_leads(self) -> None:
         """And the old leader is refused, whatever it does."""
@@ -345,7 +459,7 @@ class Promises(RuleBasedStateMachine):
 
     def members(self) -> list[dict[str, Any]]:
         return self.sql.rows(
-            "select r.job_id, r.attempt, a.rank, a.state::text from odc.running as r "
+            "select r.job_id, r.attempt, a.rank, a.ends_at, a.state::text from odc.running as r "
             "join odc.allocation as a using (job_id) where a.state <> 'ended' order by 1, 3"
         )
 
@@ -419,6 +533,7 @@ class Promises(RuleBasedStateMachine):
         self.set_node(node, state)
 
     def set_node(self, node: str, state: str) -> None:
+        self.trouble()
         self.sql.value(
             "select odc.set_node_state($1::jsonb, $2, $3, $4, $5)",
             json.dumps({"user": "root", "uid": 0, "operator": True}), [node], state,
@@ -439,6 +554,19 @@ class Promises(RuleBasedStateMachine):
             "as tasks from odc.job as j left join odc.pending as p on p.job_id = j.id group by 1"
         )
         assert {row["top"]: row["tasks"] for row in rows} == self.jobs
+
+    @invariant()
+    def who_ended_has_an_end(self) -> None:
+        assert (
+            self.sql.values(
+                "select j.id from odc.job as j left join odc.attempt as a "
+                "on a.job_id = j.id and a.attempt = j.attempt "
+                "where j.state is not null and (j.ended_at is null or j.started_at is not null "
+                "and (a.state, a.ended_at, a.requeued) is distinct from "
+                "(j.state, j.ended_at, false))"
+            )
+            == []
+        )
 
     @invariant()
     def an_end_is_final(self) -> None:

@@ -80,6 +80,8 @@ class Job:
     partitions: tuple[int, ...]
     limit: float | None
     booking: int | None
+    claims: bool = False
+    """Others end for it: it waits for their nodes, and takes no others."""
 
     def on(self, node: Node) -> Amounts:
         return node.total if self.exclusive else self.amounts
@@ -123,7 +125,7 @@ class Audit:
         self._nothing_is_promised_twice()
         for job in self.waiting.values():
             at = self.planned.get(job.job_id)
-            if job.job_id not in ready or (at is not None and at <= 0):
+            if job.job_id not in ready or job.claims or (at is not None and at <= 0):
                 continue
             assert not self.could_start(job, 0.0, {job.job_id}), f"{job} could have started"
         if self.depth == 1:
@@ -138,7 +140,7 @@ class Audit:
     def _protected_starts_are_the_earliest(self) -> None:
         for job_id, at in self.planned.items():
             job = self.waiting.get(job_id)
-            if job is None:
+            if job is None or job.claims:
                 continue
             moments = sorted(
                 {u.end for n in self.nodes for u in n.uses if u.end is not None}
@@ -164,8 +166,10 @@ def audit(sql: Sql, now: datetime) -> Audit:
     ]  # fmt: skip
     by_name = {node.name: node for node in nodes}
     for r in sql.rows(
-        "select a.*, n.name, nullif(a.ends_at, 'infinity') as ends from odc.allocation as a "
-        "join odc.node as n on n.id = a.node_id"
+        "select a.*, n.name, case when r.intent is not null and r.preempted_by is null then $1 "
+        "else nullif(a.ends_at, 'infinity') end as ends from odc.allocation as a "
+        "join odc.node as n on n.id = a.node_id join odc.running as r on r.job_id = a.job_id",
+        now,
     ):
         if r["name"] in by_name:
             end = seconds(r["ends"])
@@ -187,11 +191,12 @@ def audit(sql: Sql, now: datetime) -> Audit:
             r["exclusive"], tuple(r["node_list"] or ()), tuple(r["exclude_nodes"] or ()),
             tuple(r["partition_ids"]),
             None if r["time_limit_s"] == 2_147_483_647 else float(r["time_limit_s"]),
-            r["booking_id"],
+            r["booking_id"], r["claim_nodes"] is not None,
         )
         for r in sql.rows(
-            "select p.job_id, p.time_limit_s, s.* from odc.pending as p join odc.shape as s "
-            "on s.id = p.shape_id where p.ready and not exists (select from odc.limited as l "
+            "select p.job_id, p.time_limit_s, p.claim_nodes, s.* "
+            "from odc.pending as p join odc.shape as s on s.id = p.shape_id "
+            "where p.ready and not exists (select from odc.limited as l "
             "where (l.shape_id, l.time_limit_s, l.uid, l.account_id, l.qos_id) "
             "= (p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id))")
     }  # fmt: skip

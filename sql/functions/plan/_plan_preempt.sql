@@ -1,7 +1,7 @@
 -- odc._plan_preempt: the cheapest running jobs whose end, after their grace, lets a blocked job start; and where.
 -- A set counts at a moment, the longest grace in it: then the job must fit with these gone, beside all that _plan_protect
 -- minds: what ends until then, protected jobs before it, bookings. A set that is not needed in full is none, and where
--- the job starts as soon by itself nothing is ended. Jobs that are ending already are waited for.
+-- the job starts as soon by itself nothing is ended. Jobs that are ending already are waited for (_plan_releases).
 -- Arguments  p_spare      do not end these: they are gone already, or end for others
 --            p_natural    when it would start with nothing ended; null: no end in sight
 --            p_alt_from, p_alt_to  spans of p_alt_groups: the groups of each alternative
@@ -30,7 +30,6 @@ declare
     v_jobs bigint[];  v_costs bigint[];  v_graces bigint[];  v_ends bigint[];
     v_on record;                -- what these jobs hold: node, job, amounts, in order of node and job
     v_first integer[];          -- per node, and one more: its first row there
-    v_off record;               -- what jobs hold that are ending anyway, and until when by plan
     v_gpus integer[];  v_cpus integer[];  v_mems integer[];
     v_usable boolean[];
     -- nodes where it fits at t or might; what is lacking there; the jobs of a set that could be ended on them
@@ -65,27 +64,12 @@ begin
               from generate_series(1, n + 1) as s (x)
               left join (select w.x, count(*) as n from unnest(v_on.x) as w (x) group by w.x) as u on u.x < s.x
              group by s.x) as f;
-    select array_agg(b.ord::integer) as x, array_agg(l.gpus) as gpus, array_agg(l.cpus) as cpus, array_agg(l.mem_mib) as mems,
-           array_agg(case when l.ends_at = 'infinity' then 8000000000000000000
-                          else greatest(1000000, (extract(epoch from l.ends_at - p_now) * 1000000)::bigint) end) as until
-      into v_off
-      from running as w
-      join allocation as l on l.job_id = w.job_id
-      join unnest(p_node_ids) with ordinality as b (id, ord) on b.id = l.node_id
-     where w.intent is not null and w.preempted_by is null and w.job_id <> all (coalesce(p_spare, '{}'));
 
     <<moments>>
     foreach t in array array(select distinct u.t from unnest(v_graces) as u (t) order by u.t) loop
         exit when t >= p_natural;
         -- What is free then.
         v_gpus := p_gpus;  v_cpus := p_cpus;  v_mems := p_mems;
-        for i in 1..coalesce(cardinality(v_off.x), 0) loop
-            if v_off.until[i] > t then
-                x := v_off.x[i];
-                v_gpus[x] := v_gpus[x] + v_off.gpus[i];  v_cpus[x] := v_cpus[x] + v_off.cpus[i];
-                v_mems[x] := v_mems[x] + v_off.mems[i];
-            end if;
-        end loop;
         r := 1;
         while p_rel_at[r] <= t loop
             x := p_rel_node[r];

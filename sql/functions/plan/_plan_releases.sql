@@ -1,5 +1,6 @@
 -- odc._plan_releases: when running jobs give back what they hold, and when bookings open or close nodes, in order.
--- A job that is overdue gives back in a second; one without a time limit never does.
+-- A job that is overdue, or is being ended for another reason than preemption, gives back in a second; one without a
+-- time limit never does.
 -- Arguments  p_going, p_going_at  these give back then, and not when their limits end: microseconds from p_now
 --            p_first  only of the allocations that end first, about so many; null: of all
 -- Returns    parallel arrays in order of time: microseconds from p_now, node position, amounts (0 for a booking);
@@ -12,6 +13,7 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 declare
     v_until timestamptz;
+    v_leaving bigint[] := (select array_agg(r.job_id) from running as r where r.intent is not null and r.preempted_by is null);
 begin
     if p_first is not null then
         select max(f.ends_at) into v_until
@@ -28,7 +30,14 @@ begin
                    n.ord::integer as ord, a.gpus, a.cpus, a.mem_mib as mem
               from unnest(p_node_ids) with ordinality as n (id, ord)
               join allocation as a on a.node_id = n.id
-             where a.ends_at < coalesce(v_until, 'infinity') and (p_without is null or a.job_id <> all (p_without))
+             where a.ends_at < coalesce(v_until, 'infinity') and (v_leaving is null or a.job_id <> all (v_leaving))
+               and (p_without is null or a.job_id <> all (p_without))
+               and (p_going is null or a.job_id <> all (p_going))
+             union all
+            select 1000000, n.ord::integer, a.gpus, a.cpus, a.mem_mib
+              from allocation as a
+              join unnest(p_node_ids) with ordinality as n (id, ord) on n.id = a.node_id
+             where a.job_id = any (v_leaving) and (p_without is null or a.job_id <> all (p_without))
                and (p_going is null or a.job_id <> all (p_going))
              union all
             select g.at, n.ord::integer, a.gpus, a.cpus, a.mem_mib

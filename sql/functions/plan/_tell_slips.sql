@@ -1,6 +1,7 @@
 -- odc._tell_slips: an event `slipped` for every job whose planned start this pass moves back or takes away, with its cause:
 -- what changed since the last pass (a node, a booking, a job, a policy or limit; by its event), else the job that came
--- before it in the order. Called before the new plan is kept.
+-- before it in the order, by preemption or without, else a running job on its nodes that is over its limit. Called before
+-- the new plan is kept.
 -- Arguments  p_head_jobs, p_head_ats  the planned starts of this pass;  p_started  the jobs that it starts
 create or replace function odc._tell_slips(
     p_now timestamptz, p_head_jobs bigint[], p_head_ats timestamptz[], p_started bigint[])
@@ -13,11 +14,14 @@ begin
     with head as materialized (
         select h.job_id, h.at, h.ord from unnest(p_head_jobs, p_head_ats) with ordinality as h (job_id, at, ord)
     ), slip as materialized (
-        select o.job_id, o.planned_start_at as was, h.at, h.ord
+        select o.job_id, o.planned_start_at as was, o.node_names, h.at, h.ord
           from planned as o
           join pending as p on p.job_id = o.job_id and p.ready
           left join head as h on h.job_id = o.job_id
-         where o.planned_start_at is not null and o.planned_start_at > p_now
+         where o.planned_start_at is not null
+           -- The first pass after it was due tells; those after that only see it put off by the second.
+           and (o.planned_start_at > p_now
+                or o.planned_start_at > (select s.at + interval '1 second' from pass as s order by s.id desc limit 1))
            and (h.at is null or h.at > o.planned_start_at + interval '1 second')
     ), change as materialized (
         select e.id, e.kind, e.actor, e.job_id,
@@ -32,18 +36,24 @@ begin
     insert into event (at, kind, actor, job_id, detail)
     select p_now, 'slipped', 'odcd', s.job_id, jsonb_strip_nulls(jsonb_build_object(
                'from', _iso(s.was), 'to', _iso(s.at),
-               'cause', case when c.id is not null then c.kind when b.job_id is not null then 'overtaken' else 'order' end,
-               'event_id', c.id, 'by', coalesce(c.actor, null), 'job_id', coalesce(c.job_id, b.job_id)))
+               'cause', case when c.id is not null then c.kind when b.preempts then 'preemption'
+                             when b.job_id is not null then 'overtaken' when r.job_id is not null then 'overrun' else 'order' end,
+               'event_id', c.id, 'by', c.actor, 'job_id', coalesce(c.job_id, b.job_id, r.job_id)))
       from slip as s
       left join lateral (
            select * from change as k order by k.rank, k.id desc limit 1) as c on true
       left join lateral (
            -- Who is before it now, and was not planned or was planned for later.
-           select w.job_id
+           select w.job_id, exists (select from event as e where e.job_id = w.job_id and e.kind = 'preempts') as preempts
              from (select h.job_id, 1 as part from head as h where h.ord < coalesce(s.ord, 9223372036854775807)
                     union all select u, 0 from unnest(p_started) as u) as w
              left join planned as o on o.job_id = w.job_id
             where w.job_id <> s.job_id and (o.planned_start_at is null or o.planned_start_at > s.was)
-            order by w.part desc, w.job_id limit 1) as b on true;
+            order by preempts desc, w.part desc, w.job_id limit 1) as b on true
+      left join lateral (
+           select a.job_id
+             from node as n join allocation as a on a.node_id = n.id
+            where n.name = any (s.node_names) and a.ends_at <= p_now
+            order by a.ends_at, a.job_id limit 1) as r on c.id is null and b.job_id is null;
 end;
 $$;

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from odcd.model import Identity
-from tests.support.builders import ALICE, BOB, Queue, a_cluster
+from tests.support.builders import ALICE, BOB, ROOT, Queue, a_cluster
 from tests.support.database import Sql
 
 
@@ -615,3 +615,25 @@ def test_the_events_name_the_preemptor_the_rule_and_the_cost(urgent: Urgent) -> 
     )  # fmt: skip
     urgent.leave(victim)
     assert urgent.events(victim)[-2:] == ["preempting", "requeued"]
+
+
+# -- found by the state machine (tests/sql/test_promises.py) ---------------------------------------
+
+
+def test_a_node_is_kept_for_a_preemptor_that_also_waits_for_a_job_that_was_asked_to_end(
+    urgent: Urgent,
+) -> None:
+    """By its limit that one would go on for a day; nobody shall take its neighbour's GPUs."""
+    asked = urgent.run(4, qos="normal", node_list=["h100-1"])
+    urgent.run(4, node_list=["h100-1"])
+    urgent.requeue(asked, who=ROOT)
+    job = urgent.ask(node_list=["h100-1"])
+    assert urgent.start() == []
+    assert urgent.start() == []
+    assert urgent.planned(job) == (60, ["h100-1"])
+    [victim] = urgent.victims()
+    urgent.leave(victim)
+    urgent.submit(gpus_per_node=4, node_list=["h100-1"], time_limit_s=3600)
+    assert urgent.start() == []
+    urgent.end(asked)
+    assert urgent.start() == [job]

@@ -75,3 +75,41 @@ def test_a_job_that_ends_early_makes_no_promise_slip(queue: Queue) -> None:
     queue.end(first)
     queue.start()
     assert slips(queue) == []
+
+
+def test_a_running_job_over_its_limit_is_the_cause_and_told_once(queue: Queue) -> None:
+    fifo(queue)
+    over = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=600)
+    queue.start()
+    job = queue.submit(gpus=8, time_limit_s=600)
+    queue.start()
+    for seconds in (590, 15, 10, 10):
+        queue.move(seconds)
+        queue.start()
+    [slip] = slips(queue)
+    assert (slip["id"], slip["cause"], slip["job_id"]) == (job, "overrun", over)
+    assert (slip["from"], slip["to"]) == ("2026-01-01T00:10:00Z", "2026-01-01T00:10:06Z")
+
+
+def test_a_preemptor_that_starts_before_its_time_is_the_cause(queue: Queue) -> None:
+    """Its victim goes at once, and it takes the node while another waits for that one, too."""
+    fifo(queue)
+    queue.sql.execute("insert into odc.qos (name, grace_s) values ('spare', 600)")
+    queue.sql.execute(
+        "insert into odc.qos (name, preempts) "
+        "select 'urgent', array[id] from odc.qos where name = 'spare'"
+    )
+    victim = queue.submit(gpus=4, qos="spare", node_list=["h100-1"], time_limit_s=7200)
+    other = queue.submit(gpus=4, node_list=["h100-1"], time_limit_s=300)
+    queue.start()
+    waits = queue.submit(gpus=4, node_list=["h100-1"], time_limit_s=200)
+    urgent = queue.submit(gpus=8, node_list=["h100-1"], time_limit_s=7200, qos="urgent")
+    queue.start()
+    queue.start()
+    queue.sql.rows("select * from odc.take_stops(0, $1)", queue.now)
+    assert slips(queue) == []
+    queue.move(10)
+    queue.end(victim, other)
+    assert queue.start() == [urgent]
+    [slip] = slips(queue)
+    assert (slip["id"], slip["cause"], slip["job_id"]) == (waits, "preemption", urgent)
