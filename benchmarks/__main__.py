@@ -13,7 +13,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import looking, planning, policies, running, submitting
+from benchmarks import looking, planning, policies, running, submitting, traces
 from benchmarks.figures import HEAD, Figure, explained, percentile
 from odcd.postgres_files import INSTALLS
 
@@ -52,7 +52,10 @@ def main() -> int:
             print(figure.row(), flush=True)
     print("", *explained(figures), sep="\n")
     if options.write:
-        RESULTS.write_text(report(figures, options.runs, options.date))
+        kept = traces.section_of(RESULTS.read_text("utf-8"))
+        RESULTS.write_text(
+            report(figures, options.runs, options.date) + ("\n" + kept if kept else "")
+        )
     return 0
 
 
