@@ -22,7 +22,8 @@ GROUPS = {
     ),
     "Changing jobs": ("hold", "release", "requeue", "update", "checkpoint"),
     "The cluster": (
-        "nodes", "node", "partition", "policy", "booking", "licence", "events", "diag",
+        "nodes", "node", "partition", "policy", "booking", "licence", "plan", "replay", "events",
+        "diag",
     ),
     "Who may use how much": ("account", "user", "qos", "shares", "priority"),
     "This program": ("completion",),

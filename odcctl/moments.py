@@ -17,6 +17,13 @@ def past(arguments: Arguments, option: str) -> str | None:
     text = arguments.value(option)
     if text is None:
         return None
+    return moment_of(text) or arguments.command.wrong(
+        f'--{option} is as 2h, 7d, today or 2026-07-01T12:00, not "{text}"'
+    )
+
+
+def moment_of(text: str) -> str | None:
+    """What somebody wrote as a time of the API; None when it is none."""
     now = datetime.now().astimezone()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if text in ("today", "yesterday"):
@@ -26,4 +33,4 @@ def past(arguments: Arguments, option: str) -> str | None:
             return (now - timedelta(seconds=int(ago[1]) * _UNIT_S[ago[2]])).isoformat()
         return datetime.fromisoformat(text).astimezone().isoformat()
     except (ValueError, OverflowError):
-        arguments.command.wrong(f'--{option} is as 2h, 7d, today or 2026-07-01T12:00, not "{text}"')
+        return None

@@ -25,7 +25,8 @@ OdcError
 │   ├── NotAllowed          OD026  the user may not use that account, QOS or partition
 │   ├── UnknownUser         OD027  no such user, or not one of that account
 │   ├── InUse               OD028  the name is taken, or jobs, users or other rows still need it
-│   └── UnknownPolicy       OD029  no policy has that name
+│   ├── UnknownPolicy       OD029  no policy has that name
+│   └── UnknownPass         OD030  no pass has that number, or it is not kept any more
 └── Unavailable             not the caller's fault; try again (503)
     ├── LeadershipLost      OD020  another daemon has raised the term
     ├── OtherHost           OD021  the local executor of this database is on another machine
@@ -157,6 +158,10 @@ class InUse(Refused):
 
 class UnknownPolicy(Refused):
     code, status = "OD029", 404
+
+
+class UnknownPass(Refused):
+    code, status = "OD030", 404
 
 
 class LeadershipLost(Unavailable):

@@ -166,6 +166,29 @@ class Store(AccountStore):
             "select odc.preview_jobs(p_asks => $1::jsonb, p_now => $2)", jobs, now
         )
 
+    async def plan(self, now: datetime, as_of: datetime | None = None) -> str:
+        """The planned starts, the first one first."""
+        if as_of is not None:
+            return await self._db.fetchval(
+                "select odc.past_plan(p_as_of => $1, p_now => $2)", as_of, now
+            )
+        return await self._db.fetchval("select odc.list_plan(p_now => $1)", now)
+
+    async def diff_plans(self, before: int | datetime, after: int | datetime) -> str:
+        """Whose planned starts moved from one pass to another, and why: passes by number, or the
+        last one until a moment. Raises UnknownPass."""
+        return await self._db.fetchval(
+            "select odc.diff_plans(p_from => $1, p_from_at => $2, p_to => $3, p_to_at => $4)",
+            *_pass(before), *_pass(after),
+        )  # fmt: skip
+
+    async def replay_pass(self, pass_id: int, policy: str | None, plan_depth: int | None) -> str:
+        """What a pass decides from what it read then, compared with what it decided then."""
+        return await self._db.fetchval(
+            "select odc.replay_pass(p_pass_id => $1, p_policy => $2, p_plan_depth => $3)",
+            pass_id, policy, plan_depth,
+        )  # fmt: skip
+
     async def nodes(self, now: datetime, as_of: datetime | None = None) -> str:
         if as_of is not None:
             return await self._db.fetchval(
@@ -513,3 +536,7 @@ def _dispatch(body: dict[str, Any]) -> Dispatch:
 def _member(part: dict[str, Any]) -> Member:
     fields: dict[str, Any] = {**part, "gpu_indexes": tuple(part["gpu_indexes"])}
     return Member(**fields)
+
+
+def _pass(named: int | datetime) -> tuple[int | None, datetime | None]:
+    return (None, named) if isinstance(named, datetime) else (named, None)

@@ -257,6 +257,118 @@ class Preview(_Answer):
     refused: Refused | None = None
 
 
+class Planned(_Answer):
+    """A pending job with a planned start, null when no end of what it waits for is in sight.
+    detail: what it needs. moved_by_pass: the pass that last changed any of this."""
+
+    id: int
+    array_job_id: int | None
+    array_task_id: int | None
+    array_tasks: str | None
+    name: str
+    user: str
+    account: str | None
+    partition: str | None
+    node_count: int
+    node_count_max: int | None
+    gpus_per_node: int
+    gpu_type: str | None
+    time_limit_s: int | None
+    planned_start_at: str | None
+    node_names: list[str]
+    detail: str
+    moved_by_pass: int | None
+    eta: Eta | None
+
+
+class Plan(_Answer):
+    """Planned starts as pass_id left them, the first one first."""
+
+    at: str
+    pass_id: int | None
+    jobs: list[Planned]
+
+
+class PassName(_Answer):
+    pass_id: int
+    at: str
+
+
+class Move(_Answer):
+    """A planned start that moved; from null: there was none, to null: there is none any more.
+    cause: started; overtaken, preemption or overrun (job_id); order (nothing changed but the time);
+    or the kind of the event event_id. pass_id null: it was no pass, but that event itself."""
+
+    pass_id: int | None
+    at: str
+    from_: str | None = msgspec.field(name="from")
+    to: str | None
+    cause: str
+    event_id: int | None
+    job_id: int | None
+    text: str
+
+
+class Moved(_Answer):
+    id: int
+    name: str
+    user: str
+    change: Literal["later", "earlier", "new", "started", "gone"]
+    from_: str | None = msgspec.field(name="from")
+    to: str | None
+    moves: list[Move]
+
+
+class PlanDiff(_Answer):
+    """The jobs whose planned starts are not the same after the one pass and the other."""
+
+    from_: PassName = msgspec.field(name="from")
+    to: PassName
+    jobs: list[Moved]
+
+
+class Digests(_Answer):
+    """SHA-256 of what was noted then and of what comes out now."""
+
+    equal: bool
+    then: str
+    now: str
+
+
+class Versions(_Answer):
+    """Digests of the planning functions and of the settings they go by."""
+
+    then: str
+    now: str
+
+
+class Difference(_Answer):
+    """name: a job, for a refusal its shape, for a limit a class of jobs. null: there is none."""
+
+    kind: Literal["start", "planned", "preempt", "refusal", "limit"]
+    name: str
+    then: str | None
+    now: str | None
+
+
+class Replayed(_Answer):
+    """A pass decided once more. equal: it read the same and decided the same. chain: its digests
+    follow from those of the pass before; null when that one is not kept."""
+
+    pass_id: int
+    at: str
+    term: int
+    policy: Versions
+    input: Digests
+    output: Digests
+    chain: bool | None
+    looked: int
+    starts: int
+    planned: int
+    equal: bool
+    differences: list[Difference]
+
+
 class WhatIf(_Answer):
     """In the order asked: when each job would start if it alone were submitted now."""
 

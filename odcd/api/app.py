@@ -23,6 +23,7 @@ from odcd.api.logs import LogRoutes
 from odcd.api.nodes import NodeRoutes
 from odcd.api.openapi import OpenApiRoutes
 from odcd.api.partitions import PartitionRoutes, PolicyRoutes
+from odcd.api.plan import PlanRoutes
 from odcd.api.priority import PriorityRoutes
 from odcd.api.problems import of_http
 from odcd.api.routing import Endpoint, Operation
@@ -77,6 +78,7 @@ def operations(deps: Api) -> list[Operation]:
         LogRoutes,
         EventRoutes,
         NodeRoutes,
+        PlanRoutes,
         BookingRoutes,
         LicenceRoutes,
         PartitionRoutes,

@@ -23,7 +23,7 @@ from odcd.api.answers import (
 from odcd.api.context import Api
 from odcd.api.problems import problem_of
 from odcd.api.routing import JSON, Call, Operation
-from odcd.errors import KeyReused, refusal
+from odcd.errors import BadRequest, KeyReused, refusal
 from odcd.model import MAX_BATCH_JOBS, JobSpec, Submitted
 from odcd.slurm.parse import ScriptNeeded, SubmitArgv, parse_submit
 from odcd.slurm.table import OPTIONS
@@ -41,7 +41,9 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Alternatives(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Each is planned as if it alone were submitted."""
 
-    jobs: Annotated[list[JobSpec], msgspec.Meta(min_length=1, max_length=MAX_ALTERNATIVES)]
+    jobs: Annotated[list[JobSpec], msgspec.Meta(max_length=MAX_ALTERNATIVES)] = []
+    argv: Annotated[list[list[str]], msgspec.Meta(max_length=MAX_ALTERNATIVES)] = []
+    """Instead of jobs: the options of each, in sbatch's language."""
 
 
 class SubmitRoutes:
@@ -161,7 +163,11 @@ class SubmitRoutes:
     async def what_if(self, call: Call) -> Response:
         """Where and when each would start if it alone were submitted now; submits nothing."""
         asked = await call.body(self._alternatives)
-        told = WhatIf(jobs=await self._previews(call, asked.jobs))
+        if bool(asked.jobs) == bool(asked.argv):
+            raise BadRequest("either jobs or argv has alternatives", "Give at least one.")
+        now = self._api.clock.now()
+        specs = asked.jobs or [_imagined(words, now) for words in asked.argv]
+        told = WhatIf(jobs=await self._previews(call, specs))
         return Response(msgspec.json.encode(told), 200, media_type=JSON)
 
     async def _preview(self, call: Call, spec: JobSpec) -> Preview:
@@ -184,6 +190,11 @@ class SubmitRoutes:
             if answer.code is not None:
                 raise _refusal(answer, index if len(answers) > 1 else None)
         return answers
+
+
+def _imagined(argv: list[str], now: datetime) -> JobSpec:
+    """The job that a command line would make, whatever it runs."""
+    return parse_submit(SubmitArgv(argv=[*argv, "--wrap=true"], work_dir="/"), now).spec
 
 
 def _kept_back(spec: JobSpec, now: datetime) -> str | None:

@@ -9,6 +9,25 @@ alter table pending
 alter table running
     add column born_xid xid8 not null default pg_current_xact_id();
 
+-- What a pass went by and what came of it. snapshot: the transactions it saw; null: it cannot be replayed. policy: version
+-- of the planning functions and of their settings. Digests are SHA-256: of all that decide read, of all it answered,
+-- and of both with the digest of the pass before.
+alter table pass
+    add column xid          xid8 not null default pg_current_xact_id(),
+    add column snapshot     pg_snapshot,
+    add column policy       text,
+    add column start_limit  integer,
+    add column read_digest  bytea,
+    add column plan_digest  bytea,
+    add column chain_digest bytea;
+create index pass_at on pass (at);
+
+-- The planning functions as installed, digested by odc._build_past.
+create table planner (
+    one    boolean primary key default true check (one),
+    digest text not null
+);
+
 -- From when on the past is known: an upgrade begins to remember.
 create table past_since (
     one boolean primary key default true check (one),

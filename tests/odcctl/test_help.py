@@ -113,7 +113,7 @@ def test_bash_completes_verbs_options_states_and_jobs(
         )  # fmt: skip
         return done.stdout.split()
 
-    assert completed("re") == ["release", "requeue"]
+    assert completed("re") == ["release", "requeue", "replay"]
     assert completed("queue", "--st") == ["--state", "--start"]
     assert completed("queue", "-t", "PEND") == ["PENDING"]
     assert completed("cancel", "7") == ["71"]

@@ -95,8 +95,10 @@ class Simulation:
     async def make_qos(self) -> None:
         """urgent jobs may end those of scavenger, which have a minute's grace."""
         await self.database.execute(
-            "with s as (insert into odc.qos (name, grace_s) values ('scavenger', 60) returning id) "
-            "insert into odc.qos (name, preempts) select 'urgent', array[s.id] from s"
+            "with t as materialized (select odc._set_now($1)), "
+            "s as (insert into odc.qos (name, grace_s) select 'scavenger', 60 from t returning id) "
+            "insert into odc.qos (name, preempts) select 'urgent', array[s.id] from s",
+            self.clock.now(),
         )
 
     async def run(self, steps: int) -> None:

@@ -22,9 +22,7 @@ begin
         having count(*) = p_first;
         complete_to := greatest(1000000, (date_part('epoch', v_until - p_now) * 1000000)::bigint);
     end if;
-    select array_agg(e.at order by e.at, e.ord), array_agg(e.ord order by e.at, e.ord),
-           array_agg(e.gpus order by e.at, e.ord), array_agg(e.cpus order by e.at, e.ord),
-           array_agg(e.mem order by e.at, e.ord)
+    select array_agg(e.at), array_agg(e.ord), array_agg(e.gpus), array_agg(e.cpus), array_agg(e.mem)
       into ats, positions, gpus, cpus, mems
       from (select greatest(1000000, (date_part('epoch', a.ends_at - p_now) * 1000000)::bigint) as at,
                    n.ord::integer as ord, a.gpus, a.cpus, a.mem_mib as mem
@@ -49,6 +47,7 @@ begin
               from _plan_bookings(p_now) as b
               join unnest(p_node_ids) with ordinality as n (id, ord) on n.id = b.node_id
              cross join lateral (values (greatest(b.starts_at, p_now)), (b.ends_at)) as w (at)
-           ) as e;
+             -- Of all columns: the same rows have the same digest.
+             order by at, ord, gpus, cpus, mem) as e;
 end;
 $$;

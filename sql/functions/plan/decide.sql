@@ -24,6 +24,7 @@
 --            p_chunk        how many jobs of a class are read at once; the plan does not depend on it
 --            p_depth        overrides the policies' plan_depth
 --            p_without      as if these jobs were not there, pending or running (limits count them still)
+--            p_digest       is read_digest wanted? A digest of all that was read, for a replay to compare
 -- Returns    one row. Starts: job (an array's row once per task), partition, number of nodes, time limit.
 --            Their allocations, one after the other: node id, GPU mask, GPUs, CPUs, MiB.
 --            Protected jobs: id, planned start (null: not in sight), node ids, nodes that fit now, shape.
@@ -33,6 +34,7 @@
 create or replace function odc.decide(
     p_now timestamptz, p_what_if jsonb default null, p_start_limit integer default 2000,
     p_chunk integer default null, p_depth integer default null, p_without bigint[] default null,
+    p_digest boolean default false,
     out looked integer, out classes integer, out more boolean,
     out start_jobs bigint[], out start_partitions integer[], out start_nodes integer[],
     out start_limits_s integer[],
@@ -43,7 +45,7 @@ create or replace function odc.decide(
     out refused_shapes integer[], out refused_reasons text[], out refused_heads bigint[],
     out limited_shapes integer[], out limited_limits_s integer[], out limited_uids integer[],
     out limited_accounts integer[], out limited_qos integer[], out limited_reasons text[],
-    out victim_jobs bigint[], out victim_for bigint[], out victim_costs bigint[])
+    out victim_jobs bigint[], out victim_for bigint[], out victim_costs bigint[], out read_digest bytea)
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_unlimited constant integer := 2147483647;
@@ -139,6 +141,9 @@ begin
     select * into v_s from _plan_shapes(v_n.group_ids, v_c.shape_ids, p_what_if, v_c.claim_shapes);
     select * into v_l from _plan_buckets(p_now, v_c.kept_shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids,
                                       p_what_if);
+    if p_digest then
+        read_digest := sha256(record_send(v_c) || record_send(v_n) || record_send(v_s) || record_send(v_l));
+    end if;
     v_left := v_l.left;
     v_node_ids := coalesce(v_n.node_ids, '{}');  v_group := v_n.groups;  v_mask := v_n.masks;
     v_gpus := coalesce(v_n.gpus, '{}');  v_cpus := coalesce(v_n.cpus, '{}');  v_mem := coalesce(v_n.mems, '{}');  v_jobs := v_n.jobs;  v_block := v_n.blocks;
@@ -248,6 +253,9 @@ begin
                 p_now, v_backfill, v_chunks, v_without, v_cap, v_after_ats, v_after_ids, v_c.head_ats, v_c.head_ids, v_c.head_counts,
                 v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids, v_c.nices, v_c.tiers, v_c.orderings, v_depths,
                 v_c.max_waits_s, v_c.backfills, v_c.sizes, v_c.fairs, v_c.statics, v_c.age_weight, v_c.max_age_s);
+            if p_digest then
+                read_digest := sha256(read_digest || record_send(v_q));
+            end if;
             v_any := v_q.job_ids is not null;
         end if;
         if not v_any then
@@ -270,6 +278,9 @@ begin
                         v_c.shape_ids[cl], v_c.limits_s[cl], v_c.uids[cl], v_c.accounts[cl], v_c.qos_ids[cl],
                         v_c.nices[cl], v_c.tiers[cl], v_c.orderings[cl], v_depths[cl], v_c.max_waits_s[cl],
                         v_c.backfills[cl], v_c.sizes[cl], v_c.fairs[cl], v_c.statics[cl], v_c.age_weight, v_c.max_age_s);
+                    if p_digest then
+                        read_digest := sha256(read_digest || record_send(v_m));
+                    end if;
                     if v_m.job_ids is not null then
                         j := cardinality(v_m.job_ids);
                         v_job_ids := v_job_ids || v_m.job_ids;  v_counts := v_counts || v_m.counts;
@@ -637,6 +648,9 @@ begin
             if not v_released then
                 select * into v_r from _plan_releases(p_now, v_node_ids, p_without, null, null,
                                                        case when k <= v_few and not v_c_preempts[cl] then v_soon end);
+                if p_digest then
+                    read_digest := sha256(read_digest || record_send(v_r));
+                end if;
                 v_released := true;
             end if;
             if v_ev_starts < v_starts then

@@ -10,13 +10,15 @@ create or replace function odc.plan_pass(
     out started bigint[], out looked integer, out more boolean, out decide_ms real, out took_ms real)
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    v_begin timestamptz := clock_timestamp();
-    d       record;
-    v_pass  bigint;
+    v_begin    timestamptz := clock_timestamp();
+    v_snapshot pg_snapshot;
+    d          record;
+    v_pass     bigint;
 begin
     perform _hold_term(p_term);
     perform _set_now(p_now);
-    select * into d from decide(p_now, null, p_start_limit);
+    v_snapshot := pg_current_snapshot();
+    select * into d from decide(p_now, null, p_start_limit, p_digest => true);
     decide_ms := extract(epoch from clock_timestamp() - v_begin) * 1000;
     looked := d.looked;
     more := d.more;
@@ -35,10 +37,7 @@ begin
         more := true;
     end if;
 
-    insert into pass (term, at, last_event_id, looked, started, took_ms)
-    select p_term, p_now, (select max(id) from event), looked, cardinality(started), 0
-     where looked > 0 or cardinality(started) > 0
-    returning id into v_pass;
+    v_pass := _keep_pass(p_term, p_now, d, cardinality(started), p_start_limit, v_snapshot);
     perform _keep_plan(v_pass, d.head_jobs, d.head_ats, d.head_nodes, d.head_fittings, d.head_shapes,
                        d.refused_shapes, d.refused_reasons, d.refused_heads,
                        d.limited_shapes, d.limited_limits_s, d.limited_uids, d.limited_accounts, d.limited_qos,

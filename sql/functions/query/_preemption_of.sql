@@ -1,12 +1,12 @@
 -- odc._preemption_of: the last preemption of a job, as the API tells it: what running.preemption holds, and a sentence.
 -- Arguments  p_now_going  of a job that runs: its running.preemption
---            p_look       whether an attempt before may have been preempted
-create or replace function odc._preemption_of(p_job_id bigint, p_now_going jsonb, p_look boolean)
+--            p_before     look for it among the attempts before this one; null: do not look
+create or replace function odc._preemption_of(p_job_id bigint, p_now_going jsonb, p_before integer)
 returns jsonb
 language sql stable as $$
     select p.told || jsonb_build_object('text', odc._preemption_text(p.told))
-      from (select coalesce(p_now_going, case when p_look then (
+      from (select coalesce(p_now_going, case when p_before is not null then (
                        select t.preemption from odc.attempt as t
-                        where t.job_id = p_job_id and t.preemption is not null
+                        where t.job_id = p_job_id and t.attempt < p_before and t.preemption is not null
                         order by t.attempt desc limit 1) end) as told) as p
 $$;

@@ -59,5 +59,7 @@ begin
         exit when v_left = '{}';
         assert cardinality(v_left) < cardinality(v_views), format('views of the past: %s: %s', v_left, v_error);
     end loop;
+    set local check_function_bodies = on;
+    perform odc._note_planner();
 end;
 $$;

@@ -52,6 +52,7 @@ begin
                           from odc.%4$I as p
                          where p.past_at > (select odc._past_from())
                            and coalesce(not pg_visible_in_snapshot(p.past_xid, (select odc._past_snapshot())), true)
+                           and p.past_xid <> (select odc._past_own())
                            and %5$s
                          union all
                         select 9223372036854775807, false, %2$s
@@ -62,7 +63,8 @@ begin
         $sql$,
         p_table, v_columns, v_key, v_past,
         concat_ws(' and ', p_born || ' <= (select odc._past_until())',
-                  'coalesce(pg_visible_in_snapshot(' || p_born_xid || ', (select odc._past_snapshot())), true)',
+                  '(coalesce(pg_visible_in_snapshot(' || p_born_xid || ', (select odc._past_snapshot())), true) or '
+                  || p_born_xid || ' = (select odc._past_own()))',
                   case when p_born is null then 'true' end),
         case when v_whole then p_table else '_' || p_table end);
 

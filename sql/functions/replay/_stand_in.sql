@@ -1,6 +1,7 @@
 -- odc._stand_in: copy the past that the views of schema odc_past show into temporary tables of the same names, with
 -- the indexes of the present: for what reads a table many times, as decide does. With pg_temp first in the search path
--- they stand in for the views, to the end of the transaction.
+-- they stand in for the views, to the end of the transaction. A table whose rows functions take stays a view: of the
+-- row of a temporary table they know nothing; but for those that a replay changes.
 create or replace function odc._stand_in()
 returns void
 language plpgsql volatile set search_path = odc_past, odc, pg_temp as $$
@@ -11,6 +12,10 @@ begin
     for v_table in
         select regexp_replace(c.relname, '_past$', '') from pg_class as c
          where c.relnamespace = 'odc'::regnamespace and c.relkind = 'r' and c.relname like '%\_past' and c.relname <> 'job_past'
+           and (c.relname in ('partition_past', 'policy_past')
+                or not exists (select from pg_proc as f join pg_type as t on t.oid = any (f.proargtypes::oid[])
+                                where f.pronamespace = 'odc_past'::regnamespace
+                                  and t.typrelid = to_regclass('odc_past.' || regexp_replace(c.relname, '_past$', ''))))
          order by c.relname
     loop
         if to_regclass(format('pg_temp.%I', v_table)) is not null then
@@ -25,5 +30,7 @@ begin
         end loop;
         execute format('analyze pg_temp.%I', v_table);
     end loop;
+    -- Plans made before do not see that a name means another table now.
+    execute 'discard plans';
 end;
 $$;

@@ -21,6 +21,7 @@ begin
             hint = case when v_since = '-infinity' then 'Nothing has happened yet.'
                         else format('The past is kept from %s on.', _iso(v_since)) end;
     end if;
-    perform set_config('odcd.past_snapshot', '', true), set_config('odcd.past_at', p_as_of::text, true);
+    perform set_config('odcd.past_at', p_as_of::text, true), set_config('odcd.past_snapshot', '', true),
+            set_config('odcd.past_own', '', true);
 end;
 $$;

@@ -1124,7 +1124,14 @@ CREATE TABLE odc.pass (
     last_event_id bigint,
     looked integer NOT NULL,
     started integer NOT NULL,
-    took_ms real NOT NULL
+    took_ms real NOT NULL,
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    snapshot pg_snapshot,
+    policy text,
+    start_limit integer,
+    read_digest bytea,
+    plan_digest bytea,
+    chain_digest bytea
 );
 
 CREATE TABLE odc.past_since (
@@ -1219,6 +1226,12 @@ CREATE TABLE odc.planned_past (
     node_names text[],
     fitting integer,
     detail text
+);
+
+CREATE TABLE odc.planner (
+    one boolean DEFAULT true NOT NULL,
+    digest text NOT NULL,
+    CONSTRAINT planner_one_check CHECK (one)
 );
 
 CREATE TABLE odc.policy (
@@ -1668,7 +1681,11 @@ CREATE VIEW odc.ended_job AS
     j.exit_code,
     j.signal,
     j.end_detail,
-    odc._preemption_of(j.id, NULL::jsonb, ((j.attempt > 1) OR (j.state = 'PREEMPTED'::odc.job_state))) AS preemption,
+    odc._preemption_of(j.id, NULL::jsonb,
+        CASE
+            WHEN ((j.attempt > 1) OR (j.state = 'PREEMPTED'::odc.job_state)) THEN (j.attempt + 1)
+            ELSE NULL::integer
+        END) AS preemption,
     j.dependency,
     j.array_throttle,
     j.work_dir,
@@ -1813,7 +1830,7 @@ CREATE VIEW odc.pending_job AS
     NULL::integer AS exit_code,
     NULL::integer AS signal,
     NULL::text AS end_detail,
-    odc._preemption_of(p.job_id, NULL::jsonb, (p.attempt > 1)) AS preemption,
+    odc._preemption_of(p.job_id, NULL::jsonb, NULLIF(p.attempt, 1)) AS preemption,
     j.dependency,
     j.array_throttle,
     j.work_dir,
@@ -1929,7 +1946,7 @@ CREATE VIEW odc.running_job AS
     NULL::integer AS exit_code,
     NULL::integer AS signal,
     NULL::text AS end_detail,
-    odc._preemption_of(r.job_id, r.preemption, (r.attempt > 1)) AS preemption,
+    odc._preemption_of(r.job_id, r.preemption, NULLIF(r.attempt, 1)) AS preemption,
     j.dependency,
     j.array_throttle,
     j.work_dir,
@@ -2054,6 +2071,9 @@ ALTER TABLE ONLY odc.pending
 
 ALTER TABLE ONLY odc.planned
     ADD CONSTRAINT planned_pkey PRIMARY KEY (job_id);
+
+ALTER TABLE ONLY odc.planner
+    ADD CONSTRAINT planner_pkey PRIMARY KEY (one);
 
 ALTER TABLE ONLY odc.policy
     ADD CONSTRAINT policy_pkey PRIMARY KEY (name);
@@ -2209,6 +2229,8 @@ CREATE UNIQUE INDEX partition_one_default ON odc.partition USING btree (is_defau
 CREATE INDEX partition_past_id_idx ON odc.partition_past USING btree (id);
 
 CREATE INDEX partition_past_past_at_idx ON odc.partition_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX pass_at ON odc.pass USING btree (at);
 
 CREATE INDEX pending_array ON odc.pending USING btree (array_job_id) WHERE (array_job_id IS NOT NULL);
 

@@ -30,12 +30,13 @@ NO_PAST = {
     "api_key": "answers to requests",
     "migration": "the installer's",
     "install": "the installer's",
+    "planner": "the installer's",
 }
 # Entry functions that change nothing with a past.
 TIMELESS = {
     "take_term", "keep_api_key", "beat_term", "dispatches", "live_members", "unstarted_jobs",
     "take_stops", "refresh_eta", "tidy_predictions", "predict_jobs",
-    "past_jobs", "past_job", "past_nodes", "past_why",
+    "past_jobs", "past_job", "past_nodes", "past_why", "past_plan", "diff_plans", "replay_pass",
 }  # fmt: skip
 HEAD = re.compile(r"create or replace function odc\.(\w+)\((.*?)\)\nreturns", re.S)
 

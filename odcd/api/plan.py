@@ -1,0 +1,107 @@
+"""/v1/plan, how it moved, and passes decided once more. What-if is with the submits."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from starlette.responses import Response
+
+from odcd.api.answers import Plan, PlanDiff, Replayed
+from odcd.api.context import Api
+from odcd.api.past import as_of
+from odcd.api.routing import JSON, Call, Operation
+from odcd.errors import BadRequest, UnknownPass
+
+
+class PlanQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    as_of: datetime | None = None
+    """As it was then."""
+
+
+class DiffQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"from_": "from"}):
+    """Passes: their numbers, or times, each for the last pass until then."""
+
+    from_: str
+    to: str | None = None
+    """The last pass when not given."""
+
+
+class ReplayQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    policy: str | None = None
+    """All partitions go by this one."""
+    plan_depth: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None
+    """So many protected starts per set of overlapping nodes."""
+
+
+class PlanRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/v1/plan",
+                tag="plan",
+                serve=self.show,
+                query=PlanQuery,
+                answers={200: (Plan,)},
+                summary="The planned starts: who is promised when and where",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/plan/diff",
+                tag="plan",
+                serve=self.diff,
+                query=DiffQuery,
+                answers={200: (PlanDiff,)},
+                summary="Planned starts that moved between two passes, and what moved each",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/passes/{id}/replay",
+                tag="plan",
+                serve=self.replay,
+                query=ReplayQuery,
+                answers={200: (Replayed,)},
+                summary="Decide a pass once more from what it read, and compare",
+            ),
+        )
+
+    async def show(self, call: Call) -> Response:
+        moment = as_of(call.query(PlanQuery).as_of)
+        return Response(await self._api.store.plan(self._api.clock.now(), moment), media_type=JSON)
+
+    async def diff(self, call: Call) -> Response:
+        query = call.query(DiffQuery)
+        to = self._api.clock.now() if query.to is None else _pass(query.to)
+        return Response(await self._api.store.diff_plans(_pass(query.from_), to), media_type=JSON)
+
+    async def replay(self, call: Call) -> Response:
+        query, name = call.query(ReplayQuery), call.part("id")
+        number = _number(name)
+        if number is None:
+            raise UnknownPass(f'"{name}" is not a pass', "Passes have numbers.")
+        answer = await self._api.store.replay_pass(number, query.policy, query.plan_depth)
+        return Response(answer, media_type=JSON)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
+
+
+def _pass(text: str) -> int | datetime:
+    number = _number(text)
+    if number is not None:
+        return number
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise BadRequest(
+            f'"{text}" is neither a pass nor a time', "A number, or as 2026-07-01T12:00:00Z."
+        )
+    return moment

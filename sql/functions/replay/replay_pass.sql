@@ -1,0 +1,64 @@
+-- odc.replay_pass: decide once more what a pass decided, from what it read then, and compare. Writes nothing that stays.
+-- Arguments  p_policy  null: the policies of then; else all partitions go by this one
+--            p_plan_depth  null: as the policies say; else so many protected starts
+-- Returns    JSON {pass_id, at, term, policy: {then, now}, input: {equal, then, now}, output: {…}, chain, starts, planned,
+--            equal, differences: [{kind, name, then, now}]}. equal: input and output are; by other rules (policy), and
+--            only then, the output may differ. chain: its digest follows from the pass before; null: that is not kept
+-- Raises     OD030 UnknownPass: not there, not kept any more, or from before a restore; OD029 UnknownPolicy
+create or replace function odc.replay_pass(p_pass_id bigint, p_policy text default null, p_plan_depth integer default null)
+returns text
+language plpgsql volatile set search_path = pg_temp, odc_past, odc as $$
+declare
+    v_pass    odc.pass;
+    v_before  bytea;
+    v_waiting bigint[];
+    v_policy  text;
+    d         record;
+    v_plan    bytea;
+    v_differs json;
+begin
+    v_pass := odc._find_pass(p_pass_id);
+    if p_policy is not null and not exists (select from odc.policy as y where y.name = p_policy) then
+        raise exception using errcode = 'OD029',
+            message = format('policy "%s" does not exist', p_policy),
+            hint = format('Policies: %s.', (select string_agg(y.name, ', ' order by y.name) from odc.policy as y));
+    end if;
+    perform odc._see_pass(v_pass, false);
+    perform odc._stand_in();
+    v_waiting := array(select p.job_id from pending as p);
+    if p_policy is not null then
+        update partition set policy = p_policy;
+        insert into policy select y.* from odc.policy as y
+         where y.name = p_policy and not exists (select from policy as o where o.name = p_policy);
+    end if;
+    v_policy := _policy_version();
+    select * into d from decide(v_pass.at, null, v_pass.start_limit, null, p_plan_depth, p_digest => true);
+    v_plan := odc._plan_digest(d);
+
+    perform odc._see_pass(v_pass, true);
+    select json_agg(json_build_object('kind', coalesce(o.kind, n.kind), 'name', coalesce(o.name, n.name),
+                                      'then', o.what, 'now', n.what)
+                    order by array_position('{start,planned,preempt,refusal,limit}'::text[], coalesce(o.kind, n.kind)),
+                             length(coalesce(o.name, n.name)), coalesce(o.name, n.name))
+      into v_differs
+      from odc._replay_then(v_pass.xid, v_waiting) as o
+      full join odc._replay_now(d) as n on n.kind = o.kind and n.name = o.name
+     where o.what is distinct from n.what;
+    select s.chain_digest into v_before from odc.pass as s where s.id < p_pass_id order by s.id desc limit 1;
+    return json_build_object(
+        'pass_id', v_pass.id, 'at', _iso(v_pass.at), 'term', v_pass.term,
+        'policy', json_build_object('then', v_pass.policy, 'now', v_policy),
+        'input', json_build_object('equal', d.read_digest is not distinct from v_pass.read_digest,
+                                   'then', encode(v_pass.read_digest, 'hex'), 'now', encode(d.read_digest, 'hex')),
+        'output', json_build_object('equal', v_plan is not distinct from v_pass.plan_digest and v_differs is null,
+                                    'then', encode(v_pass.plan_digest, 'hex'), 'now', encode(v_plan, 'hex')),
+        'chain', case when v_before is not null or v_pass.id = 1
+                      then v_pass.chain_digest = odc._chain_digest(
+                               v_before, v_pass.at, v_pass.policy, v_pass.last_event_id, v_pass.read_digest,
+                               v_pass.plan_digest) end,
+        'looked', d.looked, 'starts', coalesce(cardinality(d.start_jobs), 0),
+        'planned', coalesce(cardinality(d.head_jobs), 0),
+        'equal', v_plan = v_pass.plan_digest and d.read_digest = v_pass.read_digest and v_differs is null,
+        'differences', coalesce(v_differs, '[]'))::text;
+end;
+$$;

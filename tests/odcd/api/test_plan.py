@@ -1,0 +1,104 @@
+"""The plan, how it moved, what-if in sbatch's words, and replays over HTTP."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from odcd.api import answers
+from tests.odcd.api.service import Service, serve
+
+
+def test_the_plan_is_told_compared_and_replayed(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        running = await service.submit(gpus=8, time_limit_s=600)
+        await service.plan()
+        waiting = await service.submit(gpus=8, time_limit_s=600)
+        await service.plan()
+        async with service.client() as client:
+            answer = await client.get("/v1/plan")
+            moment = service.api.clock.now().isoformat()
+            plan = msgspec.json.decode(answer.content, type=answers.Plan)
+            [planned] = plan.jobs
+            assert (planned.id, planned.node_names, plan.pass_id) == (waiting, ["n1"], 2)
+            assert planned.planned_start_at is not None
+            then = await client.get("/v1/plan", params={"as_of": moment})
+            assert msgspec.json.decode(then.content, type=answers.Plan).jobs == [planned]
+
+            await service.end(running)
+            await service.plan()
+            answer = await client.get("/v1/plan/diff", params={"from": moment})
+            diff = msgspec.json.decode(answer.content, type=answers.PlanDiff)
+            assert (diff.from_.pass_id, diff.to.pass_id) == (2, 3)
+            [moved] = diff.jobs
+            assert (moved.id, moved.change, moved.moves[-1].cause) == (
+                waiting,
+                "started",
+                "started",
+            )
+            same = await client.get("/v1/plan/diff", params={"from": "2", "to": "3"})
+            assert same.content == answer.content
+
+            for pass_id in (1, 2, 3):
+                answer = await client.get(f"/v1/passes/{pass_id}/replay")
+                told = msgspec.json.decode(answer.content, type=answers.Replayed)
+                assert (told.equal, told.chain, told.differences) == (True, True, [])
+            answer = await client.get(
+                "/v1/passes/2/replay", params={"policy": "saf", "plan_depth": 5}
+            )
+            told = msgspec.json.decode(answer.content, type=answers.Replayed)
+            assert told.policy.then != told.policy.now
+
+    serve(database_url, work)
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "status", "code"),
+    [
+        ("/v1/passes/7/replay", {}, 404, "OD030"),
+        ("/v1/passes/last/replay", {}, 404, "OD030"),
+        ("/v1/passes/99999999999999999999/replay", {}, 404, "OD030"),
+        ("/v1/passes/1/replay", {"policy": "lifo"}, 404, "OD029"),
+        ("/v1/passes/1/replay", {"plan_depth": "0"}, 400, "OD010"),
+        ("/v1/plan/diff", {}, 400, "OD010"),
+        ("/v1/plan/diff", {"from": "noon"}, 400, "OD010"),
+        ("/v1/plan/diff", {"from": "2026-07-01T12:00:00"}, 400, "OD010"),
+        ("/v1/plan/diff", {"from": "1999-07-01T12:00:00Z"}, 404, "OD030"),
+        ("/v1/plan/diff", {"from": "1", "to": "2"}, 404, "OD030"),
+        ("/v1/plan", {"as_of": "2999-07-01T12:00:00Z"}, 400, "OD010"),
+    ],
+)
+def test_what_is_not_there_is_refused(
+    database_url: str, path: str, query: dict[str, str], status: int, code: str
+) -> None:
+    async def work(service: Service) -> None:
+        await service.submit(gpus=8)
+        await service.plan()
+        async with service.client() as client:
+            answer = await client.get(path, params=query)
+        assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
+        assert answer.json()["hint"]
+
+    serve(database_url, work)
+
+
+def test_alternatives_may_be_given_in_sbatchs_words(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        await service.submit(gpus=8, time_limit_s=600)
+        await service.plan()
+        async with service.client() as client:
+            argv = [["-N", "1", "--gres=gpu:h100:8", "-t", t] for t in ("1:00:00", "4:00:00")]
+            answer = await client.post("/v1/plan/what-if", json={"argv": [*argv, ["-N", "2"]]})
+            assert answer.status_code == 200, answer.text
+            told = msgspec.json.decode(answer.content, type=answers.WhatIf).jobs
+            assert [job.time_limit_s for job in told[:2]] == [3600, 14400]
+            assert all(job.start_at and job.node_names == ["n1"] for job in told[:2])
+            assert told[2].refused is not None
+            for body in ({}, {"argv": argv, "jobs": [{"script": "#!/bin/sh\n", "work_dir": "/"}]}):
+                answer = await client.post("/v1/plan/what-if", json=body)
+                assert answer.json()["code"] == "OD010"
+            answer = await client.post("/v1/plan/what-if", json={"argv": [["--nodes=x"]]})
+            assert answer.json()["code"] == "OD010"
+            assert "nodes" in answer.json()["detail"]
+
+    serve(database_url, work)

@@ -1,0 +1,36 @@
+"""Every pass of a day, decided once more at its end, decides the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from odcd.db import Database
+from tests.sim.simulation import Simulation
+
+
+def live_and_replay(dsn: str, seed: int, steps: int) -> None:
+    async def simulate() -> None:
+        async with Database(dsn, size=2) as database:
+            day = Simulation(database, seed)
+            await day.run(steps)
+            rows = await database.fetch("select id from odc.pass order by id")
+            told = [json.loads(await day.store.replay_pass(row["id"], None, None)) for row in rows]
+            wrong = [one for one in told if not one["equal"] or one["chain"] is False]
+            assert wrong == [], f"seed {seed}: {len(wrong)} of {len(told)}: {wrong[:2]}"
+            assert len(told) > steps / 10
+            assert any(one["starts"] for one in told)
+
+    asyncio.run(simulate())
+
+
+def test_every_pass_of_a_day_decides_the_same_again(database_url: str) -> None:
+    live_and_replay(database_url, seed=0, steps=40)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(300, 304))
+def test_every_pass_of_many_days_decides_the_same_again(database_url: str, seed: int) -> None:
+    live_and_replay(database_url, seed, steps=200)

@@ -1,0 +1,145 @@
+"""A pass decided once more decides the same; by other rules, what would differ is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from odcd.errors import OdcError, UnknownPass, UnknownPolicy
+from tests.support.builders import ROOT, Queue, a_cluster
+from tests.support.database import Sql
+
+
+@pytest.fixture
+def lived(database_url: str) -> Iterator[Queue]:
+    """Two 8-GPU nodes; what happens is committed, since a replay goes by snapshots."""
+    with Sql(database_url) as sql:
+        a_cluster(sql, h100=2)
+        sql.execute("update odc.partition set policy = 'fifo'")
+        yield Queue(sql)
+
+
+def replay(
+    queue: Queue, pass_id: int, policy: str | None = None, depth: int | None = None
+) -> dict[str, Any]:
+    return json.loads(queue.sql.value("select odc.replay_pass($1, $2, $3)", pass_id, policy, depth))
+
+
+def passes(queue: Queue) -> list[int]:
+    return queue.sql.values("select id from odc.pass order by id")
+
+
+def a_day(queue: Queue) -> list[int]:
+    """Starts, planned starts, refusals; much of what passes read has changed since."""
+    first = [queue.submit(gpus=8, time_limit_s=limit_s) for limit_s in (600, 1200)]
+    queue.start()
+    queue.move(60)
+    big = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=7200)
+    small = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=1800)
+    queue.start()
+    queue.move(60)
+    queue.end(first[0])
+    tasks = queue.submit(gpus=4, time_limit_s=300, array="0-4")
+    queue.start()
+    queue.move(60)
+    queue.update(big, changes={"time_limit_s": 3600}, who=ROOT)
+    queue.end(first[1])
+    queue.start()
+    queue.move(3600)
+    queue.cancel(tasks)
+    return [*first, big, small]
+
+
+def test_every_pass_decides_the_same(lived: Queue) -> None:
+    a_day(lived)
+    told = [replay(lived, pass_id) for pass_id in passes(lived)]
+    assert len(told) >= 4
+    for one in told:
+        assert one["differences"] == []
+        assert (one["equal"], one["chain"]) == (True, True)
+        assert one["policy"]["then"] == one["policy"]["now"]
+    assert sum(one["starts"] for one in told) >= 4
+    assert any(one["planned"] for one in told)
+
+
+def test_what_another_policy_would_have_done_is_told(lived: Queue) -> None:
+    *_, big, small = a_day(lived)
+    second = passes(lived)[1]
+    told = replay(lived, second, "sjf")
+    assert told["policy"]["then"] != told["policy"]["now"]
+    assert not told["equal"]
+    changes = {(d["kind"], d["name"]): (d["then"], d["now"]) for d in told["differences"]}
+    then, now = changes["planned", str(big)]
+    assert (then, now) == ("2026-01-01T00:20:00Z on h100-1,h100-2", None)
+    then, now = changes["planned", str(small)]
+    assert (then, now) == (None, "2026-01-01T00:20:00Z on h100-1,h100-2")
+    # It was a question: nothing stays.
+    assert lived.sql.values("select distinct policy from odc.partition") == ["fifo"]
+    assert replay(lived, second)["equal"]
+
+
+def test_another_plan_depth_plans_more(lived: Queue) -> None:
+    *_, small = a_day(lived)
+    told = replay(lived, passes(lived)[1], depth=2)
+    assert ("planned", str(small)) in {(d["kind"], d["name"]) for d in told["differences"]}
+    assert told["input"]["equal"] or told["planned"] == 2
+
+
+def test_a_change_of_rules_is_not_taken_for_a_fault(lived: Queue) -> None:
+    a_day(lived)
+    lived.sql.execute("update odc.planner set digest = 'older'")
+    told = replay(lived, passes(lived)[0])
+    assert told["policy"]["then"] != told["policy"]["now"]
+    assert told["equal"], "what it read and decided is the same still"
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ("update odc.pass set plan_digest = sha256('x') where id = $1", "output"),
+        ("update odc.pass set read_digest = sha256('x') where id = $1", "input"),
+        ("update odc.pass set at = at + interval '1 s' where id = $1", "chain"),
+        ("delete from odc.pending_past where $1 > 0", "past"),
+    ],
+    ids=["decision", "input", "time", "past"],
+)
+def test_a_forged_past_is_found(lived: Queue, change: str, found: str) -> None:
+    a_day(lived)
+    second = passes(lived)[1]
+    lived.sql.execute(change, second)
+    told = replay(lived, second)
+    if found == "chain":
+        assert not told["chain"]
+    elif found == "past":
+        assert not told["input"]["equal"]
+        assert told["chain"], "what was noted of the pass was not touched"
+    else:
+        assert not told["equal"]
+        assert not told[found]["equal"]
+        assert not told["chain"]
+
+
+def test_a_pass_that_is_not_there_is_named_with_those_that_are(lived: Queue) -> None:
+    def refused(pass_id: int, policy: str | None = None) -> OdcError:
+        with pytest.raises(OdcError) as caught:
+            replay(lived, pass_id, policy)
+        return caught.value
+
+    error = refused(1)
+    assert isinstance(error, UnknownPass)
+    assert (str(error), error.hint) == ("pass 1 does not exist", "No pass is kept yet.")
+    a_day(lived)
+    first, last = passes(lived)[0], passes(lived)[-1]
+    error = refused(last + 1)
+    assert str(error) == f"pass {last + 1} does not exist"
+    assert error.hint is not None
+    assert error.hint.startswith(f"Passes that are kept: {first} (2026-01-01T00:00:00Z) to {last}")
+    lived.sql.execute("delete from odc.pass where id = $1", first)
+    assert str(refused(first)) == f"pass {first} is not kept any more"
+    assert replay(lived, first + 1)["chain"] is None
+    lived.sql.execute("update odc.pass set snapshot = null where id = $1", last)
+    assert "before the database was restored" in str(refused(last))
+    assert isinstance(refused(first + 1, "nope"), UnknownPolicy)
