@@ -18,6 +18,9 @@ Limits = dict[str, dict[str, Amount | Text | None]]
 account, job. what: jobs, submitted, gpus, gpu_minutes, cpus, nodes, wall_s (or wall, as sbatch
 writes a time). null: no such limit any more."""
 
+SPANS = frozenset(["exempt", "grace"])
+"""Times that are no limits: 0 is none at all, and not without end."""
+
 
 def said(form: msgspec.Struct, *without: str) -> dict[str, Any]:
     """The fields that were given. Where a field has a sister ending in _s, it is a time as sbatch
@@ -31,10 +34,15 @@ def said(form: msgspec.Struct, *without: str) -> dict[str, Any]:
     for name in [name for name in given if f"{name}_s" in fields]:
         if f"{name}_s" in given:
             raise BadRequest(f"{name} and {name}_s are both given", "Give one of them.")
-        given[f"{name}_s"] = parse_duration(given.pop(name))
+        text = given.pop(name)
+        given[f"{name}_s"] = 0 if name in SPANS and _is_zero(text) else parse_duration(text)
     if "limits" in given:
         given["limits"] = amounts(given["limits"])
     return given
+
+
+def _is_zero(text: str) -> bool:
+    return "0" in text and not text.strip().strip("0:-")
 
 
 def amounts(limits: Limits) -> dict[str, dict[str, int | None]]:

@@ -216,7 +216,9 @@ def _foretold(spec: JobSpec, told: dict[str, Any], now: datetime) -> str:
         told |= {"start_at": None, "node_names": [], "delays": [], "victims": []}
         return kept_back
     if told["limit"] is not None:
-        return f"the job would be accepted, and wait for its limit {told['limit']}"
+        limit = told["limit"]
+        for_what = "licences in use" if limit == "Licenses" else f"its limit {limit}"
+        return f"the job would be accepted, and wait for {for_what}"
     if told["start_at"] is None:
         return "the job would be accepted, and wait behind others"
     starts = datetime.fromisoformat(told["start_at"])
@@ -231,7 +233,7 @@ def _foretold(spec: JobSpec, told: dict[str, Any], now: datetime) -> str:
 def _preempting(told: Preview) -> str:
     """Who would be ended, a line each."""
     if not told.victims:
-        return f"{told.text}, preempting nobody"
+        return f"{told.text}, preempting nobody" if told.start_at else told.text
     return "\n".join([f"{told.text}:", *(f"  {victim.text}" for victim in told.victims)])
 
 

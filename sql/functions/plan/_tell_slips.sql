@@ -23,6 +23,8 @@ begin
            and (o.planned_start_at > p_now
                 or o.planned_start_at > (select s.at + interval '1 second' from pass as s order by s.id desc limit 1))
            and (h.at is null or h.at > o.planned_start_at + interval '1 second')
+           -- What is planned of an array is its next task.
+           and not exists (select from job as j where j.id = any (p_started) and j.array_job_id = o.job_id)
     ), change as materialized (
         select e.id, e.kind, e.actor, e.job_id,
                case when e.kind like 'node%' then 1 when e.kind like 'booking%' then 2
@@ -36,12 +38,19 @@ begin
     insert into event (at, kind, actor, job_id, detail)
     select p_now, 'slipped', 'odcd', s.job_id, jsonb_strip_nulls(jsonb_build_object(
                'from', _iso(s.was), 'to', _iso(s.at),
-               'cause', case when c.id is not null then c.kind when b.preempts then 'preemption'
-                             when b.job_id is not null then 'overtaken' when r.job_id is not null then 'overrun' else 'order' end,
-               'event_id', c.id, 'by', c.actor, 'job_id', coalesce(c.job_id, b.job_id, r.job_id)))
+               'cause', case when c.id is not null then c.kind when r.job_id is not null and (s.was <= p_now or b.job_id is null) then 'overrun'
+                             when b.preempts then 'preemption' when b.job_id is not null then 'overtaken' else 'order' end,
+               'event_id', c.id, 'by', c.actor,
+               'job_id', coalesce(c.job_id, case when s.was <= p_now then r.job_id end, b.job_id, r.job_id)))
       from slip as s
       left join lateral (
            select * from change as k order by k.rank, k.id desc limit 1) as c on true
+      left join lateral (
+           -- Who should have left its nodes by now.
+           select a.job_id
+             from node as n join allocation as a on a.node_id = n.id
+            where n.name = any (s.node_names) and a.ends_at <= p_now
+            order by a.ends_at, a.job_id limit 1) as r on c.id is null
       left join lateral (
            -- Who is before it now, and was not planned or was planned for later.
            select w.job_id, exists (select from event as e where e.job_id = w.job_id and e.kind = 'preempts') as preempts
@@ -49,11 +58,6 @@ begin
                     union all select u, 0 from unnest(p_started) as u) as w
              left join planned as o on o.job_id = w.job_id
             where w.job_id <> s.job_id and (o.planned_start_at is null or o.planned_start_at > s.was)
-            order by preempts desc, w.part desc, w.job_id limit 1) as b on true
-      left join lateral (
-           select a.job_id
-             from node as n join allocation as a on a.node_id = n.id
-            where n.name = any (s.node_names) and a.ends_at <= p_now
-            order by a.ends_at, a.job_id limit 1) as r on c.id is null and b.job_id is null;
+            order by preempts desc, w.part desc, w.job_id limit 1) as b on true;
 end;
 $$;

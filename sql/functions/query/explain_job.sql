@@ -1,4 +1,4 @@
--- odc.explain_job: why one job has not started, and when it should. Of a job that could start as far as it itself
+-- odc.explain_job: why one job has not started, and when it should; of one that is being preempted: for whom. Of a job that could start as far as it itself
 -- goes, all that is in its way is named: with that gone, the next pass starts it.
 -- Arguments  p_now  a planned start before it is given as it
 -- Returns    JSON {job_id, state, reason, why, planned_start_at, eta}
@@ -8,7 +8,12 @@ returns text
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_waits  constant boolean := exists (select from pending as p where p.job_id = p_job_id and p.ready);
-    v_fields constant text[] := array['state', 'reason', 'planned_start_at', 'eta'] || case when not v_waits then array['why'] end;
+    v_going  constant json := (
+        select json_build_array(json_strip_nulls(json_build_object(
+                   'cause', 'preempted', 'job_id', r.preempted_by, 'until', _iso(r.kill_at), 'text',
+                   format('%s; it has until %s to end', _preemption_text(r.preemption), _iso(r.kill_at)))))
+          from running as r where r.job_id = p_job_id and r.intent = 'preempt');
+    v_fields constant text[] := array['state', 'reason', 'planned_start_at', 'eta'] || case when not v_waits and v_going is null then array['why'] end;
     v_answer text := _render_jobs(array[p_job_id], 'oldest', v_fields, p_now);
     v_why    json;
 begin
@@ -30,6 +35,9 @@ begin
                  where p.job_id = p_job_id and t.preemption is not null)
                as w (cause, text, job_id, "limit", booking_id, node, gpus, until, ord);
         v_answer := v_answer || ',"why":' || v_why;
+    end if;
+    if v_going is not null then
+        v_answer := v_answer || ',"why":' || v_going;
     end if;
     return format('{"job_id":%s,%s}', p_job_id, v_answer);
 end;

@@ -57,6 +57,9 @@ def test_a_qos_is_made_shown_listed_changed_and_deleted(database_url: str) -> No
         }  # fmt: skip
         made = read(answers.Qos, await ask(service, "POST", "/v1/qos", body), 201)
         assert (made.grace_s, made.exempt_s, made.preempt_mode) == (30, 60, "requeue")
+        none = {"exempt": "0", "grace": "0:00"}
+        spans = read(answers.Qos, await ask(service, "PATCH", "/v1/qos/urgent", none))
+        assert (spans.grace_s, spans.exempt_s) == (0, 0), "not without end, as a time limit of 0"
         changed = read(answers.Qos, await ask(service, "PATCH", "/v1/qos/urgent", {"preempts": []}))
         assert changed.preempts == []
         listed = read(answers.QosList, await ask(service, "GET", "/v1/qos"))

@@ -113,3 +113,16 @@ def test_a_preemptor_that_starts_before_its_time_is_the_cause(queue: Queue) -> N
     assert queue.start() == [urgent]
     [slip] = slips(queue)
     assert (slip["id"], slip["cause"], slip["job_id"]) == (waits, "preemption", urgent)
+
+
+def test_an_array_whose_task_starts_as_planned_does_not_slip(queue: Queue) -> None:
+    """Its row stands for the next task from then on."""
+    fifo(queue)
+    first = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=600)
+    queue.start()
+    queue.submit(node_count=2, gpus_per_node=8, time_limit_s=600, array="0-3")
+    queue.start()
+    queue.move(500)
+    queue.end(first)
+    assert len(queue.start()) == 1
+    assert slips(queue) == []

@@ -63,6 +63,9 @@ def test_a_victims_record_names_the_preemptor_the_rule_and_the_cost(told: Told) 
         "at": "2026-01-01T03:00:00Z", "ran_s": 10_800, "grace_s": 60, "lost_gpu_s": 86_400,
     }  # fmt: skip
     assert told.show(victim)["preemption"] == record
+    [cause] = told.why(victim)
+    assert cause["text"] == f"{record['text']}; it has until 2026-01-01T03:01:00Z to end"
+    assert (cause["job_id"], cause["until"]) == (job, "2026-01-01T03:01:00Z")
     told.leave(victim)
     assert told.show(victim)["preemption"] == record
     told.start()
