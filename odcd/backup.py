@@ -29,7 +29,7 @@ codecs.lookup("cp437")
 FORMAT = 1
 MANIFEST = "manifest.json"
 # What the installer writes itself.
-OWN_TABLES = ("migration", "install")
+OWN_TABLES = ("migration", "install", "planner")
 IDENTIFIER = re.compile(r"^[a-z_][a-z0-9_]*$")
 BOUND = re.compile(r"^(DEFAULT|FOR VALUES FROM \('?-?\d+'?\) TO \('?-?\d+'?\))$")
 CHUNK = 1 << 20
@@ -51,9 +51,10 @@ TABLES = """
     select c.relname as name,
            (select array_agg(a.attname order by a.attnum)
               from pg_attribute as a
-             -- xid8: transaction numbers of another cluster mean nothing, or the future.
+             -- Transaction numbers of another cluster mean nothing, or the future.
              where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-               and a.attgenerated = '' and a.atttypid <> 'xid8'::regtype) as columns
+               and a.attgenerated = ''
+               and a.atttypid not in ('xid8'::regtype, 'pg_snapshot'::regtype)) as columns
       from depth as d
       join pg_class as c on c.oid = d.oid
      group by c.oid, c.relname

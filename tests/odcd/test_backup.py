@@ -17,7 +17,7 @@ import pytest
 from odcd import schema
 from odcd.backup import MANIFEST, Summary, restore_backup, write_backup
 from odcd.clock import SystemClock
-from odcd.errors import BadRequest, OdcError, SchemaTooNew, WrongState
+from odcd.errors import BadRequest, OdcError, SchemaTooNew, UnknownPass, WrongState
 from tests.support.database import Sql
 
 # Rows in every kind of table, with what text formats stumble over: tabs, backslashes, nulls.
@@ -79,7 +79,7 @@ def contents(dsn: str) -> dict[str, list[dict[str, object]]]:
         rows = {name: sql.rows(f"select * from odc.{name}") for name in set(tables) - changed}
     rows["event"] = [r for r in rows["event"] if r["kind"] != "restored"]
     # Transaction numbers are another server's.
-    xids = ("xid", "born_xid", "past_xid")
+    xids = ("xid", "born_xid", "past_xid", "snapshot")
     rows = {
         name: [{key: value for key, value in row.items() if key not in xids} for row in found]
         for name, found in rows.items()
@@ -111,6 +111,17 @@ def test_a_restored_queue_is_the_one_backed_up(queue: str, empty_database_url: s
     done = restore(empty_database_url, backup(queue))
     assert (done.jobs, done.pending, done.running) == (20, 10, 1)
     assert contents(empty_database_url) == contents(queue)
+
+
+def test_passes_of_before_cannot_be_replayed(queue: str, empty_database_url: str) -> None:
+    with Sql(queue) as sql:
+        pass_id = sql.value(
+            "insert into odc.pass (term, at, looked, started, took_ms, snapshot) "
+            "values (1, '2030-01-01Z', 1, 0, 0, pg_current_snapshot()) returning id"
+        )
+    restore(empty_database_url, backup(queue))
+    with Sql(empty_database_url) as sql, pytest.raises(UnknownPass, match="restored"):
+        sql.value("select odc.replay_pass($1)", pass_id)
 
 
 def test_a_backup_is_of_one_moment_whatever_happens_meanwhile(queue: str) -> None:
