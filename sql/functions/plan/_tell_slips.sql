@@ -1,7 +1,7 @@
 -- odc._tell_slips: an event `slipped` for every job whose planned start this pass moves back or takes away, with its cause:
--- what changed since the last pass (a node, a booking, a job, a policy or limit; by its event), else the job that came
--- before it in the order, by preemption or without, else a running job on its nodes that is over its limit. Called before
--- the new plan is kept.
+-- what changed since the last pass (a node, a booking, a job, a policy or limit; by its event), else a running job on its
+-- nodes that is over its limit, else the job that came before it in the order, by preemption or without. Called before the
+-- new plan is kept.
 -- Arguments  p_head_jobs, p_head_ats  the planned starts of this pass;  p_started  the jobs that it starts
 create or replace function odc._tell_slips(
     p_now timestamptz, p_head_jobs bigint[], p_head_ats timestamptz[], p_started bigint[])
@@ -38,10 +38,9 @@ begin
     insert into event (at, kind, actor, job_id, detail)
     select p_now, 'slipped', 'odcd', s.job_id, jsonb_strip_nulls(jsonb_build_object(
                'from', _iso(s.was), 'to', _iso(s.at),
-               'cause', case when c.id is not null then c.kind when r.job_id is not null and (s.was <= p_now or b.job_id is null) then 'overrun'
+               'cause', case when c.id is not null then c.kind when r.job_id is not null then 'overrun'
                              when b.preempts then 'preemption' when b.job_id is not null then 'overtaken' else 'order' end,
-               'event_id', c.id, 'by', c.actor,
-               'job_id', coalesce(c.job_id, case when s.was <= p_now then r.job_id end, b.job_id, r.job_id)))
+               'event_id', c.id, 'by', c.actor, 'job_id', coalesce(c.job_id, r.job_id, b.job_id)))
       from slip as s
       left join lateral (
            select * from change as k order by k.rank, k.id desc limit 1) as c on true

@@ -126,3 +126,20 @@ def test_an_array_whose_task_starts_as_planned_does_not_slip(queue: Queue) -> No
     queue.end(first)
     assert len(queue.start()) == 1
     assert slips(queue) == []
+
+
+def test_who_starts_behind_a_planned_job_that_is_put_off_by_an_overrun_is_not_the_cause(
+    queue: Queue,
+) -> None:
+    fifo(queue)
+    over = queue.submit(gpus=4, node_list=["h100-1"], time_limit_s=600)
+    queue.start()
+    job = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=600)
+    queue.start()
+    queue.move(590)
+    queue.start()
+    queue.move(20)
+    queue.submit(gpus=1, node_list=["h100-2"], time_limit_s=1)
+    queue.start()
+    [slip] = slips(queue)
+    assert (slip["id"], slip["cause"], slip["job_id"]) == (job, "overrun", over)
