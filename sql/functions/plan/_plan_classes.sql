@@ -4,13 +4,14 @@
 -- A job to which others leave their nodes (it claims them) is a class of its own, first of all by its tier.
 -- Arguments  p_what_if  hypothetical jobs, a class each, queued last: shape and job ids -1, -2, …
 --            p_without  these claim nothing
+--            p_kept     these claim the nodes on which they were planned, for when they were planned
 -- Returns    parallel arrays, a position per class. fairs: fair share in millionths; statics: the part of
 --            multifactor that does not change with the wait; age_per_s, max_age_s: the part that does;
 --            claim_jobs, claim_shapes, claim_nodes, claim_ats: the jobs that claim nodes, and when they were told to start,
 --            which is their order; null: there are none. The shape_id of such a class is -1000000 - its place there, and
 --            in kept_shape_ids what it really is
 create or replace function odc._plan_classes(
-    p_now timestamptz, p_what_if jsonb, p_without bigint[],
+    p_now timestamptz, p_what_if jsonb, p_without bigint[], p_kept bigint[],
     out shape_ids integer[], out limits_s integer[], out uids integer[], out accounts integer[], out qos_ids integer[],
     out nices integer[], out head_ats timestamptz[], out head_ids bigint[], out head_counts integer[],
     out tiers integer[], out orderings text[], out max_waits_s integer[], out backfills text[], out depths integer[],
@@ -38,13 +39,18 @@ begin
           into v_fair_accounts, v_fair_uids, v_fair_factors from _fair_share(p_now) as f;
     end if;
 
-    select array_agg(p.job_id order by p.claim_ends_at, p.job_id), array_agg(p.shape_id order by p.claim_ends_at, p.job_id),
-           array_agg(array_to_string(p.claim_nodes, ',') order by p.claim_ends_at, p.job_id),
-           array_agg(p.claim_ends_at - _claim_margin() order by p.claim_ends_at, p.job_id)
+    select array_agg(p.job_id order by p.at, p.job_id), array_agg(p.shape_id order by p.at, p.job_id),
+           array_agg(array_to_string(p.nodes, ',') order by p.at, p.job_id), array_agg(p.at order by p.at, p.job_id)
       into claim_jobs, claim_shapes, claim_nodes, claim_ats
-      from pending as p
-     where p.claim_nodes is not null and p.ready and (p_without is null or p.job_id <> all (p_without))
-       and not exists (select from unnest(p.claim_nodes) as u (id) left join node_free as f on f.node_id = u.id
+      from (select p.job_id, p.shape_id, p.claim_nodes as nodes, p.claim_ends_at - _claim_margin() as at
+              from pending as p
+             where p.claim_nodes is not null and p.ready and (p_without is null or p.job_id <> all (p_without))
+             union all
+            select p.job_id, p.shape_id, array(select n.id from node as n where n.name = any (o.node_names)), o.planned_start_at
+              from unnest(p_kept) as k (job_id)
+              join planned as o on o.job_id = k.job_id
+              join pending as p on p.job_id = k.job_id) as p
+     where not exists (select from unnest(p.nodes) as u (id) left join node_free as f on f.node_id = u.id
                         where f.up is not true);
 
     with recursive head as (

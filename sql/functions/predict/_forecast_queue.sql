@@ -14,7 +14,7 @@ declare
     v_classes integer[];  v_jobs bigint[];  v_counts integer[];
     i integer;  j integer;  v_sure integer;
 begin
-    select * into v_c from _plan_classes(p_now, null, null);
+    select * into v_c from _plan_classes(p_now, null, null, null);
     if v_c.shape_ids is null then
         return;
     end if;

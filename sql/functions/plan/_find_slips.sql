@@ -1,0 +1,25 @@
+-- odc._find_slips: the jobs with a promised start that a plan moves back or takes away. Promises are the planned starts of
+-- first come, first served with a plan depth above 1; one who claims nodes has its own.
+-- Arguments  p_head_jobs, p_head_ats, p_start_jobs  the plan, as decide returns it;  p_without: not these
+-- Returns    null: none
+create or replace function odc._find_slips(
+    p_now timestamptz, p_head_jobs bigint[], p_head_ats timestamptz[], p_start_jobs bigint[], p_without bigint[])
+returns bigint[]
+language plpgsql stable set search_path = odc, pg_temp as $$
+begin
+    if not exists (select from partition as t join policy as y on y.name = t.policy
+                    where y.ordering = 'fifo' and y.plan_depth > 1) then
+        return null;
+    end if;
+    return (select array_agg(o.job_id order by o.job_id)
+              from planned as o
+              join pending as p on p.job_id = o.job_id and p.ready and p.claim_nodes is null
+              join shape as s on s.id = p.shape_id
+              join partition as t on t.id = s.partition_ids[1]
+              join policy as y on y.name = t.policy and y.ordering = 'fifo' and y.plan_depth > 1
+              left join unnest(p_head_jobs, p_head_ats) as h (job_id, at) on h.job_id = o.job_id
+             where o.planned_start_at is not null and o.node_names <> '{}'
+               and (h.at is null or h.at > greatest(o.planned_start_at, p_now) + interval '1 second')
+               and o.job_id <> all (coalesce(p_start_jobs, '{}')) and (p_without is null or o.job_id <> all (p_without)));
+end;
+$$;
