@@ -121,4 +121,4 @@ def test_a_day_is_told_later_as_it_was_told_then(database_url: str, seed: int) -
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(200, 206))
 def test_many_days_are_told_later_as_they_were_told_then(database_url: str, seed: int) -> None:
-    live_and_look_back(database_url, seed, steps=800, share=0.15)
+    live_and_look_back(database_url, seed, steps=500, share=0.08)
