@@ -1,4 +1,4 @@
-"""A planned start is kept, on a real workload; where the order itself changes, a slip has a cause."""
+"""A planned start is kept, on a real workload; where the order changes, a slip has a cause."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def slips(server: TestServer, policy: Policy, jobs: int) -> Counter[str]:
 
 
 @pytest.mark.parametrize("depth", [1, 1000])
-def test_first_come_first_served_keeps_every_planned_start(postgres_server: TestServer, depth: int) -> None:
+def test_first_come_first_served_keeps_every_planned_start(
+    postgres_server: TestServer, depth: int
+) -> None:
     assert slips(postgres_server, Policy(name="fifo", plan_depth=depth), 250) == {}
 
 
