@@ -618,4 +618,4 @@ def test_the_queue_keeps_its_promises(database_url: str) -> None:
 
 @pytest.mark.long
 def test_the_queue_keeps_its_promises_for_long(database_url: str) -> None:
-    hold_to_it(database_url, max_examples=250, stateful_step_count=50)
+    hold_to_it(database_url, max_examples=150, stateful_step_count=50)

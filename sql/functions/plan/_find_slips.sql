@@ -18,8 +18,8 @@ begin
               join partition as t on t.id = s.partition_ids[1]
               join policy as y on y.name = t.policy and y.ordering = 'fifo' and y.plan_depth > 1
               left join unnest(p_head_jobs, p_head_ats) as h (job_id, at) on h.job_id = o.job_id
-             where o.planned_start_at is not null and o.node_names <> '{}'
-               and (h.at is null or h.at > greatest(o.planned_start_at, p_now) + interval '1 second')
+             where o.planned_start_at > p_now and o.node_names <> '{}'
+               and (h.at is null or h.at > o.planned_start_at + interval '1 second')
                and o.job_id <> all (coalesce(p_start_jobs, '{}')) and (p_without is null or o.job_id <> all (p_without)));
 end;
 $$;
