@@ -1,5 +1,5 @@
 -- odc._find_slips: the jobs with a promised start that a plan moves back or takes away. Promises are the planned starts of
--- first come, first served with a plan depth above 1; one who claims nodes has its own.
+-- first come, first served with a plan depth above 1, while no QOS preempts; an array's is not one task's, so not of arrays.
 -- Arguments  p_head_jobs, p_head_ats, p_start_jobs  the plan, as decide returns it;  p_without: not these
 -- Returns    null: none
 create or replace function odc._find_slips(
@@ -8,12 +8,13 @@ returns bigint[]
 language plpgsql stable set search_path = odc, pg_temp as $$
 begin
     if not exists (select from partition as t join policy as y on y.name = t.policy
-                    where y.ordering = 'fifo' and y.plan_depth > 1) then
+                    where y.ordering = 'fifo' and y.plan_depth > 1)
+       or exists (select from qos as q where q.preempts <> '{}') then
         return null;
     end if;
     return (select array_agg(o.job_id order by o.job_id)
               from planned as o
-              join pending as p on p.job_id = o.job_id and p.ready and p.claim_nodes is null
+              join pending as p on p.job_id = o.job_id and p.ready and p.tasks is null
               join shape as s on s.id = p.shape_id
               join partition as t on t.id = s.partition_ids[1]
               join policy as y on y.name = t.policy and y.ordering = 'fifo' and y.plan_depth > 1
