@@ -27,7 +27,8 @@ TRIES, RETRY_S = 50, 0.1
 # time they are analysed, every statement that reads them is planned anew, which costs more than it
 # gains.
 SERVER_SETTINGS = {
-    "autovacuum_naptime": "20s",
+    "autovacuum_naptime": "3s",
+    "autovacuum_analyze_threshold": "100000",
     "max_wal_size": "1GB",
     "wal_writer_delay": "2s",
     "bgwriter_lru_maxpages": "0",
