@@ -57,6 +57,10 @@ begin
                     union all select u, 0 from unnest(p_started) as u) as w
              left join planned as o on o.job_id = w.job_id
             where w.job_id <> s.job_id and (o.planned_start_at is null or o.planned_start_at > s.was)
-            order by preempts desc, w.part desc, w.job_id limit 1) as b on true;
+            -- Rather one that starts where it was planned.
+            order by preempts desc,
+                     w.part = 0 and exists (select from allocation as a join node as n on n.id = a.node_id
+                                             where a.job_id = w.job_id and n.name = any (s.node_names)) desc,
+                     w.part desc, w.job_id limit 1) as b on true;
 end;
 $$;

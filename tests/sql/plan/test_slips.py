@@ -143,3 +143,20 @@ def test_who_starts_behind_a_planned_job_that_is_put_off_by_an_overrun_is_not_th
     queue.start()
     [slip] = slips(queue)
     assert (slip["id"], slip["cause"], slip["job_id"]) == (job, "overrun", over)
+
+
+def test_who_starts_where_it_was_planned_is_the_cause(queue: Queue) -> None:
+    """The next task of an array that came first, and not who starts elsewhere."""
+    fifo(queue)
+    array = queue.submit(gpus=8, node_list=["h100-1"], time_limit_s=600, array="0-3%1")
+    [task] = queue.start()
+    job = queue.submit(gpus=8, node_list=["h100-1"], time_limit_s=600)
+    queue.start()
+    queue.move(500)
+    queue.end(task)
+    elsewhere = queue.submit(gpus=1, node_list=["h100-2"], time_limit_s=600)
+    started = queue.start()
+    assert elsewhere in started
+    [slip] = slips(queue)
+    assert (slip["id"], slip["cause"]) == (job, "overtaken")
+    assert queue.running(slip["job_id"])["array_job_id"] == array
