@@ -70,6 +70,10 @@ RUNS = {
         Bounds.near(92.7, 1.5), Bounds.near(6837, 1.5), Bounds.near(KTH_EASY_MAX_S, 1.5),
         Bounds(8500), Bounds(0.83, 0.77),
     ),
+    "kth-plain": Run(
+        "the same, predicting no starts", (*KTH, *EASY, "--no-eta"),
+        Bounds.near(92.7, 1.5), Bounds.near(6837, 1.5), Bounds.near(KTH_EASY_MAX_S, 1.5),
+    ),
     "kth-all": Run(
         "KTH-SP2, `fifo`, conservative",
         (*KTH, "--policy", "fifo", "--plan-depth", "all", "--no-eta"),
