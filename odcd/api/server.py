@@ -12,7 +12,9 @@ from collections.abc import Generator
 from pathlib import Path
 
 import uvicorn
+import uvicorn.lifespan.off
 from starlette.types import ASGIApp
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from odcd.api.identity import PeerProtocol
 from odcd.api.streaming import Broken
@@ -20,7 +22,8 @@ from odcd.errors import OdcError
 
 log = logging.getLogger(__name__)
 
-# The name of a TCP address is looked up with it, when root's Python may be closed to us already.
+# Root's Python may be closed to us when we serve: what uvicorn would import then (its lifespan is
+# named by a string), and with what the name of a TCP address is looked up, is here before.
 codecs.lookup("idna")
 
 BACKLOG = 2048
@@ -49,7 +52,7 @@ class HttpServer:
         config = uvicorn.Config(
             app,
             http=PeerProtocol,
-            ws="websockets-sansio",
+            ws=WebSocketsSansIOProtocol,
             lifespan="off",
             log_config=None,
             log_level="warning",

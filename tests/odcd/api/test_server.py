@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -208,3 +210,16 @@ def test_a_large_answer_waits_for_its_reader(database_url: str, folder: Path) ->
                 await client.get("/v1/events", timeout=0.2)
 
     serve(database_url, work)
+
+
+def test_nothing_is_imported_when_it_serves() -> None:
+    """Who began as root has let go of it by then, and a checkout in root's folder is closed."""
+    script = (
+        "import sys; from pathlib import Path; import odcd.daemon\n"
+        "from odcd.api.server import HttpServer\n"
+        "server = HttpServer(lambda *_: None, path=Path('s'), mode=0o600)\n"
+        "before = set(sys.modules); server._server.config.load()\n"
+        "print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
