@@ -221,5 +221,6 @@ def test_nothing_is_imported_when_it_serves() -> None:
         "before = set(sys.modules); server._server.config.load()\n"
         "print(sorted(set(sys.modules) - before))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
