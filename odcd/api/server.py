@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import importlib
 import logging
 import os
 import socket
@@ -12,7 +13,6 @@ from collections.abc import Generator
 from pathlib import Path
 
 import uvicorn
-import uvicorn.lifespan.off
 from starlette.types import ASGIApp
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 # Root's Python may be closed to us when we serve: what uvicorn would import then (its lifespan is
 # named by a string), and with what the name of a TCP address is looked up, is here before.
+importlib.import_module("uvicorn.lifespan.off")
 codecs.lookup("idna")
 
 BACKLOG = 2048
