@@ -19,6 +19,7 @@ from odcd.backup import MANIFEST, Summary, restore_backup, write_backup
 from odcd.clock import SystemClock
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, UnknownPass, WrongState
 from tests.support.database import Sql
+from tests.support.events import told
 
 # Rows in every kind of table, with what text formats stumble over: tabs, backslashes, nulls.
 MORNING = r"""
@@ -291,12 +292,7 @@ def test_events_of_a_restored_queue_are_told_at_once(queue: str, empty_database_
         sql.execute("update odc.event set xid = (xid::text::bigint + 1000000000)::text::xid8")
     restore(empty_database_url, backup(queue))
     with Sql(empty_database_url) as sql:
-        kinds = [
-            json.loads(body)["kind"]
-            for body in sql.values(
-                "select body from odc.events_after(p_after => 0, p_limit => 10, p_job_id => null)"
-            )
-        ]
+        kinds = [event["kind"] for event in told(sql)]
     assert kinds == ["submitted", "restored"]
 
 

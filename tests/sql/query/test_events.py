@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from odcd.api import answers
 from tests.sql.query.cluster import Cluster
 from tests.support.database import Sql
+from tests.support.events import told
 
 READ = "select id, body from odc.events_after($1, $2, $3)"
 
@@ -24,18 +24,15 @@ def test_events_tell_who_did_what_to_what(database_url: str) -> None:
             "select odc.set_node_state($1::jsonb, '{n1}', 'DRAIN', 'why', $2)",
             '{"user": "root", "uid": 0, "operator": true}', cluster.now,
         )  # fmt: skip
-        told = [
-            msgspec.json.decode(row["body"], type=answers.Event)
-            for row in sql.rows(READ, 0, 100, None)
-        ]
-        assert [event.kind for event in told] == ["submitted", "started", "ended", "node_drain"]
-        assert told[3].node == "n1"
-        assert (told[0].actor, told[0].job_id, told[0].at) == (
+        events = [msgspec.convert(event, answers.Event) for event in told(sql)]
+        assert [event.kind for event in events] == ["submitted", "started", "ended", "node_drain"]
+        assert events[3].node == "n1"
+        assert (events[0].actor, events[0].job_id, events[0].at) == (
             "alice",
             job_id,
             "2026-01-01T00:00:00.000Z",
         )
-        of_job = [json.loads(row["body"])["kind"] for row in sql.rows(READ, 0, 100, job_id)]
+        of_job = [event["kind"] for event in told(sql, job_id=job_id)]
         assert of_job == ["submitted", "started", "ended"]
 
 
@@ -45,12 +42,10 @@ def test_events_of_an_array_include_those_of_its_elements(database_url: str) -> 
         array = cluster.submit(array="0-1", gpus=8)
         cluster.submit()
         [element] = cluster.plan()
-        told = [json.loads(row["body"]) for row in sql.rows(READ, 0, 100, array)]
-        assert [(event["job_id"], event["kind"]) for event in told] == [
-            (array, "submitted"),
-            (element, "started"),
-        ]
-        assert (told[1]["array_job_id"], told[1]["array_task_id"]) == (array, 0)
+        submitted, started = told(sql, job_id=array)
+        assert (submitted["job_id"], submitted["kind"]) == (array, "submitted")
+        assert (started["job_id"], started["kind"]) == (element, "started")
+        assert (started["array_job_id"], started["array_task_id"]) == (array, 0)
 
 
 def test_an_event_written_early_and_committed_late_is_not_passed_over(database_url: str) -> None:
@@ -70,7 +65,7 @@ def test_an_event_written_early_and_committed_late_is_not_passed_over(database_u
         after = seen[-1] if seen else 0
         assert early not in seen
         first._run("commit")
-        seen += [row["id"] for row in reader.rows(READ, after, 100, None)]
+        seen += [event["id"] for event in told(reader, after)]
         assert seen == [late, early]
         assert reader.value("select odc.last_event()") == early
         assert [row["id"] for row in reader.rows(READ, 0, 100, None)] == seen
@@ -84,9 +79,7 @@ def test_pages_of_events_join_and_a_dropped_cursor_still_tells_where_to_go_on(
             sql.execute(
                 "insert into odc.event (at, kind, actor) values (now(), $1, 'x')", f"k{number}"
             )
-        # Behind a transaction that is still open, of autovacuum for one, nothing is final yet.
-        while len(sql.rows(READ, 0, 100, None)) < 10:
-            time.sleep(0.05)
+        assert len(told(sql)) == 10
         ids = [row["id"] for row in sql.rows(READ, 0, 4, None)]
         ids += [row["id"] for row in sql.rows(READ, ids[-1], 100, None)]
         assert len(ids) == 10
