@@ -57,6 +57,14 @@ def tell(arguments: Arguments, reply: Reply, name: str, said: str) -> int:
     return DONE
 
 
+def qos_text(terms: Mapping[str, Any]) -> str:
+    """The QOS of an account or of a user in one; the default has a star."""
+    default, allowed = terms["default_qos"], terms["qos"]
+    if allowed is None:
+        return f"{default}*" if default else ""
+    return ",".join(f"{name}*" if name == default else name for name in allowed)
+
+
 def some(arguments: Arguments, terms: dict[str, Any]) -> dict[str, Any]:
     if not terms:
         arguments.command.wrong("say what to change")

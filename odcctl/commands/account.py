@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from odcctl import render
-from odcctl.books import act, client, put_list, some, tell
+from odcctl.books import act, client, put_list, qos_text, some, tell
 from odcctl.client import quote
 from odcctl.exits import DONE
 from odcctl.limits import LIMIT, limits, names, on_off, text_of, text_or_none
@@ -41,7 +41,7 @@ def _list(arguments: Arguments, _: Sequence[str]) -> int:
     def row(account: Mapping[str, Any]) -> Sequence[str]:
         return (
             "  " * depths[account["name"]] + account["name"], str(account["shares"]),
-            _qos(account) or "-", ",".join(account["users"]) or "-",
+            qos_text(account) or "-", ",".join(account["users"]) or "-",
             ",".join(account["coordinators"]) or "-", text_of(account["limits"]) or "-",
         )  # fmt: skip
 
@@ -58,7 +58,7 @@ def _show(arguments: Arguments, words: Sequence[str]) -> int:
         ("description", account["description"] or ""),
         ("organisation", account["organisation"] or ""),
         ("shares", str(account["shares"])),
-        ("QOS", _qos(account)),
+        ("QOS", qos_text(account)),
         ("users", ", ".join(account["users"])),
         ("coordinators", ", ".join(account["coordinators"])),
         ("limits", text_of(account["limits"])),
@@ -115,14 +115,6 @@ def _terms(arguments: Arguments) -> dict[str, Any]:
     if arguments.flag("limit"):
         terms["limits"] = limits(arguments)
     return terms
-
-
-def _qos(account: Mapping[str, Any]) -> str:
-    """Those its users may use; the default has a star."""
-    default, allowed = account["default_qos"], account["qos"]
-    if allowed is None:
-        return f"{default}*" if default else ""
-    return ",".join(f"{name}*" if name == default else name for name in allowed)
 
 
 COMMAND = Command(

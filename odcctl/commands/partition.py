@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from odcctl import render
-from odcctl.client import Client, Reply, quote
+from odcctl.books import tell
+from odcctl.client import Client, quote
 from odcctl.exits import DONE
 from odcctl.hostlist import fold, unfold
 from odcctl.limits import LIMIT, limits, text_of
@@ -55,14 +56,16 @@ def _list(arguments: Arguments) -> int:
 def _show(arguments: Arguments, name: str) -> int:
     reply = Client.of(arguments).get(f"/v1/partitions/{quote(name)}")
     if arguments.form != "table":
-        return _tell(arguments, reply, "")
+        return tell(arguments, reply, str(reply.json()["name"]), "")
     render.put(describe(reply.json()))
     return DONE
 
 
 def _create(arguments: Arguments, name: str) -> int:
     body = {"name": name, **_terms(arguments)}
-    return _tell(arguments, Client.of(arguments).post("/v1/partitions", body), f"{name} made")
+    return tell(
+        arguments, Client.of(arguments).post("/v1/partitions", body), name, f"partition {name} made"
+    )
 
 
 def _edit(arguments: Arguments, name: str) -> int:
@@ -70,7 +73,7 @@ def _edit(arguments: Arguments, name: str) -> int:
     if not terms:
         arguments.command.wrong("say what to change")
     reply = Client.of(arguments).patch(f"/v1/partitions/{quote(name)}", terms)
-    return _tell(arguments, reply, f"{name} changed")
+    return tell(arguments, reply, name, f"partition {name} changed")
 
 
 def _terms(arguments: Arguments) -> dict[str, Any]:
@@ -105,17 +108,6 @@ def depth(arguments: Arguments) -> int | None:
 
 def depth_text(plan_depth: int) -> str:
     return "all" if plan_depth >= ALL_JOBS else str(plan_depth)
-
-
-def _tell(arguments: Arguments, reply: Reply, said: str) -> int:
-    partition: dict[str, Any] = reply.json()
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
-    elif arguments.form == "quiet":
-        render.put(f"{partition['name']}\n")
-    else:
-        render.put(f"partition {said}\n")
-    return DONE
 
 
 def describe(partition: Mapping[str, Any]) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from odcctl import render
-from odcctl.client import Client, Reply, quote
+from odcctl.books import tell
+from odcctl.client import Client, quote
 from odcctl.commands.partition import depth, depth_text
 from odcctl.exits import DONE
 from odcctl.options import Arguments, Command, Option
@@ -46,7 +47,7 @@ def _list(arguments: Arguments) -> int:
 def _show(arguments: Arguments, name: str) -> int:
     reply = Client.of(arguments).get(f"/v1/policies/{quote(name)}")
     if arguments.form != "table":
-        return _tell(arguments, reply, "")
+        return tell(arguments, reply, str(reply.json()["name"]), "")
     row = _row(reply.json())
     keys = ("ordering", "longest wait", "backfill", "plan depth", "partitions")
     render.put(render.block(f"policy {row[0]}", zip(keys, row[1:], strict=True)))
@@ -58,7 +59,9 @@ def _create(arguments: Arguments, name: str) -> int:
     if not like and not arguments.flag("ordering"):
         arguments.command.wrong("create needs an --ordering, or a policy to be --like")
     body = {"name": name, "like": like, **_terms(arguments)}
-    return _tell(arguments, Client.of(arguments).post("/v1/policies", body), f"{name} made")
+    return tell(
+        arguments, Client.of(arguments).post("/v1/policies", body), name, f"policy {name} made"
+    )
 
 
 def _edit(arguments: Arguments, name: str) -> int:
@@ -66,12 +69,12 @@ def _edit(arguments: Arguments, name: str) -> int:
     if not terms:
         arguments.command.wrong("say what to change")
     reply = Client.of(arguments).patch(f"/v1/policies/{quote(name)}", terms)
-    return _tell(arguments, reply, f"{name} changed")
+    return tell(arguments, reply, name, f"policy {name} changed")
 
 
 def _delete(arguments: Arguments, name: str) -> int:
     reply = Client.of(arguments).delete(f"/v1/policies/{quote(name)}")
-    return _tell(arguments, reply, f"{name} deleted")
+    return tell(arguments, reply, name, f"policy {name} deleted")
 
 
 def _terms(arguments: Arguments) -> dict[str, Any]:
@@ -87,17 +90,6 @@ def _terms(arguments: Arguments) -> dict[str, Any]:
     if arguments.flag("plan-depth"):
         terms["plan_depth"] = depth(arguments)
     return terms
-
-
-def _tell(arguments: Arguments, reply: Reply, said: str) -> int:
-    policy: dict[str, Any] = reply.json()
-    if arguments.form == "json":
-        render.put(reply.text.rstrip("\n") + "\n")
-    elif arguments.form == "quiet":
-        render.put(f"{policy['name']}\n")
-    else:
-        render.put(f"policy {said}\n")
-    return DONE
 
 
 def _row(policy: Mapping[str, Any]) -> tuple[str, ...]:

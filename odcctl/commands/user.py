@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from odcctl import render
-from odcctl.books import act, client, put_list, some, tell
+from odcctl.books import act, client, put_list, qos_text, some, tell
 from odcctl.client import quote
 from odcctl.exits import DONE
 from odcctl.limits import LIMIT, limits, names, text_of, text_or_none
@@ -53,7 +53,7 @@ def _row(line: Mapping[str, Any]) -> Sequence[str]:
     star = "*" if member["account"] == user["default_account"] else ""
     return (
         user["user"], member["account"] + star, member["partition"] or "all",
-        str(member["shares"]), _qos(member) or "-", text_of(member["limits"]) or "-",
+        str(member["shares"]), qos_text(member) or "-", text_of(member["limits"]) or "-",
     )  # fmt: skip
 
 
@@ -140,14 +140,6 @@ def _terms(arguments: Arguments) -> dict[str, Any]:
     if arguments.flag("limit"):
         terms["limits"] = limits(arguments)
     return terms
-
-
-def _qos(member: Mapping[str, Any]) -> str:
-    """Those the user may use there; the default has a star."""
-    default, allowed = member["default_qos"], member["qos"]
-    if allowed is None:
-        return f"{default}*" if default else ""
-    return ",".join(f"{name}*" if name == default else name for name in allowed)
 
 
 COMMAND = Command(
