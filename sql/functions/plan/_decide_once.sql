@@ -19,7 +19,7 @@
 --            p_kept  jobs that keep the planned starts they have: each claims the nodes on which it was planned
 create or replace function odc._decide_once(
     p_now timestamptz, p_what_if jsonb, p_start_limit integer,
-    p_chunk integer, p_depth integer, p_without bigint[], p_digest boolean, p_kept bigint[],
+    p_chunk integer, p_depth integer, p_without bigint[], p_digest boolean, p_kept bigint[], p_only bigint[],
     out looked integer, out classes integer, out more boolean,
     out start_jobs bigint[], out start_partitions integer[], out start_nodes integer[],
     out start_limits_s integer[],
@@ -118,7 +118,7 @@ declare
     v_pos integer[];            -- node position of each allocation
 begin
     looked := 0;  more := false;  classes := 0;
-    select * into v_c from _plan_classes(p_now, p_what_if, p_without, p_kept);
+    select * into v_c from _plan_classes(p_now, p_what_if, p_without, p_kept, p_only);
     if v_c.shape_ids is null then
         return;
     end if;
@@ -189,7 +189,7 @@ begin
     v_after_ids := array_fill(0::bigint, array[classes]);
     v_cap := v_c_last;
     v_room := array_fill(0, array[cardinality(v_shape_ids)]);
-    v_chunks := array_fill(coalesce(p_chunk, greatest(1, least(16, 300 / classes)))
+    v_chunks := array_fill(coalesce(cardinality(p_only) + 1, p_chunk, greatest(1, least(16, 300 / classes)))
                            + coalesce(cardinality(v_without), 0), array[classes]);
 
     select * into v_try from _hang_nodes(v_group, v_gpus, v_cpus, v_jobs, v_group_gpus, v_group_cpus);
@@ -242,7 +242,7 @@ begin
             select * into v_q from _plan_slice(
                 p_now, v_backfill, v_chunks, v_without, v_cap, v_after_ats, v_after_ids, v_c.head_ats, v_c.head_ids, v_c.head_counts,
                 v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids, v_c.nices, v_c.tiers, v_c.orderings, v_depths,
-                v_c.max_waits_s, v_c.backfills, v_c.sizes, v_c.fairs, v_c.statics, v_c.age_weight, v_c.max_age_s);
+                v_c.max_waits_s, v_c.backfills, v_c.sizes, v_c.fairs, v_c.statics, v_c.age_weight, v_c.max_age_s, p_only);
             if p_digest then
                 v_digest := hashint8extended(hash_record_extended(v_q, 0), v_digest);
             end if;

@@ -1,9 +1,11 @@
 -- odc._find_slips: the jobs with a promised start that a plan moves back or takes away. Promises are the planned starts of
 -- first come, first served with a plan depth above 1, while no QOS preempts; an array's is not one task's, so not of arrays.
--- Arguments  p_head_jobs, p_head_ats, p_start_jobs  the plan, as decide returns it;  p_without: not these
+-- Arguments  p_head_jobs, p_head_ats, p_start_jobs  the plan, as decide returns it;  p_without: not these;
+--            p_only: of these alone; null: of all
 -- Returns    null: none
 create or replace function odc._find_slips(
-    p_now timestamptz, p_head_jobs bigint[], p_head_ats timestamptz[], p_start_jobs bigint[], p_without bigint[])
+    p_now timestamptz, p_head_jobs bigint[], p_head_ats timestamptz[], p_start_jobs bigint[], p_without bigint[],
+    p_only bigint[])
 returns bigint[]
 language plpgsql stable set search_path = odc, pg_temp as $$
 begin
@@ -21,6 +23,7 @@ begin
               left join unnest(p_head_jobs, p_head_ats) as h (job_id, at) on h.job_id = o.job_id
              where o.planned_start_at > p_now and o.node_names <> '{}'
                and (h.at is null or h.at > o.planned_start_at + interval '1 second')
-               and o.job_id <> all (coalesce(p_start_jobs, '{}')) and (p_without is null or o.job_id <> all (p_without)));
+               and o.job_id <> all (coalesce(p_start_jobs, '{}')) and (p_without is null or o.job_id <> all (p_without))
+               and (p_only is null or o.job_id = any (p_only)));
 end;
 $$;

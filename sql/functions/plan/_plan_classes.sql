@@ -5,13 +5,14 @@
 -- Arguments  p_what_if  hypothetical jobs, a class each, queued last: shape and job ids -1, -2, …
 --            p_without  these claim nothing
 --            p_kept     these claim the nodes on which they were planned, for when they were planned
+--            p_only     of these jobs alone; null: of all. Of one job no fair share is needed: it goes before nobody
 -- Returns    parallel arrays, a position per class. fairs: fair share in millionths; statics: the part of
 --            multifactor that does not change with the wait; age_per_s, max_age_s: the part that does;
 --            claim_jobs, claim_shapes, claim_nodes, claim_ats: the jobs that claim nodes, and when they were told to start,
 --            which is their order; null: there are none. The shape_id of such a class is -1000000 - its place there, and
 --            in kept_shape_ids what it really is
 create or replace function odc._plan_classes(
-    p_now timestamptz, p_what_if jsonb, p_without bigint[], p_kept bigint[],
+    p_now timestamptz, p_what_if jsonb, p_without bigint[], p_kept bigint[], p_only bigint[] default null,
     out shape_ids integer[], out limits_s integer[], out uids integer[], out accounts integer[], out qos_ids integer[],
     out nices integer[], out head_ats timestamptz[], out head_ids bigint[], out head_counts integer[],
     out tiers integer[], out orderings text[], out max_waits_s integer[], out backfills text[], out depths integer[],
@@ -36,7 +37,8 @@ begin
         age_weight := (v_weights ->> 'age')::integer;
         select s.max_age_s into max_age_s from priority_setting as s;
         select array_agg(f.account_id), array_agg(f.uid), array_agg(f.factor)
-          into v_fair_accounts, v_fair_uids, v_fair_factors from _fair_share(p_now) as f;
+          into v_fair_accounts, v_fair_uids, v_fair_factors from _fair_share(p_now) as f
+         where p_only is null or cardinality(p_only) > 1;
     end if;
 
     select array_agg(p.job_id order by p.at, p.job_id), array_agg(p.shape_id order by p.at, p.job_id),
@@ -45,6 +47,7 @@ begin
       from (select p.job_id, p.shape_id, p.claim_nodes as nodes, p.claim_ends_at - _claim_margin() as at
               from pending as p
              where p.claim_nodes is not null and p.ready and (p_without is null or p.job_id <> all (p_without))
+               and (p_only is null or p.job_id = any (p_only))
              union all
             select p.job_id, p.shape_id, array(select n.id from node as n where n.name = any (o.node_names)), o.planned_start_at
               from unnest(p_kept) as k (job_id)
@@ -56,7 +59,7 @@ begin
     with recursive head as (
         (select p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at, p.job_id, p.open_count
            from pending as p
-          where p.ready
+          where p.ready and p_only is null
           order by p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at, p.job_id
           limit 1)
         union all
@@ -72,7 +75,14 @@ begin
                 limit 1) as n
     ), asked as (
         select h.*, h.shape_id as kept_id, s.partition_ids[1] as partition_id, s.node_count, s.gpus_per_node, s.cpus_per_node
-          from head as h join shape as s on s.id = h.shape_id
+          from (select * from head
+                 union all
+               (select distinct on (p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice)
+                       p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at, p.job_id, p.open_count
+                  from unnest(p_only) as o (job_id) join pending as p on p.job_id = o.job_id
+                 where p.ready
+                 order by p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at, p.job_id)) as h
+          join shape as s on s.id = h.shape_id
          union all
         select -w.ord::integer, w.time_limit_s, coalesce(w.uid, -1), coalesce(w.account_id, 1), coalesce(w.qos_id, 1),
                coalesce(w.nice, 0), p_now + interval '1 microsecond' * w.ord, -w.ord, 1, -w.ord::integer,

@@ -5,6 +5,7 @@
 --            p_after_*   per class: behind this row of its order
 --            p_without   leave these jobs out
 --            p_backfill  in the order in which the policies want the candidates for backfill
+--            p_only      of these jobs alone; null: of all. p_chunks is above their number then
 --            the others  per class, as _plan_classes returns them
 -- Returns    arrays of jobs in order: class, id, queue time, how many tasks may start, rank (see _rank_job);
 --            lasts: more of its class may come
@@ -14,7 +15,7 @@ create or replace function odc._plan_slice(
     p_head_ats timestamptz[], p_head_ids bigint[], p_head_counts integer[],
     p_shape_ids integer[], p_limits_s integer[], p_uids integer[], p_accounts integer[], p_qos_ids integer[],
     p_nices integer[], p_tiers integer[], p_orderings text[], p_depths integer[], p_max_waits_s integer[], p_backfills text[],
-    p_sizes integer[], p_fairs integer[], p_statics float8[], p_age_weight integer, p_max_age_s integer,
+    p_sizes integer[], p_fairs integer[], p_statics float8[], p_age_weight integer, p_max_age_s integer, p_only bigint[] default null,
     out classes integer[], out job_ids bigint[], out queued_ats timestamptz[], out counts integer[],
     out leads bigint[], out scores float8[], out lasts boolean[])
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -38,13 +39,22 @@ begin
                 union all
                (select p.job_id, p.queued_at, p.open_count, row_number() over (order by p.queued_at, p.job_id) + c.fresh
                   from pending as p
-                 where p.ready and p.shape_id = c.shape_id and p.time_limit_s = c.limit_s and p.uid = c.uid
+                 where p_only is null and p.ready and p.shape_id = c.shape_id and p.time_limit_s = c.limit_s and p.uid = c.uid
                    and p.account_id = c.account_id and p.qos_id = c.qos_id and p.nice = c.nice
                    and (p_without is null or p.job_id <> all (p_without))
                    and (p.queued_at, p.job_id) > (case when c.fresh = 1 then c.head_at else c.after_at end,
                                                   case when c.fresh = 1 then c.head_id else c.after_id end)
                  order by p.queued_at, p.job_id
-                 limit least(c.cap, c.chunk) - c.fresh)) as r
+                 limit least(c.cap, c.chunk) - c.fresh)
+                union all
+               (select p.job_id, p.queued_at, p.open_count, 0
+                  from unnest(p_only) as o (job_id)
+                  join pending as p on p.job_id = o.job_id
+                 where p_only is not null and p.ready and p.shape_id = c.shape_id and p.time_limit_s = c.limit_s and p.uid = c.uid
+                   and p.account_id = c.account_id and p.qos_id = c.qos_id and p.nice = c.nice
+                   and (p_without is null or p.job_id <> all (p_without))
+                   and (p.queued_at, p.job_id) > (case when c.fresh = 1 then c.head_at else c.after_at end,
+                                                  case when c.fresh = 1 then c.head_id else c.after_id end))) as r
           left join planned as d on c.ordering = 'fifo' and c.depth > 1 and d.job_id = r.job_id
          cross join lateral _rank_job(
                    p_now, p_backfill, r.queued_at, coalesce(d.planned_start_at, 'infinity'), c.tier, c.nice, c.ordering,

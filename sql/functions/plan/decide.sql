@@ -13,6 +13,7 @@
 --            p_depth        overrides the policies' plan_depth
 --            p_without      as if these jobs were not there, pending or running (limits count them still)
 --            p_digest       is read_digest wanted? A digest of all that was read, for a replay to compare
+--            p_only         as if no other jobs were pending, nor claimed nodes; what runs stays. Costs what these jobs cost
 -- Returns    one row. Starts: job (an array's row once per task), partition, number of nodes, time limit.
 --            Their allocations, one after the other: node id, GPU mask, GPUs, CPUs, MiB.
 --            Protected jobs: id, planned start (null: not in sight), node ids, nodes that fit now, shape.
@@ -22,7 +23,7 @@
 create or replace function odc.decide(
     p_now timestamptz, p_what_if jsonb default null, p_start_limit integer default 2000,
     p_chunk integer default null, p_depth integer default null, p_without bigint[] default null,
-    p_digest boolean default false,
+    p_digest boolean default false, p_only bigint[] default null,
     out looked integer, out classes integer, out more boolean,
     out start_jobs bigint[], out start_partitions integer[], out start_nodes integer[],
     out start_limits_s integer[],
@@ -47,15 +48,15 @@ begin
            head_nodes, head_fittings, head_shapes, refused_shapes, refused_reasons, refused_heads,
            limited_shapes, limited_limits_s, limited_uids, limited_accounts, limited_qos,
            limited_reasons, victim_jobs, victim_for, victim_costs, read_digest
-          from _decide_once(p_now, p_what_if, p_start_limit, p_chunk, p_depth, p_without, p_digest, v_kept);
+          from _decide_once(p_now, p_what_if, p_start_limit, p_chunk, p_depth, p_without, p_digest, v_kept, p_only);
         exit when more or v_try = v_tries;
-        v_slips := _find_slips(p_now, head_jobs, head_ats, start_jobs, p_without);
+        v_slips := _find_slips(p_now, head_jobs, head_ats, start_jobs, p_without, p_only);
         exit when v_slips is null or v_slips <@ v_lost;
         -- One that is kept and slips all the same has lost its place to what happened.
         v_lost := v_lost || array(select u from unnest(v_slips) as u where u = any (v_kept));
         if v_try >= v_patience then
             -- One after the other takes too long: all of them.
-            v_slips := v_slips || _find_slips(p_now, null, null, null, p_without);
+            v_slips := v_slips || _find_slips(p_now, null, null, null, p_without, p_only);
         end if;
         v_kept := array(select distinct u from unnest(v_kept || v_slips) as u where u <> all (v_lost) order by u);
     end loop;

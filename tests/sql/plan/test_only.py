@@ -1,0 +1,50 @@
+"""A plan for some of the pending jobs is the plan that they would have alone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.sql.plan.test_decide import QUICK
+from tests.sql.plan.world import NOW, World, add_functions, build, worlds
+from tests.support.database import Sql
+
+LATER = NOW + timedelta(seconds=30)
+
+
+def decided(sql: Sql, only: list[int] | None) -> str:
+    """As text: behind a job without a time limit, a planned start is beyond Python's years."""
+    return sql.value(
+        "select d::text from odc.decide($1, p_chunk => 2, p_only => $2) as d", LATER, only
+    )
+
+
+@given(
+    world=worlds(),
+    policy=st.sampled_from(["fifo", "multifactor", "wfp3", "odc"]),
+    depth=st.sampled_from([1, 2, 5]),
+    some=st.sets(st.integers(0, 11)),
+)
+@settings(QUICK, max_examples=50)
+def test_a_plan_for_some_is_the_plan_they_would_have_alone(
+    sql: Sql, world: World, policy: str, depth: int, some: set[int]
+) -> None:
+    try:
+        add_functions(sql)
+        ids = build(sql, world)
+        sql.execute("update odc.partition set policy = $1", policy)
+        sql.execute("update odc.policy set plan_depth = $2 where name = $1", policy, depth)
+        # What is planned now may not slip later.
+        sql.row("select started from odc.plan_pass(0, $1)", NOW)
+        waiting = sql.values("select job_id from odc.pending where ready order by job_id desc")
+        assert decided(sql, waiting) == decided(sql, None)
+        chosen = [job_id for at, job_id in enumerate(ids) if at in some and job_id in waiting]
+        told = decided(sql, chosen)
+        sql.execute("delete from odc.pending where job_id <> all ($1)", chosen)
+        assert told == decided(sql, None)
+    finally:
+        # Hypothesis calls a test many times with one fixture.
+        sql.rollback()
+        sql.begin()
