@@ -9,6 +9,8 @@ alter table running
     add column checkpoint_at timestamptz,
     add column preemption    jsonb;
 create index running_preempted on running (preempted_by) where preempted_by is not null;
+-- Who is to end, of thousands that run.
+create index running_intent on running (job_id) where intent is not null;
 
 -- The nodes that a preemptor's victims leave to it: it comes first, in order of claimed_at, and takes no others. It
 -- claims them while its victims go, and until claim_ends_at.

@@ -97,7 +97,7 @@ declare
     -- the slice
     v_m record;                 -- _plan_more
     v_job_ids bigint[];  v_ats timestamptz[];  v_leads bigint[];  v_scores float8[];  v_lasts boolean[];
-    v_rows integer;  v_sliced integer;  v_row integer;  r integer;  v_more constant integer := 32;
+    v_rows integer;  v_sliced integer;  v_row integer;  r integer;  v_reads integer[];  -- per class: how many rows to read next
     v_runs integer;  v_run_at integer[];  v_run_end integer[];  -- rows of classes read on, each in order
     v_queue integer[];          -- those that have rows left, first the one whose next row goes first
     v_classes integer[];  v_counts integer[];  v_backfill boolean := false;  v_any boolean;
@@ -189,6 +189,7 @@ begin
     v_after_ids := array_fill(0::bigint, array[classes]);
     v_cap := v_c_last;
     v_room := array_fill(0, array[cardinality(v_shape_ids)]);
+    v_reads := array_fill(8, array[classes]);
     v_chunks := array_fill(coalesce(cardinality(p_only) + 1, p_chunk, greatest(1, least(16, 300 / classes)))
                            + coalesce(cardinality(v_without), 0), array[classes]);
 
@@ -264,7 +265,7 @@ begin
                 cl := v_classes[i];  s := v_c_shape[cl];
                 if not v_c_done[cl] and v_c_later[cl] = v_backfill and (v_c_limit[cl] <= v_dead[s] or v_full[s] <= 0 or v_c_preempts[cl]) then
                     select * into v_m from _plan_more(
-                        p_now, v_backfill, coalesce(p_chunk, v_more), v_without, v_ats[i], v_job_ids[i],
+                        p_now, v_backfill, coalesce(p_chunk, v_reads[cl]), v_without, v_ats[i], v_job_ids[i],
                         v_c.shape_ids[cl], v_c.limits_s[cl], v_c.uids[cl], v_c.accounts[cl], v_c.qos_ids[cl],
                         v_c.nices[cl], v_c.tiers[cl], v_c.orderings[cl], v_depths[cl], v_c.max_waits_s[cl],
                         v_c.backfills[cl], v_c.sizes[cl], v_c.fairs[cl], v_c.statics[cl], v_c.age_weight, v_c.max_age_s);
@@ -272,13 +273,15 @@ begin
                         v_digest := hashint8extended(hash_record_extended(v_m, 0), v_digest);
                     end if;
                     if v_m.job_ids is not null then
-                        j := cardinality(v_m.job_ids);
-                        v_job_ids := v_job_ids || v_m.job_ids;  v_counts := v_counts || v_m.counts;
-                        v_ats := v_ats || v_m.queued_ats;  v_leads := v_leads || v_m.leads;
-                        v_scores := v_scores || v_m.scores;  v_classes := v_classes || array_fill(cl, array[j]);
-                        v_lasts := v_lasts || array_fill(false, array[j]);
+                        v_reads[cl] := 32;
                         v_runs := v_runs + 1;  v_run_at[v_runs] := v_rows + 1;
-                        v_rows := v_rows + j;  v_run_end[v_runs] := v_rows;  v_lasts[v_rows] := true;
+                        for j in 1..cardinality(v_m.job_ids) loop
+                            v_rows := v_rows + 1;
+                            v_job_ids[v_rows] := v_m.job_ids[j];  v_counts[v_rows] := v_m.counts[j];
+                            v_ats[v_rows] := v_m.queued_ats[j];  v_leads[v_rows] := v_m.leads[j];
+                            v_scores[v_rows] := v_m.scores[j];  v_classes[v_rows] := cl;  v_lasts[v_rows] := false;
+                        end loop;
+                        v_run_end[v_runs] := v_rows;  v_lasts[v_rows] := true;
                         v_queue := _queue_run(v_queue, v_runs, v_run_at, v_leads, v_scores, v_ats, v_job_ids);
                     end if;
                 end if;

@@ -47,7 +47,7 @@ declare
     v_rels integer := coalesce(cardinality(p_rel_at), 0);  v_evs integer := coalesce(cardinality(p_ev_at), 0);
     r integer := 1;  e integer := 1;  t bigint := 0;  v_e bigint;  v_ok boolean;
     x integer;  q integer;  h integer;  gr integer;  d integer;  i integer;  lv integer;  v_from integer;  v_to integer;
-    g integer;  c integer;  m integer;  sign integer;  v_enough boolean;
+    g integer;  c integer;  m integer;  sign integer;  v_enough boolean;  v_until bigint;
 begin
     fitting := 0;  short := false;
     v_usable := array_fill(false, array[cardinality(p_group_gpus)]);
@@ -157,21 +157,26 @@ begin
             end if;
         end if;
 
-        -- On to the next change.
-        t := least(case when r <= v_rels then p_rel_at[r] end, case when e <= v_evs then p_ev_at[e] end,
+        -- On to the next change after which some node may fit; what is given back until then is only counted.
+        t := least(case when e <= v_evs then p_ev_at[e] end,
                    case when p_wish is not null and p_lapse > t then p_lapse end, case when p_from > t then p_from end);
-        short := coalesce(coalesce(t, p_rel_to) >= p_rel_to, false);
-        exit when t is null or short;
+        v_until := coalesce(t, 9000000000000000000);
         v_n := 0;
-        while r <= v_rels and p_rel_at[r] = t loop
-            x := p_rel_node[r];
-            if v_usable[p_group[x]] and (p_allow is null or p_allow[x]) then
+        while r <= v_rels and p_rel_at[r] <= v_until loop
+            x := p_rel_node[r];  gr := p_group[x];
+            if v_usable[gr] and (p_allow is null or p_allow[x]) then
                 v_gpus[x] := v_gpus[x] + p_rel_gpus[r];  v_cpus[x] := v_cpus[x] + p_rel_cpus[r];
                 v_mems[x] := v_mems[x] + p_rel_mems[r];
-                v_n := v_n + 1;  v_touched[v_n] := x;
+                if v_gpus[x] >= p_g and v_cpus[x] >= p_c and v_mems[x] >= p_m
+                   and (p_g >= 0 or v_gpus[x] = p_group_gpus[gr] and v_cpus[x] = p_group_cpus[gr]) then
+                    v_n := v_n + 1;  v_touched[v_n] := x;
+                    t := p_rel_at[r];  v_until := t;
+                end if;
             end if;
             r := r + 1;
         end loop;
+        short := coalesce(coalesce(t, p_rel_to) >= p_rel_to, false);
+        exit when t is null or short;
         while e <= v_evs and p_ev_at[e] = t loop
             h := abs(p_ev_ref[e]);  sign := case when p_ev_ref[e] < 0 or h > 1000000 then 1 else -1 end;
             if h > 1000000 then

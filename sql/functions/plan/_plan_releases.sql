@@ -24,29 +24,23 @@ begin
     end if;
     select array_agg(e.at), array_agg(e.ord), array_agg(e.gpus), array_agg(e.cpus), array_agg(e.mem)
       into ats, positions, gpus, cpus, mems
-      from (select greatest(1000000, (date_part('epoch', a.ends_at - p_now) * 1000000)::bigint) as at,
-                   n.ord::integer as ord, a.gpus, a.cpus, a.mem_mib as mem
-              from unnest(p_node_ids) with ordinality as n (id, ord)
-              join allocation as a on a.node_id = n.id
-             where a.ends_at < coalesce(v_until, 'infinity') and (v_leaving is null or a.job_id <> all (v_leaving))
-               and (p_without is null or a.job_id <> all (p_without))
-               and (p_going is null or a.job_id <> all (p_going))
-             union all
-            select 1000000, n.ord::integer, a.gpus, a.cpus, a.mem_mib
-              from allocation as a
-              join unnest(p_node_ids) with ordinality as n (id, ord) on n.id = a.node_id
-             where a.job_id = any (v_leaving) and (p_without is null or a.job_id <> all (p_without))
-               and (p_going is null or a.job_id <> all (p_going))
-             union all
-            select g.at, n.ord::integer, a.gpus, a.cpus, a.mem_mib
-              from unnest(p_going, p_going_at) as g (job_id, at)
-              join allocation as a on a.job_id = g.job_id
-              join unnest(p_node_ids) with ordinality as n (id, ord) on n.id = a.node_id
-             union all
-            select (date_part('epoch', w.at - p_now) * 1000000)::bigint, n.ord::integer, 0, 0, 0
-              from _plan_bookings(p_now) as b
-              join unnest(p_node_ids) with ordinality as n (id, ord) on n.id = b.node_id
-             cross join lateral (values (greatest(b.starts_at, p_now)), (b.ends_at)) as w (at)
+      from (select u.at, n.ord::integer as ord, u.gpus, u.cpus, u.mem
+              from (select case when a.job_id = any (v_leaving) then 1000000
+                                else greatest(1000000, (date_part('epoch', a.ends_at - p_now) * 1000000)::bigint) end as at,
+                           a.node_id, a.gpus, a.cpus, a.mem_mib as mem
+                      from allocation as a
+                     where (a.ends_at < coalesce(v_until, 'infinity') or a.job_id = any (v_leaving))
+                       and (p_without is null or a.job_id <> all (p_without))
+                       and (p_going is null or a.job_id <> all (p_going))
+                     union all
+                    select g.at, a.node_id, a.gpus, a.cpus, a.mem_mib
+                      from unnest(p_going, p_going_at) as g (job_id, at)
+                      join allocation as a on a.job_id = g.job_id
+                     union all
+                    select (date_part('epoch', w.at - p_now) * 1000000)::bigint, b.node_id, 0, 0, 0
+                      from _plan_bookings(p_now) as b
+                     cross join lateral (values (greatest(b.starts_at, p_now)), (b.ends_at)) as w (at)) as u
+              join unnest(p_node_ids) with ordinality as n (id, ord) on n.id = u.node_id
              -- Of all columns: the same rows have the same digest.
              order by at, ord, gpus, cpus, mem) as e;
 end;

@@ -2296,6 +2296,8 @@ CREATE INDEX resource_limit_past_past_at_idx ON odc.resource_limit_past USING br
 
 CREATE INDEX resource_limit_past_scope_scope_id_per_what_idx ON odc.resource_limit_past USING btree (scope, scope_id, per, what);
 
+CREATE INDEX running_intent ON odc.running USING btree (job_id) WHERE (intent IS NOT NULL);
+
 CREATE INDEX running_past_job_id_idx ON odc.running_past USING btree (job_id);
 
 CREATE INDEX running_past_past_at_idx ON odc.running_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
