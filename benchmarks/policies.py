@@ -73,7 +73,7 @@ def asked(sql: Sql, runs: int) -> list[Figure]:
     whys = times_ms(lambda: sql.row(why, next(picks), NOW), 5 * runs)
     return [
         Figure("`why` of one pending job", whys, "ms", 20,
-               note="of 10,000 pending; each further look at the plan is one `decide`"),
+               note="of 10,000 pending; two looks at the job alone, one at the whole queue"),
         Figure("expected starts of the first 1,000 pending",
                times_ms(lambda: sql.row(when, NOW), 2 * runs), "ms", 120,
                note="on a connection of its own, off the pass's path"),

@@ -191,7 +191,7 @@ begin
     v_room := array_fill(0, array[cardinality(v_shape_ids)]);
     v_reads := array_fill(8, array[classes]);
     v_chunks := array_fill(coalesce(cardinality(p_only) + 1, p_chunk, greatest(1, least(16, 300 / classes)))
-                           + coalesce(cardinality(v_without), 0), array[classes]);
+                           + (v_without is not null)::integer, array[classes]);
 
     select * into v_try from _hang_nodes(v_group, v_gpus, v_cpus, v_jobs, v_group_gpus, v_group_cpus);
     v_first := v_try.first;  v_next := v_try.next;  v_prev := v_try.prev;  v_max_level := v_try.max_level;  v_whole := v_try.whole;
@@ -234,7 +234,7 @@ begin
                 v_cap[cl] := 0;
             else
                 v_cap[cl] := case when v_c_limit[cl] <= v_dead[s] then v_room[s] else 1 end
-                             + case when v_full[s] = 1 then 0 else v_depth[s] end + coalesce(cardinality(v_without), 0)
+                             + case when v_full[s] = 1 then 0 else v_depth[s] end + (v_without is not null)::integer
                              + case when v_c_preempts[cl] then v_max_preempt else 0 end;
                 v_any := true;
             end if;

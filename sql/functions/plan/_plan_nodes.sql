@@ -12,6 +12,8 @@ create or replace function odc._plan_nodes(
     out blocks integer[])
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
+declare
+    h record;
 begin
     select array_agg(g.id order by g.number), array_agg(g.gpus order by g.number),
            array_agg(g.cpus order by g.number), array_agg(g.mem_mib order by g.number),
@@ -31,14 +33,16 @@ begin
              where f.up
              order by f.node_id) as f;
     if p_without is not null then
-        select array_agg(u.mask + coalesce(h.mask, 0) order by u.ord), array_agg(u.gpus + coalesce(h.gpus, 0) order by u.ord),
-               array_agg(u.cpus + coalesce(h.cpus, 0) order by u.ord), array_agg(u.mem + coalesce(h.mem, 0) order by u.ord),
-               array_agg(u.jobs - coalesce(h.jobs, 0) order by u.ord)
-          into masks, gpus, cpus, mems, jobs
-          from unnest(node_ids, masks, gpus, cpus, mems, jobs) with ordinality as u (id, mask, gpus, cpus, mem, jobs, ord)
-          left join (select a.node_id, sum(a.gpu_mask)::bigint as mask, sum(a.gpus)::integer as gpus,
-                            sum(a.cpus)::integer as cpus, sum(a.mem_mib)::integer as mem, count(*)::integer as jobs
-                       from allocation as a where a.job_id = any (p_without) group by a.node_id) as h on h.node_id = u.id;
+        -- They are few: each of their nodes by itself.
+        for h in
+            select array_position(node_ids, a.node_id) as x, sum(a.gpu_mask)::bigint as mask, sum(a.gpus)::integer as gpus,
+                   sum(a.cpus)::integer as cpus, sum(a.mem_mib)::integer as mem, count(*)::integer as jobs
+              from allocation as a where a.job_id = any (p_without) group by a.node_id
+        loop
+            continue when h.x is null;
+            masks[h.x] := masks[h.x] + h.mask;  gpus[h.x] := gpus[h.x] + h.gpus;  cpus[h.x] := cpus[h.x] + h.cpus;
+            mems[h.x] := mems[h.x] + h.mem;  jobs[h.x] := jobs[h.x] - h.jobs;
+        end loop;
     end if;
     if exists (select from node where topology <> '{}') then
         select array_agg(b.block order by b.ord) into blocks

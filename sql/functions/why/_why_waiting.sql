@@ -1,5 +1,7 @@
 -- odc._why_waiting: what keeps a ready job from starting. decide is asked as if the jobs named so far were gone, until
--- the job starts: then the list is complete, and true.
+-- the job starts: first as if it were alone in the queue, which tells what of the running jobs is in its way, then with the
+-- whole queue, then with those only that stand before it. What is named is proved by a last look at the whole queue; where
+-- many stand before it, they are counted, and the look at the job alone proves that with them gone it starts.
 -- Arguments  p_job_id  a pending job that is ready
 -- Returns    causes in the order in which they were found: cause, a sentence, and what applies of job, limit, booking,
 --            node, GPUs, until
@@ -8,18 +10,26 @@ returns table (cause text, text text, job_id bigint, "limit" text, booking_id in
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 declare
-    v_max_looks constant integer := 8;
+    v_max_looks constant integer := 12;
+    v_few    constant integer := 64;    -- so many that stand before it are looked at in turn
+    v_many   constant integer := 100;   -- so many are counted
+    v_first  constant integer := 8;     -- and so many of many are named
     v_limit  boolean := false;
     v_shape  integer;
-    v_gone   bigint[] := '{}';      -- jobs named so far
+    v_only   bigint[] := array[p_job_id];   -- as if only these were pending; null: the whole queue
+    v_gone   bigint[] := '{}';          -- jobs named so far
+    v_before bigint[];                  -- jobs that stood before it at the last look at the whole queue
     v_plan   record;
     v_head   integer;
     v_at     timestamptz;
     v_nodes  text[];
-    v_more   bigint[] := '{}';
+    v_more   bigint[];
     v_looks  integer := 0;
     v_looked boolean := false;
-    v_starts boolean := false;      -- without all that was named, it starts
+    v_alone  boolean := true;           -- what runs is being looked for
+    v_long   boolean := false;          -- many stand before it
+    v_free   boolean := false;          -- alone in the queue it starts without those named
+    v_starts boolean := false;          -- and with the others, too
     h        record;
 begin
     for cause, text, "limit", job_id, gpus, until in
@@ -35,30 +45,31 @@ begin
     end if;
     select p.shape_id into v_shape from pending as p where p.job_id = p_job_id;
     -- A protected job of the last pass need not be looked for: its start and nodes are known.
-    select l.planned_start_at, l.node_names into v_at, v_nodes from planned as l where l.job_id = p_job_id;
+    select l.planned_start_at, l.node_names into v_at, v_nodes from planned as l where l.job_id = p_job_id and l.node_names <> '{}';
 
     loop
         if v_looks > 0 or v_nodes is null then
             exit when v_looks = v_max_looks;
-            v_looks := v_looks + 1;  v_looked := true;
-            select * into v_plan from decide(p_now, null, 1000000, null, null, nullif(v_gone, '{}'));
+            v_looked := true;
+            select * into v_plan from decide(p_now, null, 1000000, p_without => nullif(v_gone, '{}'), p_only => v_only);
             if p_job_id = any (v_plan.start_jobs) then
-                v_starts := true;  v_more := '{}';
-                exit;
+                v_free := true;
+                v_starts := v_only is null;
+                exit when v_starts;
+                v_alone := false;  v_only := null;  v_looks := v_looks + 1;
+                continue;
             end if;
             v_head := array_position(v_plan.head_jobs, p_job_id);
-            v_at := case when v_head is not null then v_plan.head_ats[v_head] end;
-            v_nodes := case when v_head is not null then coalesce(array(
-                select n.name from node as n
-                 where n.id = any (string_to_array(v_plan.head_nodes[v_head], ',')::integer[]) order by n.id), '{}') end;
-        else
-            v_looks := 1;
+            v_at := v_plan.head_ats[v_head];
+            v_nodes := array(select n.name from node as n
+                              where n.id = any (string_to_array(v_plan.head_nodes[v_head], ',')::integer[]) order by n.id);
         end if;
-
+        v_looks := v_looks + 1;
         v_more := '{}';
-        if v_nodes is not null then
-            cause := 'node';  job_id := null;  node := null;  gpus := null;  until := v_at;
+        if v_alone then
             if v_gone = '{}' then
+                cause := 'node';  job_id := null;  node := null;  gpus := null;
+                until := case when not v_looked then v_at end;
                 select _describe_need(s, null) into text from shape as s where s.id = v_shape;
                 return next;
             end if;
@@ -72,49 +83,76 @@ begin
                 v_more := v_more || h.job_id;
                 return next;
             end loop;
+            v_gone := v_gone || v_more;
+            if v_more = '{}' and v_looked then
+                -- No end of a job would do: nodes or bookings are in its way, and who would be there before it.
+                exit when v_at is null;
+                v_alone := false;  v_only := null;
+            end if;
+            continue;
         end if;
-        if v_looked then
-            -- Others are before it: those that would start now, and the protected job it stands behind, or, where
-            -- it is protected itself and nothing else is in its way, those that are so before it.
-            for h in
-                select b.id, b.at, l.time_limit_s
-                  from (select distinct on (u.id) u.id, u.at
-                          from (select s as id, p_now as at from unnest(v_plan.start_jobs) as s
-                                 union all
-                                select v_plan.refused_heads[array_position(v_plan.refused_shapes, v_shape)],
-                                       v_plan.head_ats[array_position(v_plan.head_jobs,
-                                           v_plan.refused_heads[array_position(v_plan.refused_shapes, v_shape)])]
-                                 where v_nodes is null
-                                 union all
-                                select e.id, e.at
-                                  from unnest(v_plan.head_jobs[:v_head - 1], v_plan.head_ats[:v_head - 1]) as e (id, at)
-                                 where v_more = '{}' and v_plan.start_jobs is null and e.at is not null) as u
-                         where u.id is not null and u.id <> all (v_gone) and u.id <> p_job_id
-                         order by u.id, u.at) as b
-                  join pending as l on l.job_id = b.id
-                  join shape as mine on mine.id = v_shape
-                  join shape as its on its.id = l.shape_id and its.partition_ids && mine.partition_ids
-                 order by b.at, b.id
-            loop
-                cause := 'planned_job';  node := null;  gpus := null;  job_id := h.id;
-                until := case when h.time_limit_s < 2147483647 then h.at + make_interval(secs => h.time_limit_s) end;
-                text := case when h.at = p_now then format('job %s stands before it and starts first', h.id)
-                             when h.at is null then format('job %s stands before it', h.id)
-                             else format('job %s stands before it and starts by %s', h.id, _iso(h.at)) end
-                        || coalesce(', to end by ' || _iso(until), '');
-                v_more := v_more || h.id;
-                return next;
-            end loop;
+
+        if v_only is null then
+            v_before := _why_before(p_job_id, p_now, v_gone, v_many + v_first);
+            v_long := cardinality(v_before) > v_few;
         end if;
-        exit when v_more = '{}' and v_looked;
+        -- Others are before it: those that would start now, and the protected job it stands behind, or, where it is
+        -- protected itself and nobody starts, those that are so before it.
+        for h in
+            with other as materialized (
+                select distinct on (u.id) u.id, u.at, u.protected, l.time_limit_s, l.shape_id
+                  from (select s as id, p_now as at, false as protected from unnest(v_plan.start_jobs) as s
+                         union all
+                        select r.id, v_plan.head_ats[array_position(v_plan.head_jobs, r.id)], false
+                          from unnest(v_plan.refused_shapes, v_plan.refused_heads) as r (shape_id, id)
+                         where v_head is null and r.shape_id = v_shape
+                         union all
+                        select e.id, e.at, true
+                          from unnest(v_plan.head_jobs[:v_head - 1], v_plan.head_ats[:v_head - 1]) as e (id, at)
+                         where e.at is not null) as u
+                  join pending as l on l.job_id = u.id
+                 where u.id <> all (v_gone) and u.id <> p_job_id
+                 order by u.id, u.at
+            ), rival as materialized (
+                select * from other as o
+                 where o.shape_id = any ((select _why_rivals(p_job_id, array_agg(distinct a.shape_id)) from other as a)::integer[])
+            )
+            select b.id, b.at, b.time_limit_s from rival as b
+             where not b.protected or not exists (select from rival as s where not s.protected)
+             order by b.at, b.id
+             limit case when v_long then v_first end
+        loop
+            cause := 'planned_job';  node := null;  gpus := null;  job_id := h.id;
+            until := case when h.time_limit_s < 2147483647 then h.at + make_interval(secs => h.time_limit_s) end;
+            text := case when h.at = p_now then format('job %s stands before it and starts first', h.id)
+                         when h.at is null then format('job %s stands before it', h.id)
+                         else format('job %s stands before it and starts by %s', h.id, _iso(h.at)) end
+                    || coalesce(', to end by ' || _iso(until), '');
+            v_more := v_more || h.id;
+            return next;
+        end loop;
         v_gone := v_gone || v_more;
+        if v_only is null then
+            exit when not v_free or v_long;
+            if not v_before <@ v_gone then
+                v_only := v_before || p_job_id;
+                continue;
+            end if;
+        end if;
+        exit when v_more = '{}';
     end loop;
-    if v_looks = v_max_looks and v_more <> '{}' then
-        cause := 'planned_job';  job_id := null;  node := null;  gpus := null;  until := null;
-        text := 'and more jobs that stand before it';
-        return next;
-    end if;
+
     if not v_starts then
+        select count(*) into v_looks from unnest(v_before) as u (id) where u.id <> all (v_gone);
+        if v_looks > 0 then
+            cause := 'planned_job';  job_id := null;  node := null;  gpus := null;  until := null;
+            text := case when v_looks = 1 then 'and 1 more job that stands before it'
+                         else format('and %s more jobs that stand before it',
+                                     case when v_looks > v_many then 'more than ' || v_many else v_looks::text end) end;
+            return next;
+        end if;
+    end if;
+    if not v_free then
         job_id := null;  gpus := null;  until := null;
         for cause, text, node in select 'node', n.text, n.node from _why_nodes(p_job_id) as n loop
             return next;
