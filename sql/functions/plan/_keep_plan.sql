@@ -54,6 +54,10 @@ begin
            r.head
       from unnest(p_refused_shapes, p_refused_reasons, p_refused_heads) as r (shape_id, reason, head)
       join shape as s on s.id = r.shape_id
+     -- The same shape, reason and job behind which it waits have the same text.
+     where not exists (select from refusal as o
+                        where o.shape_id = r.shape_id and o.reason = r.reason
+                          and o.head_job_id is not distinct from r.head)
         on conflict (shape_id) do update
        set reason = excluded.reason, detail = excluded.detail, head_job_id = excluded.head_job_id
      where (refusal.reason, refusal.detail, refusal.head_job_id)

@@ -8,7 +8,11 @@ create or replace function odc._tell_slips(
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
-    if not exists (select from planned where planned_start_at is not null) then
+    -- Mostly nothing slips, and what follows costs much more than to see that.
+    if not exists (select from planned as o
+                     left join unnest(p_head_jobs, p_head_ats) as h (job_id, at) on h.job_id = o.job_id
+                    where o.planned_start_at is not null
+                      and (h.at is null or h.at > o.planned_start_at + interval '1 second')) then
         return;
     end if;
     with head as materialized (
