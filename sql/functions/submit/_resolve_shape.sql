@@ -30,10 +30,14 @@ begin
     v_shape.gpu_type := v_ask.gpu_type;
     v_shape.exclusive := coalesce(v_ask.exclusive, false);
     v_shape.constraint_expr := nullif(regexp_replace(v_ask.constraint, '\s', '', 'g'), '');
-    v_shape.node_list := nullif(array(select distinct n from unnest(v_ask.node_list) as n order by n), '{}');
-    v_shape.exclude_nodes := nullif(array(select distinct n from unnest(v_ask.exclude_nodes) as n order by n), '{}');
+    if v_ask.node_list is not null or v_ask.exclude_nodes is not null then
+        v_shape.node_list := nullif(array(select distinct n from unnest(v_ask.node_list) as n order by n), '{}');
+        v_shape.exclude_nodes := nullif(array(select distinct n from unnest(v_ask.exclude_nodes) as n order by n), '{}');
+    end if;
     v_shape.licences := nullif(v_ask.licences, '{}');
-    perform _check_licences(v_shape.licences);
+    if v_shape.licences is not null then
+        perform _check_licences(v_shape.licences);
+    end if;
     if v_ask.booking is not null then
         v_shape.booking_id := (select b.id from booking as b
                                 where b.name = v_ask.booking and b.state in ('PLANNED', 'ACTIVE'));
