@@ -21,6 +21,7 @@ declare
     v_pow constant integer[] := (select array_agg(1 << i order by i) from generate_series(0, 29) as i);
     v_far constant integer := 1000000000;
     v_n record;  v_s record;
+    v_r record;                 -- what runs
     v_bits integer;             -- a step is 1 / 2^bits of the distance
     -- groups; nodes that are in part free hang in lists, others are only counted
     v_full integer[];           -- the level of a free node
@@ -80,9 +81,16 @@ begin
     if v_todo = 0 then
         return;
     end if;
+    -- Run times of the queue, and of what runs: told that it has run so long already.
+    select array_agg(r.job_id order by r.job_id) as ids, array_agg(r.uid order by r.job_id) as uids,
+           array_agg(r.shape_id order by r.job_id) as shapes, array_agg(r.time_limit_s order by r.job_id) as limits,
+           array_agg(r.state = 'COMPLETING' or r.intent is not null order by r.job_id) as leaving,
+           array_agg(greatest(0, extract(epoch from p_now - r.started_at))::integer order by r.job_id) as elapsed
+      into v_r
+      from running as r;
     select array_agg(r.p50_s order by r.ord) into v_run
-      from _predict_run_times(v_n.uids, _run_names(job_ids), v_n.shapes, v_n.limits,
-                              array_fill(-1, array[cardinality(job_ids)])) as r;
+      from _predict_run_times(v_n.uids || v_r.uids, _run_names(job_ids || v_r.ids), v_n.shapes || v_r.shapes,
+                              v_n.limits || v_r.limits, array_fill(-1, array[cardinality(job_ids)]) || v_r.elapsed) as r;
     select array_agg(z.shape order by z.class), array_agg(z.limit_s order by z.class), array_agg(z.head order by z.class),
            array_agg(z.backfill in ('sjbf', 'safbf') order by z.class),
            array_agg(z.class order by case z.backfill when 'safbf' then z.area else z.limit_s end, z.class),
@@ -151,21 +159,13 @@ begin
                         ((2::bigint * u * v_s.mems[s] + v_n.group_mems[g]) / (2 * v_n.group_mems[g]::bigint))::integer)) end;
         end loop;
     end loop;
-    -- Run times of what runs: told that it has run so long already. Then what it holds, with the steps of its ends.
-    with run as materialized (
-        select r.job_id, row_number() over (order by r.job_id)::integer as o, r.uid, r.shape_id, r.time_limit_s,
-               r.state = 'COMPLETING' or r.intent is not null as leaving,
-               greatest(0, extract(epoch from p_now - r.started_at))::integer as elapsed_s
-          from running as r
-    ), ending as materialized (
+    -- What runs holds, with the steps of its ends.
+    with ending as materialized (
         select r.job_id,
-               case when r.leaving then 1 else greatest(1, f.p50_s - r.elapsed_s) end as end_s,
-               case when r.leaving then 1 else greatest(1, least(v_far, r.time_limit_s) - r.elapsed_s) end as late_s
-          from (select array_agg(uid order by o) as uids, _run_names(array_agg(job_id order by o)) as names,
-                       array_agg(shape_id order by o) as shapes, array_agg(time_limit_s order by o) as limits,
-                       array_agg(elapsed_s order by o) as elapsed from run) as z
-         cross join lateral _predict_run_times(z.uids, z.names, z.shapes, z.limits, z.elapsed) as f
-          join run as r on r.o = f.ord
+               case when r.leaving then 1 else greatest(1, r.run_s - r.elapsed_s) end as end_s,
+               case when r.leaving then 1 else greatest(1, least(v_far, r.limit_s) - r.elapsed_s) end as late_s
+          from unnest(v_r.ids, v_r.leaving, v_r.elapsed, v_r.limits, v_run[cardinality(job_ids) + 1:])
+               as r (job_id, leaving, elapsed_s, limit_s, run_s)
     ), held as materialized (
         select a.job_id, n.x::integer as x, n.g, y.end_s, y.late_s, w.units,
                w.units = v_full[n.g] and count(*) over (partition by n.x) = 1 as whole

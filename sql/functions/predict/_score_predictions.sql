@@ -2,10 +2,11 @@
 -- Sums go to eta_day. Outcomes of predictions told at submit go to eta_class, in the order of the starts; told within a
 -- minute of the newest there, an outcome is left out: a burst of equal jobs is one experience, not a hundred. So is that
 -- of a job that was held, or waited for another, after it was told. Classes keep the last 200.
+-- Open predictions are found by index however small the table was when the plan was made: it only grows.
 -- Locks      prediction, eta_class, eta_day rows
 create or replace function odc._score_predictions(p_now timestamptz)
 returns integer
-language plpgsql volatile set search_path = odc, pg_temp as $$
+language plpgsql volatile set search_path = odc, pg_temp set enable_seqscan = off as $$
 declare
     v_thin constant interval := '60 seconds';
     v_keep constant integer := 200;
