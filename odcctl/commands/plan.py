@@ -129,11 +129,19 @@ def _what_if(arguments: Arguments) -> int:
     else:
         names = [o.long for o in GRID if o.long in ("qos", "account") and arguments.flag(o.long)]
         rows: list[tuple[str, ...]] = []
+        refused: list[str] = []
         for words, job in zip(argv, jobs, strict=True):
+            if job["refused"] is not None:
+                asked = " ".join(word.removeprefix("--") for word in words)
+                refused.append(f"{asked}: {render.clean(job['refused']['message'])}")
+                continue
             extra = [next(w.partition("=")[2] for w in words if w.startswith(f"--{name}="))
                      for name in names]  # fmt: skip
-            rows.append((*extra, *_alternative(job, words, reply.now_s)))
-        _put(arguments, (*(name.upper() for name in names), *WHAT_IF), rows)
+            rows.append((*extra, *_alternative(job, reply.now_s)))
+        if rows:
+            _put(arguments, (*(name.upper() for name in names), *WHAT_IF), rows)
+        for line in refused:
+            render.note(f"refused: {line}")
     return DONE
 
 
@@ -166,10 +174,7 @@ def _limit(text: str) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
-def _alternative(job: Mapping[str, Any], words: list[str], now_s: float) -> tuple[str, ...]:
-    if job["refused"] is not None:
-        asked = " ".join(word.removeprefix("--") for word in words)
-        return (asked, "-", "-", f"refused: {render.clean(job['refused']['message'])}", "-", "-")
+def _alternative(job: Mapping[str, Any], now_s: float) -> tuple[str, ...]:
     start = job["start_at"]
     if start is None:
         starts = f"limit {job['limit']}" if job["limit"] else local_times(job["text"], now_s)

@@ -134,8 +134,11 @@ def test_what_if_asks_for_all_that_the_values_combine_to(
     }
     golden("plan-what-if", run.out)
     no = {"code": "OD011", "message": "no node has 9 GPUs", "hint": None}
-    peer.on("POST", "/v1/plan/what-if", {"jobs": [foretold(None, refused=no)]})
-    assert "refused: no node has 9 GPUs" in odcctl("plan", "--what-if", "--gres", "gpu:9").out
+    some = {"jobs": [foretold("2999-07-01T11:00:00Z"), foretold(None, refused=no)]}
+    peer.on("POST", "/v1/plan/what-if", some)
+    run = odcctl("plan", "--what-if", "--gres", "gpu:8,gpu:9")
+    assert run.out.count("\n") == 2
+    assert run.err == "refused: gres=gpu:9: no node has 9 GPUs\n"
 
 
 @pytest.mark.parametrize(
