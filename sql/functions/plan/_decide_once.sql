@@ -791,7 +791,8 @@ begin
                 end loop;
             end if;
             select c.ats, c.refs into v_ev_at, v_ev_ref
-              from _merge_changes(v_ev_at, v_ev_ref, array[v_at, v_end], array[v_heads, -v_heads]) as c;
+              from _merge_changes(v_ev_at, v_ev_ref, case when v_tl < v_unlimited then array[v_at, v_end] else array[v_at] end,
+                                  case when v_tl < v_unlimited then array[v_heads, -v_heads] else array[v_heads] end) as c;
         end loop jobs;
 
         exit slices when v_backfill or not true = any (v_c_later);

@@ -63,6 +63,9 @@ begin
             v_at := v_plan.head_ats[v_head];
             v_nodes := array(select n.name from node as n
                               where n.id = any (string_to_array(v_plan.head_nodes[v_head], ',')::integer[]) order by n.id);
+            if v_alone and v_at is null then
+                v_nodes := _why_endless(p_job_id);
+            end if;
         end if;
         v_looks := v_looks + 1;
         v_more := '{}';
@@ -108,8 +111,9 @@ begin
                          where v_head is null and r.shape_id = v_shape
                          union all
                         select e.id, e.at, true
-                          from unnest(v_plan.head_jobs[:v_head - 1], v_plan.head_ats[:v_head - 1]) as e (id, at)
-                         where e.at is not null) as u
+                          from unnest(v_plan.head_jobs, v_plan.head_ats) with ordinality as e (id, at, place)
+                         where e.at is not null
+                           and case when v_head is null then e.id = any (v_before) else e.place < v_head end) as u
                   join pending as l on l.job_id = u.id
                  where u.id <> all (v_gone) and u.id <> p_job_id
                  order by u.id, u.at

@@ -304,6 +304,16 @@ def test_a_job_whose_nodes_are_taken_without_end_waits_in_nobodys_way(sql: Sql) 
     assert plan.starts == {1: ("h0",)}
 
 
+def test_nobody_is_planned_for_when_a_job_without_a_time_limit_ends(sql: Sql) -> None:
+    sql.execute("update odc.partition set policy = 'fifo'")
+    sql.execute("update odc.policy set plan_depth = 5 where name = 'fifo'")
+    held = [Held("h0", 4, 1, 1, 60)]
+    queue = [Pending(replace(ONE, gpus=4), UNLIMITED_S) for _ in range(4)]
+    plan = planned(sql, World(h100s(1), held, queue))
+    assert plan.starts == {}
+    assert plan.heads == {0: 60.0, 1: None}
+
+
 def test_types_do_not_wait_for_one_another(sql: Sql) -> None:
     nodes = [*h100s(1), Node("l0", "l4", 2, 8, 32)]
     held = [Held("h0", 4, 1, 1, 60)]

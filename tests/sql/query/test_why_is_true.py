@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.sql.plan.world import UNLIMITED_S
 from tests.support.builders import Queue, a_cluster
 
 OPERATOR = json.dumps({"user": "root", "uid": 0, "operator": True})
@@ -183,3 +184,22 @@ def test_a_job_whose_nodes_are_away_is_looked_at_once(queue: Queue) -> None:
     for job_id in (job, behind):
         assert {cause["cause"] for cause in told(queue, job_id)} == {"node"}
         assert looks(queue, job_id) == 1
+
+
+@pytest.mark.parametrize("node_count", [1, 2])
+def test_jobs_without_a_time_limit_are_named_though_no_start_is_in_sight(
+    queue: Queue, node_count: int
+) -> None:
+    queue.sql.execute("update odc.partition set max_time_limit_s = null")
+    running: list[int] = []
+    for time_limit_s in (UNLIMITED_S, 3600, 7200, UNLIMITED_S):
+        queue.submit(gpus=4, gpu_type="h100", time_limit_s=time_limit_s)
+        running += queue.start()
+    first = queue.submit(gpus_per_node=8, gpu_type="h100", node_count=node_count)
+    job = queue.submit(gpus_per_node=8, gpu_type="h100", node_count=node_count)
+    queue.start()
+    why = told(queue, first)
+    assert named_by(why) == (running if node_count == 2 else running[:2])
+    assert any("with no time limit" in cause["text"] for cause in why)
+    assert starts_without(queue, first, named_by(why))
+    assert starts_without(queue, job, named_by(told(queue, job)))
