@@ -16,6 +16,7 @@ from odcd.api.answers import Account, Member, User, UserList
 from odcd.api.context import Api
 from odcd.api.limits import Limits, said
 from odcd.api.routing import JSON, Call, Operation
+from odcd.errors import BadRequest
 from odcd.model import Name
 
 Uid = Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)]
@@ -175,13 +176,29 @@ class UserRoutes:
 
 
 async def _uid(name: str, given: int | None) -> int | None:
-    """What was given, else what this machine knows of the name."""
+    """What was given, else what this machine knows of the name. Raises BadRequest where the machine
+    knows the name with another uid, or the uid with another name."""
     # The user database may be far away (LDAP).
-    return given if given is not None else await asyncio.to_thread(_known, name)
+    return await asyncio.to_thread(_checked, name, given)
 
 
-def _known(name: str) -> int | None:
+def _checked(name: str, given: int | None) -> int | None:
     try:
-        return pwd.getpwnam(name).pw_uid
+        known = pwd.getpwnam(name).pw_uid
     except (KeyError, ValueError):
-        return None
+        known = None
+    if given is None or given == known:
+        return known
+    if known is not None:
+        raise BadRequest(
+            f"user {name} has uid {known} on the daemon's machine, not {given}",
+            "Leave the uid out: it is for names that the machine does not know.",
+        )
+    try:
+        other = pwd.getpwuid(given).pw_name
+    except (KeyError, OverflowError):
+        return given
+    raise BadRequest(
+        f"uid {given} is user {other} on the daemon's machine, not {name}",
+        f"Say {other}, or another uid.",
+    )

@@ -8,7 +8,7 @@
 -- Returns    the user as JSON text
 -- Locks      the turn
 -- Raises     OD001 UnknownPartition, OD002 UnknownAccount, OD004 UnknownQos, OD010 BadRequest, OD013 NotOwner,
---            OD014 KeyReused, OD027 UnknownUser, OD028 InUse: is a member already
+--            OD014 KeyReused, OD027 UnknownUser, OD028 InUse: is a member already, or as _uid_of
 create or replace function odc.put_member(
     p_actor jsonb, p_account text, p_user text, p_uid integer, p_new boolean, p_ask jsonb, p_now timestamptz,
     p_key text default null, p_digest text default null)

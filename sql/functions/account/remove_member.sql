@@ -17,7 +17,8 @@ begin
     perform _check_coordinator(p_actor, v_account.id);
     with gone as (
         delete from association as m
-         where m.account_id = v_account.id and m.user_name = p_user
+         where m.account_id = v_account.id
+           and m.uid = (select min(o.uid) from association as o where o.account_id = v_account.id and o.user_name = p_user)
            and (p_partition is null or m.partition_id = (select id from partition where name = p_partition))
         returning m.id, m.uid
     )

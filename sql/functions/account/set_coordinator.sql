@@ -3,7 +3,7 @@
 --            p_on   or off
 -- Returns    the account as JSON text
 -- Locks      the turn
--- Raises     OD002 UnknownAccount, OD013 NotOwner, OD027 UnknownUser
+-- Raises     OD002 UnknownAccount, OD013 NotOwner, OD027 UnknownUser, OD028 InUse: as _uid_of
 create or replace function odc.set_coordinator(
     p_actor jsonb, p_account text, p_user text, p_uid integer, p_on boolean, p_now timestamptz)
 returns text

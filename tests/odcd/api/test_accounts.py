@@ -74,7 +74,7 @@ def test_users_come_and_go_by_operators_and_coordinators(database_url: str) -> N
     async def work(service: Service) -> None:
         await ask(service, "POST", "/v1/accounts", {"name": "lab"})
         users = "/v1/accounts/lab/users"
-        refused = await ask(service, "POST", users, {"user": "carol", "uid": 7}, peer=ALICE)
+        refused = await ask(service, "POST", users, {"user": "carol", "uid": 64007}, peer=ALICE)
         assert (refused.status_code, refused.json()["code"]) == (403, "OD013")
         assert (await ask(service, "POST", users, {"user": "carol"})).json()["code"] == "OD027"
         # root is on every machine, so its number need not be said.
@@ -85,7 +85,7 @@ def test_users_come_and_go_by_operators_and_coordinators(database_url: str) -> N
         coordinators = "/v1/accounts/lab/coordinators"
         lab = read(answers.Account, await ask(service, "POST", coordinators, {"user": name}))
         assert lab.coordinators == [name]
-        carol = {"user": "carol", "uid": 7, "limits": {"group": {"jobs": 2}}}
+        carol = {"user": "carol", "uid": 64007, "limits": {"group": {"jobs": 2}}}
         added = read(answers.User, await ask(service, "POST", users, carol, peer=ALICE), 201)
         assert added.accounts[0].limits == {"group": {"jobs": 2}}
         changed = read(
@@ -106,6 +106,21 @@ def test_users_come_and_go_by_operators_and_coordinators(database_url: str) -> N
     serve(database_url, work)
 
 
+def test_a_uid_that_the_machine_gives_to_another_name_is_refused(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        users = "/v1/accounts/default/users"
+        for body, told in (
+            ({"user": "root", "uid": 4242}, "user root has uid 0 on the daemon's machine, not 4242"),
+            ({"user": "carol", "uid": 0}, "uid 0 is user root on the daemon's machine, not carol"),
+        ):
+            for path in (users, "/v1/accounts/default/coordinators"):
+                refused = await ask(service, "POST", path, body)
+                assert (refused.status_code, refused.json()["detail"]) == (400, told)
+        assert read(answers.UserList, await ask(service, "GET", "/v1/users")).users == []
+
+    serve(database_url, work)
+
+
 JOB = {"script": "#!/bin/sh\n", "work_dir": "/tmp", "gpus": 1}
 
 
@@ -114,7 +129,7 @@ JOB = {"script": "#!/bin/sh\n", "work_dir": "/tmp", "gpus": 1}
     [
         ("/v1/accounts", {"name": "lab"}, {"name": "other"}),
         ("/v1/qos", {"name": "fast"}, {"name": "fast", "priority": 1}),
-        ("/v1/accounts/default/users", {"user": "root"}, {"user": "carol", "uid": 7}),
+        ("/v1/accounts/default/users", {"user": "root"}, {"user": "carol", "uid": 64007}),
     ],
 )
 def test_a_key_makes_once(

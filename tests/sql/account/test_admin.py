@@ -290,6 +290,21 @@ def test_a_user_nobody_knows_needs_a_number(books: Books) -> None:
     assert books.call("put_member", ROOT, "default", "alice", None, True, {})["uid"] == ALICE.uid
 
 
+def test_a_name_is_one_person_and_a_person_has_one_name(books: Books) -> None:
+    books.call("put_member", ROOT, "default", "ann", 5001, True, {})
+    books.account("lab")
+    for function in ("put_member", "set_coordinator"):
+        more = [{}] if function == "put_member" else []
+        with pytest.raises(InUse, match='user ann has uid 5001 in account "default", not 5002'):
+            books.call(function, ROOT, "lab", "ann", 5002, True, *more)
+        with pytest.raises(InUse, match='uid 5001 is user ann in account "default", not zed'):
+            books.call(function, ROOT, "lab", "zed", 5001, True, *more)
+    assert books.call("put_member", ROOT, "lab", "ann", None, True, {})["uid"] == 5001
+    books.call("remove_member", ROOT, "default", "ann", None)
+    books.call("remove_member", ROOT, "lab", "ann", None)
+    assert books.call("put_member", ROOT, "lab", "zed", 5001, True, {})["user"] == "zed"
+
+
 def test_coordinators_change_the_users_of_their_accounts_and_of_those_below(books: Books) -> None:
     books.account("top")
     books.account("lab", parent="top")
