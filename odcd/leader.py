@@ -27,11 +27,15 @@ RETRY_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """What one pass did. started: job ids, ascending. more: the start limit cut the plan short."""
+    """What one pass did. started: job ids, ascending. more: the start limit cut the plan short.
+
+    next_at: when time alone may let a job start; None: never.
+    """
 
     started: tuple[int, ...]
     looked: int
     more: bool
+    next_at: datetime | None
     decide_ms: float
     took_ms: float
 
@@ -58,7 +62,7 @@ class Lead:
     async def _plan_pass(self, now: datetime) -> Pass:
         async with self._one_at_a_time:
             row = await self._session.fetchrow(
-                "select started, looked, more, decide_ms, took_ms "
+                "select started, looked, more, next_at, decide_ms, took_ms "
                 "from odc.plan_pass(p_term => $1, p_now => $2)",
                 self.term,
                 now,
@@ -68,6 +72,7 @@ class Lead:
             started=tuple(row["started"]),
             looked=row["looked"],
             more=row["more"],
+            next_at=row["next_at"],
             decide_ms=row["decide_ms"],
             took_ms=row["took_ms"],
         )

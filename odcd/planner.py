@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from odcd.clock import Clock
 from odcd.errors import PlanStale, RunnerDown
@@ -50,7 +50,7 @@ class Planner:
         self._wake.set()
 
     async def run(self) -> None:
-        """A pass at every wake, debounced; at least one every `every`.
+        """A pass at every wake, debounced; when time lets a job start; and one every `every`.
 
         Raises LeadershipLost or DatabaseDown.
         """
@@ -66,10 +66,16 @@ class Planner:
             called_again = self._wake.is_set() and not done.started
             in_vain = min(in_vain + 1, 10) if called_again else 0
             try:
-                async with asyncio.timeout(self._every.total_seconds()):
+                async with asyncio.timeout(self._patience_s(done.next_at)):
                     await self._wake.wait()
             except TimeoutError:
                 await self._resend()
+
+    def _patience_s(self, next_at: datetime | None) -> float:
+        every_s = self._every.total_seconds()
+        if next_at is None:
+            return every_s
+        return min(every_s, max(0.0, (next_at - self._clock.now()).total_seconds()))
 
     async def plan_once(self) -> Pass:
         """Run one pass at the clock's time and hand its dispatches to the executor.
@@ -82,7 +88,7 @@ class Planner:
         except PlanStale as error:
             log.info("plan.stale", extra={"why": error.message})
             self._wake.set()
-            return Pass(started=(), looked=0, more=False, decide_ms=0, took_ms=0)
+            return Pass(started=(), looked=0, more=False, next_at=None, decide_ms=0, took_ms=0)
         self._on_pass(done)
         if done.started:
             log.info(

@@ -2,12 +2,13 @@
 -- refusals.
 -- Runs REPEATABLE READ on the leader's own connection; the caller retries once on 40001 and on OD003.
 -- Returns    one row: the jobs that start, how many were looked at, whether another pass should follow at once: the
---            start limit cut the plan short, or somebody is preempted
+--            start limit cut the plan short, or somebody is preempted; next_at: when one should follow though nothing
+--            happens until then, null: never
 -- Locks      as apply_plan
 -- Raises     OD020 LeadershipLost
 create or replace function odc.plan_pass(
     p_term bigint, p_now timestamptz, p_start_limit integer default 2000,
-    out started bigint[], out looked integer, out more boolean, out decide_ms real, out took_ms real)
+    out started bigint[], out looked integer, out more boolean, out next_at timestamptz, out decide_ms real, out took_ms real)
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_begin    timestamptz := clock_timestamp();
@@ -36,6 +37,8 @@ begin
         perform _preempt_jobs(p_now, d.victim_jobs, d.victim_for, d.victim_costs, d.head_jobs, d.head_ats, d.head_nodes);
         more := true;
     end if;
+
+    next_at := _next_chance(p_now);
 
     v_pass := _keep_pass(p_term, p_now, d, cardinality(started), p_start_limit, v_snapshot);
     perform _keep_plan(v_pass, d.head_jobs, d.head_ats, d.head_nodes, d.head_fittings, d.head_shapes,

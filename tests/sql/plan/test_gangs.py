@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -138,6 +139,11 @@ def test_a_wish_lapses(sql: Sql) -> None:
     assert started(sql, nodes, Pending(late, 60), held=held).heads == {0: 100.0}
     over = whole(2, switches=1, switches_wait_s=1800)
     assert started(sql, nodes, Pending(over, 60), held=held).starts == {0: ("x1", "y0")}
+    # The next pass is to be made then.
+    lapses = NOW + timedelta(seconds=100)
+    Plan(sql, World(nodes, list(held), [Pending(late, 60)]), 100)
+    chances = [sql.value("select odc._next_chance($1)", now) for now in (NOW, lapses)]
+    assert chances == [lapses, None]
 
 
 def test_a_wish_counts_for_nothing_where_no_node_tells_its_block(sql: Sql) -> None:

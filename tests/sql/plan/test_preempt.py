@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -196,6 +197,8 @@ def test_a_job_runs_as_long_as_its_qos_guarantees(urgent: Urgent) -> None:
     urgent.ask()
     urgent.start()
     assert urgent.victims() == {}
+    in_100_s = urgent.now + timedelta(seconds=100)
+    assert urgent.sql.value("select odc._next_chance($1)", urgent.now) == in_100_s
     urgent.move(100)
     urgent.start()
     assert set(urgent.victims()) == {old}, "the other one is cheaper, but has run for 5 minutes"
