@@ -103,9 +103,14 @@ def _diff(arguments: Arguments) -> int:
     rows: list[tuple[str, ...]] = []
     for job in answer["jobs"]:
         head = (
-            str(job["id"]), render.clean(job["user"]), job["change"],
-            _at(job["from"], reply.now_s) or "-", _at(job["to"], reply.now_s) or "-",
-        )  # fmt: skip
+            str(job["id"]),
+            render.clean(job["user"]),
+            job["change"],
+            *(
+                "-" if job["change"] in nowhere else _at(job[end], reply.now_s) or "not in sight"
+                for end, nowhere in (("from", ("new",)), ("to", ("gone", "started")))
+            ),
+        )
         for move in job["moves"] or [{"pass_id": None, "text": "-"}]:
             rows.append((*head, str(move["pass_id"] or "-"), render.clean(str(move["text"]))))
             head = ("", "", "", "", "")

@@ -59,6 +59,8 @@ DIFF: Object = {
         {"id": 4131, "name": "eval", "user": "bob", "change": "gone",
          "from": "2026-07-01T15:00:00Z", "to": None,
          "moves": [move("it ended (CANCELLED) by bob", pass_id=None, to=None)]},
+        {"id": 4132, "name": "eval", "user": "bob", "change": "new", "from": None, "to": None,
+         "moves": [move("it was submitted by bob", to=None)]},
     ],
 }  # fmt: skip
 

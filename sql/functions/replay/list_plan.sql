@@ -15,7 +15,7 @@ begin
                        'node_count', j.node_count, 'node_count_max', j.node_count_max,
                        'gpus_per_node', j.gpus_per_node, 'gpu_type', j.gpu_type,
                        'time_limit_s', j.time_limit_s,
-                       'planned_start_at', _iso(greatest(p.planned_start_at, p_now)), 'node_names', p.node_names,
+                       'planned_start_at', _iso(case when p.planned_start_at is not null then greatest(p.planned_start_at, p_now) end), 'node_names', p.node_names,
                        'detail', p.detail, 'moved_by_pass', p.pass_id,
                        'eta', coalesce((select _eta(e.p10, e.p50, e.p90, p.planned_start_at, p_now) from eta as e where e.job_id = p.job_id),
                                     _eta(null, null, null, p.planned_start_at, p_now)))

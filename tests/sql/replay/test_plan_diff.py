@@ -67,6 +67,16 @@ def test_the_plan_lists_who_is_promised_when_and_where(lived: Queue) -> None:
     assert plan(lived, then) == before
 
 
+def test_a_job_with_no_end_in_sight_has_no_planned_start(lived: Queue) -> None:
+    waiting = lived.submit(gpus=8, node_list=["h100-1"])
+    lived.sql.execute(
+        "select odc.set_node_state($1::jsonb, '{h100-1}', 'DRAIN', 'new driver', $2)",
+        json.dumps({"user": "root", "uid": 0, "operator": True}), lived.now,
+    )  # fmt: skip
+    lived.start()
+    assert plan(lived) == [(waiting, None, [])]
+
+
 def test_a_move_to_earlier_names_the_job_that_ended(lived: Queue) -> None:
     (_, long), gang = busy(lived)
     then = lived.now
