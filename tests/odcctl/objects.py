@@ -61,7 +61,7 @@ def a_mixed_queue() -> list[Object]:
              planned_start_at="2026-07-01T14:20:00Z",
              eta={"p10": "2026-07-01T12:40:00Z", "p50": "2026-07-01T13:30:00Z",
                   "p90": "2026-07-01T14:20:00Z", "exact": True},
-             why=[_cause("node", "needs 4 nodes with 8 free GPUs each; 2 nodes have that now",
+             why=[_cause("node", "needs 4 nodes with 8 free GPUs each; 2 are free for it now",
                          until="2026-07-01T14:20:00Z"),
                   _cause("running_job", "job 4127 holds 8 GPUs and 64 CPUs of gpu-h100-03 until "
                          "2026-07-01T14:20:00Z", job_id=4127, node="gpu-h100-03", gpus=8,

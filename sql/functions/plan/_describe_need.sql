@@ -1,4 +1,5 @@
--- odc._describe_need: what a shape needs, in words, and how many nodes fit it now when that is known. Of n to m nodes n.
+-- odc._describe_need: what a shape needs, in words, and how many nodes it could use now when that is known: one that fits
+-- and is kept for others is not among them. Of n to m nodes n.
 create or replace function odc._describe_need(p_shape odc.shape, p_fitting integer)
 returns text
 language sql stable as $$
@@ -19,7 +20,6 @@ language sql stable as $$
                                    coalesce('up to ' || odc._duration(p_shape.switches_wait_s), 'as long as it takes'),
                                    p_shape.switches, case when p_shape.switches = 1 then 'block' else 'blocks' end) end,
                   case when p_fitting is null then ''
-                       when p_fitting = 0 then '; no node has that now'
-                       else format('; %s %s now', p_fitting,
-                                   case when p_fitting = 1 then 'node has that' else 'nodes have that' end) end);
+                       when p_fitting = 0 then '; none is free for it now'
+                       else format('; %s %s free for it now', p_fitting, case when p_fitting = 1 then 'is' else 'are' end) end);
 $$;

@@ -88,7 +88,7 @@ def test_why_tells_of_the_wish_for_few_switches(sql: Sql) -> None:
     assert job["planned_start_at"] == "2026-01-01T00:05:00Z"
     assert job["why"][0]["text"] == (
         "needs 3 nodes with 8 free GPUs each, and waits up to 00:05:00 for them to be in at most "
-        "2 topology blocks; 3 nodes have that now"
+        "2 topology blocks; 3 are free for it now"
     )
     cluster.move(299)
     assert cluster.plan() == []

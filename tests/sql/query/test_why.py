@@ -74,7 +74,7 @@ def test_a_drained_node_is_the_cause_when_nothing_else_could_serve(sql: Sql) -> 
     job = cluster.job(job_id)
     assert job["reason"] == "ReqNodeNotAvail"
     need, nodes = job["why"]
-    assert "no node has that now" in need["text"]
+    assert "none is free for it now" in need["text"]
     assert "drained" in nodes["text"]
 
 
