@@ -18,7 +18,7 @@ from odcd.api.context import Api
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest
 from odcd.model import Count, Name
-from odcd.slurm.times import parse_duration, parse_moment, zone_of
+from odcd.slurm.times import parse_moment, parse_span, zone_of
 
 MAX_KEY_CHARS = 200
 
@@ -187,7 +187,7 @@ async def _asked(form: MakeBooking | EditBooking, now: datetime) -> dict[str, An
     if duration is not None:
         if "duration_s" in ask:
             raise BadRequest("duration and duration_s say the same twice", "Give one of them.")
-        ask["duration_s"] = parse_duration(duration)
+        ask["duration_s"] = parse_span(duration, "duration")
     if "users" in ask:
         # The user database may be far away (LDAP).
         ask["users"] = await asyncio.to_thread(_known, ask["users"])

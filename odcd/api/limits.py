@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from odcd.errors import BadRequest
 from odcd.model import UNLIMITED_S
-from odcd.slurm.times import parse_duration
+from odcd.slurm.times import parse_span
 
 Amount = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000_000)]
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
@@ -18,8 +18,8 @@ Limits = dict[str, dict[str, Amount | Text | None]]
 account, job. what: jobs, submitted, gpus, gpu_minutes, cpus, nodes, wall_s (or wall, as sbatch
 writes a time). null: no such limit any more."""
 
-SPANS = frozenset(["exempt", "grace"])
-"""Times that are no limits: 0 is none at all, and not without end."""
+MAY_BE_ZERO = frozenset(["exempt", "grace"])
+MAY_BE_ENDLESS = frozenset(["exempt"])
 
 
 def said(form: msgspec.Struct, *without: str) -> dict[str, Any]:
@@ -35,28 +35,26 @@ def said(form: msgspec.Struct, *without: str) -> dict[str, Any]:
         if f"{name}_s" in given:
             raise BadRequest(f"{name} and {name}_s are both given", "Give one of them.")
         text = given.pop(name)
-        given[f"{name}_s"] = 0 if name in SPANS and _is_zero(text) else parse_duration(text)
+        given[f"{name}_s"] = parse_span(
+            text, name, zero=name in MAY_BE_ZERO, endless=name in MAY_BE_ENDLESS
+        )
     if "limits" in given:
         given["limits"] = amounts(given["limits"])
     return given
 
 
-def _is_zero(text: str) -> bool:
-    return "0" in text and not text.strip().strip("0:-")
-
-
 def amounts(limits: Limits) -> dict[str, dict[str, int | None]]:
     """Raises BadRequest."""
     return {
-        per: dict(_limit(what, value) for what, value in whats.items())
+        per: dict(_limit(per, what, value) for what, value in whats.items())
         for per, whats in limits.items()
     }
 
 
-def _limit(what: str, value: int | str | None) -> tuple[str, int | None]:
+def _limit(per: str, what: str, value: int | str | None) -> tuple[str, int | None]:
     if what == "wall" and isinstance(value, str):
-        seconds = parse_duration(value)
+        seconds = parse_span(value, f"limit {per}.wall", endless=True)
         return "wall_s", None if seconds == UNLIMITED_S else seconds
     if isinstance(value, str):
-        raise BadRequest(f'limit {what} is a number, not "{value}"', 'A time is "wall".')
+        raise BadRequest(f'limit {per}.{what} is a number, not "{value}"', 'A time is "wall".')
     return "wall_s" if what == "wall" else what, value

@@ -16,7 +16,7 @@ from odcd.api.limits import Limits, amounts
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, UnknownPartition, UnknownPolicy
 from odcd.model import UNLIMITED_S, Count, Name
-from odcd.slurm.times import parse_duration
+from odcd.slurm.times import parse_span
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=2_147_483_646)]
 Duration = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
@@ -236,15 +236,6 @@ class PolicyRoutes:
         return Response(answer, media_type=JSON)
 
 
-def _seconds(text: str) -> int | None:
-    """None: no limit. That is what 0 means to sbatch; here it is refused as what it says."""
-    seconds = parse_duration(text)
-    unlimited = text.strip().lower() in ("unlimited", "infinite", "infinity")
-    if seconds == UNLIMITED_S and not unlimited:
-        return 0
-    return None if unlimited else seconds
-
-
 def _named(listed: str, name: str) -> dict[str, Any] | None:
     found: list[dict[str, Any]] = json.loads(listed)
     return next((one for one in found if one["name"] == name), None)
@@ -260,7 +251,8 @@ def _said(form: msgspec.Struct, *without: str) -> dict[str, object]:
         if name in ("max_time_limit", "default_time_limit", "max_wait"):
             if given[f"{name}_s"] is not UNSET:
                 raise BadRequest(f"{name} and {name}_s are both given", "Give one of them.")
-            said[f"{name}_s"] = _seconds(str(value))
+            seconds = parse_span(str(value), name, endless=True)
+            said[f"{name}_s"] = None if seconds == UNLIMITED_S else seconds
         elif name == "limits":
             said[name] = amounts(value)
         else:

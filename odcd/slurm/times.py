@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from odcd.errors import BadRequest
 from odcd.model import UNLIMITED_S
 
+SPAN_FORMS = "M, M:S, H:M:S, D-H, D-H:M or D-H:M:S"
 DURATION_FORMS = "M, M:S, H:M:S, D-H, D-H:M, D-H:M:S or UNLIMITED"
 MOMENT_FORMS = (
     "now, now+COUNT[seconds|minutes|hours|days|weeks], [today|tomorrow] HH:MM[:SS][AM|PM], "
@@ -27,7 +28,7 @@ _DURATION = re.compile(
       | (?P<m>[0-9]{1,10}) (?: :(?P<s>[0-9]{1,10}) )? )""",
     re.VERBOSE,
 )
-_UNLIMITED = frozenset({"unlimited", "infinite", "infinity", "-1"})
+_ENDLESS = frozenset({"unlimited", "infinite", "infinity"})
 _NOW = re.compile(r"now(?:\s*\+\s*(?P<count>[0-9]{1,9})\s*(?P<unit>[a-z]*))?")
 _CLOCK = re.compile(
     r"(?P<h>[0-9]{1,2}):(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2}))?\s*(?P<half>am|pm)?"
@@ -50,28 +51,54 @@ _UNIT_NAMES = {
 
 
 def parse_duration(text: str) -> int:
-    """Seconds of a time limit; UNLIMITED_S for none. 0 means no limit, as it does to sbatch."""
-    if text.strip().lower() in _UNLIMITED:
+    """Seconds of a job's time limit; UNLIMITED_S for none, which sbatch also writes 0 or -1."""
+    if text.strip().lower() in _ENDLESS or text.strip() == "-1":
         return UNLIMITED_S
-    found = _DURATION.fullmatch(text.strip())
-    if found is None:
+    seconds = _seconds(text)
+    if seconds is None:
         raise BadRequest(
             f'"{text}" is not a time limit',
             f"Accepted: {DURATION_FORMS}; a bare number is minutes.",
         )
-    part = {name: int(value) for name, value in found.groupdict().items() if value is not None}
-    seconds = (
-        part.get("d", 0) * 86400
-        + (part.get("dh", 0) + part.get("h", 0)) * 3600
-        + (part.get("dm", 0) + part.get("hm", 0) + part.get("m", 0)) * 60
-        + (part.get("ds", 0) + part.get("hs", 0) + part.get("s", 0))
-    )
     if seconds >= UNLIMITED_S:
         raise BadRequest(
             f'time limit "{text}" is too long',
             f"At most {format_duration(UNLIMITED_S - 1)}; UNLIMITED means no limit.",
         )
     return seconds or UNLIMITED_S
+
+
+def parse_span(text: str, what: str, *, zero: bool = False, endless: bool = False) -> int:
+    """Seconds of a time that is not a job's limit: 0 is no time and -1 nothing, so that a slip of
+    the keyboard does not switch off what it should set.
+
+    what: the name of the setting, for the refusal. zero: may be none at all. endless: may be
+    UNLIMITED, which is UNLIMITED_S.
+    """
+    if endless and text.strip().lower() in _ENDLESS:
+        return UNLIMITED_S
+    seconds = _seconds(text)
+    if seconds is None or seconds >= UNLIMITED_S or not (seconds or zero):
+        raise BadRequest(
+            f'{what} cannot be "{text}"',
+            f"Give a time from {'0' if zero else '1 second'} on{', or UNLIMITED' * endless}. "
+            f"Times are {SPAN_FORMS}; a bare number is minutes.",
+        )
+    return seconds
+
+
+def _seconds(text: str) -> int | None:
+    """None: it is not written as a time."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        return None
+    part = {name: int(value) for name, value in found.groupdict().items() if value is not None}
+    return (
+        part.get("d", 0) * 86400
+        + (part.get("dh", 0) + part.get("h", 0)) * 3600
+        + (part.get("dm", 0) + part.get("hm", 0) + part.get("m", 0)) * 60
+        + (part.get("ds", 0) + part.get("hs", 0) + part.get("s", 0))
+    )
 
 
 def format_duration(seconds: int) -> str:

@@ -109,12 +109,12 @@ def test_users_come_and_go_by_operators_and_coordinators(database_url: str) -> N
 def test_a_uid_that_the_machine_gives_to_another_name_is_refused(database_url: str) -> None:
     async def work(service: Service) -> None:
         users = "/v1/accounts/default/users"
-        for body, told in (
-            ({"user": "root", "uid": 4242}, "user root has uid 0 on the daemon's machine, not 4242"),
-            ({"user": "carol", "uid": 0}, "uid 0 is user root on the daemon's machine, not carol"),
+        for user, uid, told in (
+            ("root", 4242, "user root has uid 0 on the daemon's machine, not 4242"),
+            ("carol", 0, "uid 0 is user root on the daemon's machine, not carol"),
         ):
             for path in (users, "/v1/accounts/default/coordinators"):
-                refused = await ask(service, "POST", path, body)
+                refused = await ask(service, "POST", path, {"user": user, "uid": uid})
                 assert (refused.status_code, refused.json()["detail"]) == (400, told)
         assert read(answers.UserList, await ask(service, "GET", "/v1/users")).users == []
 
@@ -200,7 +200,11 @@ def test_priorities_and_shares_are_read_by_all_and_set_by_operators(database_url
         ("PATCH", "/v1/accounts/default", {"parent": "default"}),
         ("PATCH", "/v1/accounting", {"weights": {"luck": 1}}),
         ("PATCH", "/v1/accounting", {"weights": {"age": 1_000_001}}),
-        ("PATCH", "/v1/accounting", {"half_life": "UNLIMITED", "max_age": "x"}),
+        ("PATCH", "/v1/accounting", {"half_life": "-1"}),
+        ("PATCH", "/v1/accounting", {"half_life": "UNLIMITED"}),
+        ("PATCH", "/v1/accounting", {"max_age": "0"}),
+        ("PATCH", "/v1/accounts/default", {"limits": {"job": {"wall": "-1"}}}),
+        ("PATCH", "/v1/qos/normal", {"grace": "-1"}),
         ("GET", "/v1/priority?id=x", None),
         ("GET", "/v1/priority?limit=0", None),
         ("GET", "/v1/shares?user=x", None),

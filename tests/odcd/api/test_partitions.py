@@ -56,6 +56,7 @@ def test_an_operator_makes_and_changes_partitions_and_policies(database_url: str
         ("PATCH", "/v1/partitions/main", {"max_time_limit": "5", "max_time_limit_s": 5}, "OD010"),
         ("PATCH", "/v1/partitions/main", {"max_time_limit": "0"}, "OD010"),
         ("PATCH", "/v1/policies/odc", {"max_wait": "0:00"}, "OD010"),
+        ("PATCH", "/v1/policies/odc", {"max_wait": "-1"}, "OD010"),
         ("PATCH", "/v1/partitions/main", {"nodes": 5}, "OD010"),
         ("PATCH", "/v1/partitions/x", {"tier": 2}, "OD001"),
         ("GET", "/v1/partitions/x", None, "OD001"),

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from odcd.errors import BadRequest, OdcError
 from odcd.model import UNLIMITED_S
-from odcd.slurm.times import format_duration, parse_duration, parse_moment, zone_of
+from odcd.slurm.times import (
+    format_duration,
+    parse_duration,
+    parse_moment,
+    parse_span,
+    zone_of,
+)
 
 try:
     BERLIN = ZoneInfo("Europe/Berlin")
@@ -55,6 +61,23 @@ def test_what_is_no_time_limit_is_refused_with_the_forms(text: str) -> None:
         parse_duration(text)
     assert text in refused.value.message
     assert "D-H:M:S" in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize("text", ["0", "0:00", "-1", "UNLIMITED", "9" * 10, "soon"])
+def test_a_time_that_is_no_job_limit_has_no_word_for_none(text: str) -> None:
+    with pytest.raises(BadRequest, match=f'half_life cannot be "{text}"') as refused:
+        parse_span(text, "half_life")
+    assert "from 1 second on." in (refused.value.hint or "")
+    assert "UNLIMITED" not in (refused.value.hint or "")
+
+
+def test_a_time_may_be_none_or_endless_where_that_means_something() -> None:
+    assert parse_span("7-0", "half_life") == 604_800
+    assert parse_span("0:00", "grace", zero=True) == 0
+    assert parse_span("unlimited", "max_wait", endless=True) == UNLIMITED_S
+    for text, may in (("-1", {"zero": True}), ("0", {"endless": True}), ("-1", {"endless": True})):
+        with pytest.raises(BadRequest):
+            parse_span(text, "x", **may)
 
 
 def test_a_time_limit_beyond_what_is_kept_is_refused() -> None:
