@@ -69,7 +69,7 @@ begin
       from unnest(v_done) as d (id)
      where p.job_id = d.id;
     insert into event (at, kind, actor, job_id)
-    select p_now, p_outcome, p_actor ->> 'user', id from unnest(v_done) as id;
+    select p_now, p_outcome, p_actor ->> 'user', id from unnest(v_done) as id order by id;
     select array_agg(distinct p.array_job_id) into v_arrays
       from unnest(v_done) as d (id) join pending as p on p.job_id = d.id where p.array_job_id is not null;
     if v_arrays is not null then

@@ -59,7 +59,7 @@ begin
         returning r.job_id
     )
     insert into event (at, kind, actor, job_id)
-    select p_now, 'cancelled', v_actor, job_id from asked;
+    select p_now, 'cancelled', v_actor, job_id from asked order by job_id;
     notify odc;
     return v_answers;
 end;

@@ -24,6 +24,7 @@ begin
         insert into event (at, kind, actor, job_id, detail)
         select p_now, 'requeue_asked', p_actor ->> 'user', job_id, jsonb_build_object('hold', p_hold)
           from found where place = 'running' and may and intent is null
+         order by job_id
     )
     select coalesce(json_agg(
                case when f.code is not null then _answer(f.job_id, f.array_task_id, 'refused', f.code, f.message, f.hint)

@@ -103,6 +103,7 @@ begin
                jsonb_build_object('attempt', s.attempt, 'nodes', p.names)
           from starting as s
           join (select id, array_agg(name order by rank) as names from placed group by id) as p on p.id = s.id
+         order by s.id
     )
     select array_agg(id order by id) into v_started from starting;
 

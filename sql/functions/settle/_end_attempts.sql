@@ -106,6 +106,7 @@ begin
                    'reason', end_reason, 'detail', exit_detail,
                    'preemption', case when intent = 'preempt' then preemption end))
           from done
+         order by job_id
     )
     select (select array_agg(id order by id) from final), (select array_agg(job_id order by job_id) from back)
       into v_ended, v_requeued;

@@ -76,6 +76,7 @@ begin
     insert into event (at, kind, actor, job_id, detail)
     select p_now, 'submitted', user_name, id,
            case when tasks is null then '{}' else jsonb_build_object('tasks', "array" -> 'count') end
-      from asked;
+      from asked
+     order by id;
 end;
 $$;
