@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
@@ -11,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from odcd.api.misfits import misfit
 from odcd.api.problems import malformed, problem_of, unexpected
 from odcd.api.streaming import ClientGone
 from odcd.errors import BadRequest, NotAuthenticated, OdcError, TooLarge
@@ -101,13 +103,16 @@ class Call:
         try:
             return msgspec.convert(given, form, strict=False)
         except msgspec.ValidationError as error:
-            raise malformed(error, "query") from None
+            fits = partial(msgspec.convert, type=form, strict=False)
+            raise misfit(error, given, form, fits) or malformed(error, "query") from None
 
     async def body(self, decoder: msgspec.json.Decoder[T], *, empty: bytes = b"") -> T:
         """empty: what no body at all stands for. Raises BadRequest or TooLarge."""
         raw = await self._read() or empty
         try:
             return decoder.decode(raw)
+        except msgspec.ValidationError as error:
+            raise _misfit(error, raw, decoder.type) or malformed(error, "body") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise malformed(error, "body") from None
         except RecursionError:
@@ -162,6 +167,14 @@ class Endpoint:
             response = unexpected(error, operation.method, scope["path"])
         self._counts.answered(operation.method, operation.path, response.status_code)
         await response(scope, receive, send)
+
+
+def _misfit(error: msgspec.ValidationError, raw: bytes, form: Any) -> BadRequest | None:
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return misfit(error, value, form, partial(msgspec.convert, type=form))
 
 
 def _too_large() -> TooLarge:

@@ -130,6 +130,40 @@ def _check_problem(answer: httpx.Response) -> None:
     assert not problem["detail"].endswith(".")
 
 
+TOLD = (
+    ("POST", "/v1/policies", {"name": "p", "ordering": "nope"},
+     'ordering cannot be "nope"', "Accepted: fifo, multifactor, odc, saf, sjf, wfp3."),
+    ("PATCH", "/v1/policies/odc", {"plan_depth": -1},
+     "plan_depth cannot be -1", "Give a whole number from 0 to 1000000."),
+    ("PATCH", "/v1/partitions/main", {"is_default": False},
+     "is_default cannot be false", "Accepted: true."),
+    ("PATCH", "/v1/partitions/main", {"limits": {"user": {"gpus": 1}, "job": {"cpus": -2}}},
+     "limit job.cpus cannot be -2", "Give a whole number from 0 to 1000000000000."),
+    ("PATCH", "/v1/accounting", {"weights": {"age": 1, "size": 1_000_001}},
+     "weights.size cannot be 1000001", "Give a whole number from 0 to 1000000."),
+    ("PATCH", "/v1/accounting", {"weights": {"luck": 1}},
+     'weights has no "luck"', "Accepted: age, fairshare, partition, qos, size."),
+    ("POST", "/v1/plan/what-if", {"jobs": [BODY] * 65},
+     "jobs has 65 entries", "At most 64."),
+    ("GET", "/v1/jobs?limit=0", None,
+     'limit cannot be "0"', "Give a whole number from 1 to 10000."),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", TOLD, ids=lambda asked: asked[3].replace(" ", "-"))
+def test_a_value_that_does_not_fit_is_told_with_what_does(
+    database_url: str, asked: tuple[str, str, Any, str, str]
+) -> None:
+    async def work(service: Service) -> None:
+        method, path, body, detail, hint = asked
+        async with service.client(OPERATOR) as client:
+            answer = await client.request(method, path, json=body)
+            _check_problem(answer)
+            assert (answer.json()["detail"], answer.json()["hint"]) == (detail, hint)
+
+    serve(database_url, work)
+
+
 BODIES = (
     b"",
     b"{",
