@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from odcctl import render
 from odcctl.client import Client
-from odcctl.exits import DONE
+from odcctl.exits import DONE, REFUSED
 from odcctl.hostlist import fold
 from odcctl.jobs import expected_start, gpus, job_id, local_times
 from odcctl.moments import AS_OF, moment_of, past
@@ -19,6 +18,9 @@ from odcctl.options import Arguments, Command, Option
 HEADER = ("JOB", "USER", "PARTITION", "GPUS", "LIMIT", "PLANNED", "LIKELY", "NODES")
 MOVES = ("JOB", "USER", "CHANGE", "PLANNED", "NOW", "PASS", "BECAUSE")
 WHAT_IF = ("GPUS", "TYPE", "LIMIT", "STARTS", "NODES", "DELAYS")
+COLUMNS = {
+    "nodes": "COUNT", "cpus-per-task": "CPUS", "mem": "MEM", "qos": "QOS", "account": "ACCOUNT"
+}  # fmt: skip
 # Several values, by commas, are alternatives of each other. Those of -p are sbatch's: any of them.
 GRID = (
     Option("nodes", "N", "COUNTS", "what-if: so many nodes: 1,2,4; 2-4 for any number between"),
@@ -37,6 +39,7 @@ REST = (
     Option("nodelist", "w", "NODES", "what-if: on these nodes"),
     Option("exclude", "x", "NODES", "what-if: not on these nodes"),
     Option("exclusive", None, None, "what-if: whole nodes"),
+    Option("licenses", "L", "NAMES", "what-if: with all of these licences"),
 )
 _SPAN = re.compile(r"(\d{1,6})([smhdw])")
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -126,28 +129,50 @@ def _diff(arguments: Arguments) -> int:
 def _what_if(arguments: Arguments) -> int:
     argv = [list(itertools.chain(*words)) for words in itertools.product(*_axes(arguments))]
     reply = Client.of(arguments).post("/v1/plan/what-if", {"argv": argv})
-    jobs: list[dict[str, Any]] = reply.json()["jobs"]
+    answer: dict[str, Any] = reply.json()
+    jobs: list[dict[str, Any]] = answer["jobs"]
     if arguments.form == "json":
         render.put(reply.text.rstrip("\n") + "\n")
     elif arguments.form == "quiet":
         render.put("".join(f"{job['start_at'] or '-'}\n" for job in jobs))
     else:
-        names = [o.long for o in GRID if o.long in ("qos", "account") and arguments.flag(o.long)]
+        columns = _columns(arguments)
         rows: list[tuple[str, ...]] = []
-        refused: list[str] = []
+        notes: list[str] = []
         for words, job in zip(argv, jobs, strict=True):
+            asked = " ".join(word.removeprefix("--") for word in words)
             if job["refused"] is not None:
-                asked = " ".join(word.removeprefix("--") for word in words)
-                refused.append(f"{asked}: {render.clean(job['refused']['message'])}")
+                notes.append(f"refused: {asked}: {render.clean(job['refused']['message'])}")
                 continue
+            if job["start_at"] is None and not job["limit"]:
+                notes.append(f"{asked}: {local_times(job['text'], reply.now_s)}")
             extra = [next(w.partition("=")[2] for w in words if w.startswith(f"--{name}="))
-                     for name in names]  # fmt: skip
-            rows.append((*extra, *_alternative(job, reply.now_s)))
+                     for name in columns]  # fmt: skip
+            rows.append((*extra, *_alternative(job, answer["at"], reply.now_s)))
         if rows:
-            _put(arguments, (*(name.upper() for name in names), *WHAT_IF), rows)
-        for line in refused:
-            render.note(f"refused: {line}")
-    return DONE
+            _put(arguments, (*columns.values(), *WHAT_IF), rows)
+        for line in notes:
+            render.note(line)
+    return DONE if any(job["refused"] is None for job in jobs) else REFUSED
+
+
+def _columns(arguments: Arguments) -> dict[str, str]:
+    """The options that tell the alternatives apart where GPUS, TYPE and LIMIT do not."""
+    values = {
+        option.long: (arguments.joined(option.long) or "").split(",")
+        for option in GRID
+        if arguments.flag(option.long)
+    }
+    told = {"time", "gres", "gpus", "gpus-per-node"}
+    if told.intersection(values).difference({"time"}) and all(
+        word.isdecimal() for word in values.get("nodes", ())
+    ):
+        told.add("nodes")
+    return {
+        name: COLUMNS[name]
+        for name, words in values.items()
+        if name not in told and (len(words) > 1 or name in ("qos", "account"))
+    }
 
 
 def _axes(arguments: Arguments) -> list[list[list[str]]]:
@@ -179,16 +204,18 @@ def _limit(text: str) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
-def _alternative(job: Mapping[str, Any], now_s: float) -> tuple[str, ...]:
+def _alternative(job: Mapping[str, Any], at: str, now_s: float) -> tuple[str, ...]:
     start = job["start_at"]
     if start is None:
-        starts = f"limit {job['limit']}" if job["limit"] else local_times(job["text"], now_s)
+        starts = f"limit {job['limit']}" if job["limit"] else "not in sight"
     else:
-        starts = "now" if datetime.fromisoformat(start).timestamp() <= now_s else _at(start, now_s)
+        starts = "now" if render.moment(start) <= render.moment(at) else _at(start, now_s)
     each, count = job["gpus_per_node"], job["node_count"]
     delays = [
         f"{delay['job_id']} by "
-        + render.duration(render.seconds_between(delay["from"], delay["to"] or None))
+        + render.duration(render.seconds_between(delay["from"], delay["to"]))
+        if delay["to"]
+        else f"{delay['job_id']} loses its planned start"
         for delay in job["delays"]
     ]
     delays += [f"{victim['job_id']} (preempted)" for victim in job["victims"]]

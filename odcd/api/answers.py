@@ -209,11 +209,11 @@ class SubmittedArgv(_Answer):
 
 
 class Delay(_Answer):
-    """A job whose planned start another one would move."""
+    """A job whose planned start another one would move. to: null when it would lose it."""
 
     job_id: int
     from_: str = msgspec.field(name="from")
-    to: str
+    to: str | None
 
 
 class Refused(_Answer):
@@ -239,8 +239,9 @@ class Victim(_Answer):
 
 class Preview(_Answer):
     """Where and when a job would start, as far as others let it: start_at null when it would wait
-    behind more of them than are planned, behind a limit, or when it is held back by itself.
-    victims: whom it would preempt."""
+    behind more of them than are planned, behind a limit, or when it is held back by itself; reason
+    is the queue's then. promised: a pass would protect the start, which beyond the plan depth it
+    does not. victims: whom it would preempt."""
 
     text: str
     node_count: int | None = None
@@ -251,7 +252,9 @@ class Preview(_Answer):
     time_limit_s: int | None = None
     start_at: str | None = None
     node_names: list[str] = []
+    promised: bool = False
     limit: str | None = None
+    reason: str | None = None
     delays: list[Delay] = []
     victims: list[Victim] = []
     refused: Refused | None = None
@@ -370,8 +373,9 @@ class Replayed(_Answer):
 
 
 class WhatIf(_Answer):
-    """In the order asked: when each job would start if it alone were submitted now."""
+    """In the order asked: when each job would start if it alone were submitted at that moment."""
 
+    at: str
     jobs: list[Preview]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -30,6 +30,14 @@ from odcd.slurm.table import OPTIONS
 from odcd.submission import Prepared, prepare
 
 MAX_ALTERNATIVES = 64
+# Why a job waits whose start is not in sight, in the words of the queue.
+NOT_IN_SIGHT = {
+    "Priority": "behind more jobs than are planned",
+    "Resources": "for nodes whose jobs have no time limit",
+    "PartitionDown": "while its partition is down",
+    "PartitionInactive": "while its partition is inactive",
+    "ReqNodeNotAvail": "for nodes that are down, drained, or taken without a time limit",
+}
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -167,16 +175,15 @@ class SubmitRoutes:
             raise BadRequest("either jobs or argv has alternatives", "Give at least one.")
         now = self._api.clock.now()
         specs = asked.jobs or [_imagined(words, now) for words in asked.argv]
-        told = WhatIf(jobs=await self._previews(call, specs))
+        told = WhatIf(at=_iso(now), jobs=await self._previews(call, specs, now))
         return Response(msgspec.json.encode(told), 200, media_type=JSON)
 
     async def _preview(self, call: Call, spec: JobSpec) -> Preview:
         """What would become of the job. Raises its refusal."""
         await self._ask(prepare(call.who, [spec], key=None, dry_run=True))
-        return (await self._previews(call, [spec]))[0]
+        return (await self._previews(call, [spec], self._api.clock.now()))[0]
 
-    async def _previews(self, call: Call, specs: Sequence[JobSpec]) -> list[Preview]:
-        now = self._api.clock.now()
+    async def _previews(self, call: Call, specs: Sequence[JobSpec], now: datetime) -> list[Preview]:
         jobs = prepare(call.who, specs, key=None, dry_run=True).request["jobs"]
         asks = [{**job, "uid": call.who.uid, "user": call.who.user} for job in jobs]
         told = json.loads(await self._api.store.preview(msgspec.json.encode(asks).decode(), now))
@@ -197,6 +204,10 @@ def _imagined(argv: list[str], now: datetime) -> JobSpec:
     return parse_submit(SubmitArgv(argv=[*argv, "--wrap=true"], work_dir="/"), now).spec
 
 
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
 def _kept_back(spec: JobSpec, now: datetime) -> str | None:
     """What would keep the job itself from starting."""
     if spec.hold:
@@ -204,7 +215,7 @@ def _kept_back(spec: JobSpec, now: datetime) -> str | None:
     if spec.dependency:
         return f"the job would be accepted, and wait for {spec.dependency}"
     if spec.begin_at is not None and spec.begin_at > now:
-        return f"the job would be accepted, and start after {spec.begin_at.isoformat()}"
+        return f"the job would be accepted, and start after {_iso(spec.begin_at)}"
     return None
 
 
@@ -213,18 +224,25 @@ def _foretold(spec: JobSpec, told: dict[str, Any], now: datetime) -> str:
         return f"refused: {told['refused']['message']}"
     kept_back = _kept_back(spec, now)
     if kept_back is not None:
-        told |= {"start_at": None, "node_names": [], "delays": [], "victims": []}
+        told |= {"start_at": None, "promised": False, "node_names": [], "delays": [], "victims": []}
         return kept_back
     if told["limit"] is not None:
         limit = told["limit"]
         for_what = "licences in use" if limit == "Licenses" else f"its limit {limit}"
         return f"the job would be accepted, and wait for {for_what}"
     if told["start_at"] is None:
-        return "the job would be accepted, and wait behind others"
+        reason = told["reason"]
+        return f"the job would be accepted, and wait {NOT_IN_SIGHT[reason]} ({reason})"
     starts = datetime.fromisoformat(told["start_at"])
-    when = "now" if starts <= now else f"at {told['start_at']} at the latest"
-    late = len(told["delays"])
+    bound = "at the latest" if told["promised"] else "unless others come before it"
+    when = "now" if starts <= now else f"at {told['start_at']} {bound}"
+    late = sum(delay["to"] is not None for delay in told["delays"])
     others = f", and delay {late} {'job' if late == 1 else 'jobs'}" if late else ""
+    lost = [str(delay["job_id"]) for delay in told["delays"] if delay["to"] is None]
+    if len(lost) == 1:
+        others += f", and job {lost[0]} loses its planned start"
+    elif lost:
+        others += f", and jobs {', '.join(lost)} lose their planned starts"
     if ended := len(told["victims"]):
         others += f", preempting {ended} {'job' if ended == 1 else 'jobs'}"
     return f"the job would start {when} on {', '.join(told['node_names'])}{others}"

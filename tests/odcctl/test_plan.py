@@ -110,14 +110,19 @@ def test_what_if_asks_for_all_that_the_values_combine_to(
     peer: Peer, odcctl: Odcctl, golden: Golden
 ) -> None:
     told = {
+        "at": "2026-07-01T11:00:00Z",
         "jobs": [
             foretold("2026-07-01T11:00:00Z"),
             foretold(
                 "2999-07-01T11:00:00Z", limit_s=14400,
                 delays=[{"job_id": 4130, "from": "2026-07-01T14:20:00Z",
-                         "to": "2026-07-01T15:00:00Z"}],
+                         "to": "2026-07-01T15:00:00Z"},
+                        {"job_id": 4131, "from": "2026-07-01T14:20:00Z", "to": None}],
             ),
-            foretold(None, nodes=2, text="the job would be accepted, and wait behind others"),
+            foretold(
+                None, nodes=2, reason="PartitionDown",
+                text="the job would be accepted, and wait while its partition is down",
+            ),
             foretold(None, nodes=2, limit="QOSMaxGRESPerUser"),
         ]
     }  # fmt: skip
@@ -135,12 +140,36 @@ def test_what_if_asks_for_all_that_the_values_combine_to(
         ]
     }
     golden("plan-what-if", run.out)
+    assert run.err == (
+        "nodes=2 gres=gpu:h100:8 time=1:00:00 partition=a,b: "
+        "the job would be accepted, and wait while its partition is down\n"
+    )
     no = {"code": "OD011", "message": "no node has 9 GPUs", "hint": None}
-    some = {"jobs": [foretold("2999-07-01T11:00:00Z"), foretold(None, refused=no)]}
+    some: dict[str, Any] = {
+        "at": "2026-07-01T11:00:00Z",
+        "jobs": [foretold("2999-07-01T11:00:00Z"), foretold(None, refused=no)],
+    }
     peer.on("POST", "/v1/plan/what-if", some)
     run = odcctl("plan", "--what-if", "--gres", "gpu:8,gpu:9")
-    assert run.out.count("\n") == 2
+    assert (run.code, run.out.count("\n")) == (0, 2)
     assert run.err == "refused: gres=gpu:9: no node has 9 GPUs\n"
+    some["jobs"] = [foretold(None, refused=no)] * 2
+    peer.on("POST", "/v1/plan/what-if", some)
+    assert odcctl("plan", "--what-if", "--gres", "gpu:9,gpu:10").code == 1
+
+
+def test_alternatives_that_differ_in_any_option_can_be_told_apart(
+    peer: Peer, odcctl: Odcctl
+) -> None:
+    def rows(*words: str) -> list[list[str]]:
+        jobs = [foretold("2026-07-01T11:00:00Z", gpus_per_node=0)] * 2
+        peer.on("POST", "/v1/plan/what-if", {"at": "2026-07-01T11:00:00Z", "jobs": jobs})
+        run = odcctl("plan", "--what-if", *words)
+        return [line.split()[:2] for line in run.out.splitlines()]
+
+    assert rows("-c", "8,64", "--mem", "64G") == [["CPUS", "GPUS"], ["8", "-"], ["64", "-"]]
+    assert rows("--mem", "1G,64G", "-L", "a,b") == [["MEM", "GPUS"], ["1G", "-"], ["64G", "-"]]
+    assert rows("-N", "1-2,2-4", "-G", "8") == [["COUNT", "GPUS"], ["1-2", "-"], ["2-4", "-"]]
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,25 @@
 -- odc.preview_jobs: where and when each of these jobs would start if it alone were submitted now, and whom it would
--- delay. Writes nothing: decide plans the queue with and without it, many starts deep.
+-- delay. Writes nothing: decide plans the queue with and without it, as deep as a pass does: what a pass promises is what
+-- can be delayed or lost.
 -- Arguments  p_asks  a JSON array of jobs as odc.submit_jobs takes them
 -- Returns    a JSON array, per job {node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, time_limit_s,
---            start_at, node_names, limit, delays: [{job_id, from, to}], victims: [{job_id, user, qos, mode, ran_s, grace_s,
---            lost_gpu_s or lost_cpu_s, text}] whom it would preempt, refused: null | {code, message, hint}}; start_at is
---            p_now when it starts at once, null when it is not among the first starts planned, no end is in sight, or a
---            limit (Slurm's name of it) is in its way.
+--            start_at, promised, node_names, limit, reason, delays: [{job_id, from, to (null: its planned start is lost)}],
+--            victims: [{job_id, user, qos, mode, ran_s, grace_s, lost_gpu_s or lost_cpu_s, text}] whom it would preempt,
+--            refused: null | {code, message, hint}}; start_at is p_now when it starts at once, null when it is not among the
+--            first starts planned, no end is in sight, or a limit (Slurm's name of it) is in its way: reason is Slurm's,
+--            as the queue would show it. promised: a pass would protect that start; beyond the plan depth nobody does.
 --            What holds it back by itself (hold, dependency, begin time) is not looked at
 create or replace function odc.preview_jobs(p_asks jsonb, p_now timestamptz)
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
-    v_depth constant integer := 100;
+    v_depth constant integer := 100;    -- so deep a job is looked for that no pass would protect
     v_base   record;                -- the plan without it
     v_plan   record;
-    v_now    record;                -- the plan with it as a pass makes it, no deeper
+    v_delays jsonb;
+    v_promised boolean;
+    v_limit  text;
+    v_idle   text;                  -- why no node could ever take it
     v_what_if jsonb;
     v_victims jsonb;
     v_ask    jsonb;
@@ -27,7 +32,7 @@ declare
     v_told   jsonb[] := '{}';
     v_code text;  v_message text;  v_hint text;
 begin
-    select d.* into v_base from decide(p_now, null, 1000000, null, v_depth) as d;
+    select d.* into v_base from decide(p_now, null, 1000000) as d;
     for v_ask in select * from jsonb_array_elements(p_asks) loop
         begin
             v_uid := coalesce((v_ask ->> 'uid')::integer, -1);
@@ -55,16 +60,28 @@ begin
         v_what_if := jsonb_build_array(to_jsonb(v_shape) || jsonb_build_object(
                          'time_limit_s', v_where.time_limit_s, 'uid', v_uid,
                          'nice', (v_ask ->> 'nice')::integer, 'account_id', v_account, 'qos_id', v_qos));
-        select d.* into v_plan from decide(p_now, v_what_if, 1000000, null, v_depth) as d;
+        select d.* into v_plan from decide(p_now, v_what_if, 1000000) as d;
+        select coalesce(jsonb_agg(jsonb_build_object(
+                   'job_id', b.id, 'from', _iso(b.at), 'to', _iso(w.at)) order by b.at, b.id), '[]')
+          into v_delays
+          from (select * from unnest(v_base.head_jobs, v_base.head_ats) as h (id, at)
+                 union all select distinct s, p_now from unnest(v_base.start_jobs) as s) as b
+          left join (select * from unnest(v_plan.head_jobs, v_plan.head_ats) as h (id, at)
+                 union all select distinct s, p_now from unnest(v_plan.start_jobs) as s) as w on w.id = b.id
+         where b.at is not null and (w.at is null or w.at > b.at);
         v_victims := '[]';
-        if exists (select from qos as q where q.id = v_qos and q.preempts <> '{}') and not coalesce(-1 = any (v_plan.start_jobs), false) then
-            -- Whom it preempts depends on how many others are protected.
-            select d.* into v_now from decide(p_now, v_what_if, 1000000) as d;
-            if -1 = any (v_now.victim_for) then
-                v_plan := v_now;
-                v_victims := _render_victims(p_now, v_now.victim_jobs, v_now.victim_for, v_now.victim_costs, -1);
-            end if;
+        if -1 = any (v_plan.victim_for) then
+            v_victims := _render_victims(p_now, v_plan.victim_jobs, v_plan.victim_for, v_plan.victim_costs, -1);
         end if;
+        v_limit := case when -1 = any (v_plan.start_jobs) is not true
+                        then v_plan.limited_reasons[array_position(v_plan.limited_shapes, -1)] end;
+        v_promised := coalesce(-1 = any (v_plan.start_jobs), false)
+                      or v_plan.head_ats[array_position(v_plan.head_jobs, -1)] is not null;
+        if not v_promised and v_limit is null and -1 = any (v_plan.head_jobs) is not true then
+            select d.* into v_plan from decide(p_now, v_what_if, 1000000, null, v_depth) as d;
+        end if;
+        select s.idle_reasons[array_position(s.ids, -1)] into v_idle
+          from _plan_nodes(null) as n cross join lateral _plan_shapes(n.group_ids, '{}', v_what_if, null) as s;
         v_start := array_position(v_plan.start_jobs, -1);
         v_head := array_position(v_plan.head_jobs, -1);
         v_nodes := '{}';
@@ -83,15 +100,13 @@ begin
             'time_limit_s', nullif(v_where.time_limit_s, 2147483647),
             'start_at', _iso(case when v_start is not null then p_now else v_plan.head_ats[v_head] end),
             'node_names', v_nodes,
-            'limit', case when v_start is null then v_plan.limited_reasons[array_position(v_plan.limited_shapes, -1)] end,
-            'delays', (
-                select coalesce(jsonb_agg(jsonb_build_object(
-                           'job_id', b.id, 'from', _iso(b.at), 'to', _iso(w.at)) order by b.at, b.id), '[]')
-                  from (select * from unnest(v_base.head_jobs, v_base.head_ats) as h (id, at)
-                         union all select distinct s, p_now from unnest(v_base.start_jobs) as s) as b
-                  join (select * from unnest(v_plan.head_jobs, v_plan.head_ats) as h (id, at)
-                         union all select distinct s, p_now from unnest(v_plan.start_jobs) as s) as w on w.id = b.id
-                 where w.at > b.at),
+            'promised', v_promised,
+            'limit', v_limit,
+            'reason', case when v_start is not null or v_plan.head_ats[v_head] is not null then null
+                           else coalesce(v_limit, v_idle, case when v_head is null then 'Priority'
+                                                                when v_shape.switches is not null then 'Resources'
+                                                                else 'ReqNodeNotAvail' end) end,
+            'delays', v_delays,
             'victims', v_victims, 'refused', null);
     end loop;
     return to_jsonb(v_told)::text;

@@ -94,6 +94,14 @@ def test_alternatives_may_be_given_in_sbatchs_words(database_url: str) -> None:
             assert [job.time_limit_s for job in told[:2]] == [3600, 14400]
             assert all(job.start_at and job.node_names == ["n1"] for job in told[:2])
             assert told[2].refused is not None
+            await service.database.execute("update odc.partition set state = 'DOWN'")
+            answer = await client.post("/v1/plan/what-if", json={"argv": argv[:1]})
+            [down] = msgspec.json.decode(answer.content, type=answers.WhatIf).jobs
+            assert (down.reason, down.start_at, down.promised) == ("PartitionDown", None, False)
+            assert down.text == (
+                "the job would be accepted, and wait while its partition is down (PartitionDown)"
+            )
+            await service.database.execute("update odc.partition set state = 'UP'")
             for body in ({}, {"argv": argv, "jobs": [{"script": "#!/bin/sh\n", "work_dir": "/"}]}):
                 answer = await client.post("/v1/plan/what-if", json=body)
                 assert answer.json()["code"] == "OD010"

@@ -47,6 +47,7 @@ def test_a_job_behind_others_is_told_its_planned_start(queue: Queue) -> None:
 
 def test_whom_a_job_would_delay_is_named(queue: Queue) -> None:
     queue.sql.execute("update odc.partition set policy = 'sjf'")
+    queue.sql.execute("update odc.policy set plan_depth = 2 where name = 'sjf'")
     for _ in range(2):
         queue.submit(gpus=8, time_limit_s=600)
     queue.start()
@@ -55,6 +56,56 @@ def test_whom_a_job_would_delay_is_named(queue: Queue) -> None:
     assert told["delays"] == [
         {"job_id": long, "from": "2026-01-01T00:10:00Z", "to": "2026-01-01T00:40:00Z"}
     ]
+
+
+def test_whose_planned_start_would_be_lost_is_named_and_so_it_comes(queue: Queue) -> None:
+    queue.sql.execute("update odc.partition set policy = 'sjf'")
+    queue.sql.execute("update odc.policy set plan_depth = 1 where name = 'sjf'")
+    for _ in range(2):
+        queue.submit(gpus=8, time_limit_s=600)
+    queue.start()
+    long = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=7200)
+    queue.start()
+    ask = {"node_count": 2, "gpus_per_node": 8, "time_limit_s": 1800}
+    [told] = preview(queue, ask)
+    assert told["delays"] == [{"job_id": long, "from": "2026-01-01T00:10:00Z", "to": None}]
+    assert (told["promised"], told["start_at"]) == (True, "2026-01-01T00:10:00Z")
+    short = queue.submit(**ask)
+    queue.start()
+    assert queue.sql.values("select job_id from odc.planned") == [short]
+
+
+def test_a_job_beyond_the_plan_depth_is_told_a_start_that_nobody_promises(queue: Queue) -> None:
+    fifo(queue)
+    queue.sql.execute("update odc.policy set plan_depth = 1 where name = 'fifo'")
+    for _ in range(2):
+        queue.submit(gpus=8, time_limit_s=600)
+    queue.start()
+    for _ in range(2):
+        queue.submit(node_count=2, gpus_per_node=8, time_limit_s=600)
+    [told] = preview(queue, {"gpus": 8, "time_limit_s": 1200})
+    assert (told["promised"], told["start_at"]) == (False, "2026-01-01T00:30:00Z")
+    assert told["delays"] == []
+
+
+def test_a_job_that_no_node_can_take_is_told_the_reason_of_the_queue(queue: Queue) -> None:
+    def reason(**ask: Any) -> str:
+        job = queue.submit(**ask)
+        [told] = preview(queue, ask)
+        queue.start()
+        assert (told["start_at"], told["promised"]) == (None, False)
+        shown = queue.sql.value("select reason from odc.pending_job where id = $1", job)
+        assert told["reason"] == shown
+        queue.cancel(job)
+        return told["reason"]
+
+    queue.sql.execute(
+        "select odc.set_node_state($1::jsonb, '{h100-1}', 'DRAIN', 'new driver', $2)",
+        json.dumps({"user": "root", "uid": 0, "operator": True}), queue.now,
+    )  # fmt: skip
+    assert reason(gpus=1, node_list=["h100-1"]) == "ReqNodeNotAvail"
+    queue.sql.execute("update odc.partition set state = 'DOWN'")
+    assert reason(gpus=1) == "PartitionDown"
 
 
 def test_an_alternative_that_would_be_refused_says_so_beside_the_others(queue: Queue) -> None:
