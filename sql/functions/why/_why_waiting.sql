@@ -70,7 +70,7 @@ begin
         v_looks := v_looks + 1;
         v_more := '{}';
         if v_alone then
-            if v_gone = '{}' then
+            if v_gone = '{}' and v_looks = 1 then
                 cause := 'node';  job_id := null;  node := null;  gpus := null;
                 until := case when not v_looked then v_at end;
                 select _describe_need(s, null) into text from shape as s where s.id = v_shape;
@@ -81,7 +81,15 @@ begin
                 text := format('job %s holds %s GPUs and %s CPUs of %s%s', h.job_id, h.gpus, h.cpus, h.node,
                                coalesce(' until ' || _iso(h.until), ', with no time limit'))
                         || case when exists (select from running as r where r.job_id = h.job_id and r.preempted_by = p_job_id)
-                                then '; it is preempted for this one' else '' end;
+                                then '; it is preempted for this one'
+                                else coalesce((
+                                    select format('; it may be preempted from %s on', _iso(e.ends_at))
+                                      from pending as p
+                                      join qos as q on q.id = p.qos_id
+                                      join running as r on r.job_id = h.job_id and r.qos_id = any (q.preempts)
+                                      join qos as v on v.id = r.qos_id and v.exempt_s > 0
+                                     cross join lateral (select r.running_at + make_interval(secs => v.exempt_s) as ends_at) as e
+                                     where p.job_id = p_job_id and e.ends_at > p_now), '') end;
                 job_id := h.job_id;  node := h.node;  gpus := h.gpus;  until := h.until;
                 v_more := v_more || h.job_id;
                 return next;
@@ -121,17 +129,19 @@ begin
                 select * from other as o
                  where o.shape_id = any ((select _why_rivals(p_job_id, array_agg(distinct a.shape_id)) from other as a)::integer[])
             )
-            select b.id, b.at, b.time_limit_s from rival as b
+            -- When the plan that is kept lets it start; a plan without those named so far has other times.
+            select b.id, d.planned_start_at as at,
+                   case when b.time_limit_s < 2147483647
+                        then d.planned_start_at + make_interval(secs => b.time_limit_s) end as ends_at
+              from rival as b left join planned as d on d.job_id = b.id
              where not b.protected or not exists (select from rival as s where not s.protected)
-             order by b.at, b.id
+             order by b.at, d.planned_start_at, b.id
              limit case when v_long then v_first end
         loop
             cause := 'planned_job';  node := null;  gpus := null;  job_id := h.id;
-            until := case when h.time_limit_s < 2147483647 then h.at + make_interval(secs => h.time_limit_s) end;
-            text := case when h.at = p_now then format('job %s stands before it and starts first', h.id)
-                         when h.at is null then format('job %s stands before it', h.id)
-                         else format('job %s stands before it and starts by %s', h.id, _iso(h.at)) end
-                    || coalesce(', to end by ' || _iso(until), '');
+            until := h.ends_at;
+            text := format('job %s stands before it', h.id)
+                    || coalesce(' and starts by ' || _iso(h.at) || coalesce(', to end by ' || _iso(until), ''), '');
             v_more := v_more || h.id;
             return next;
         end loop;

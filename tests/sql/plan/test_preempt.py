@@ -194,10 +194,17 @@ def test_a_job_runs_as_long_as_its_qos_guarantees(urgent: Urgent) -> None:
     urgent.move(300)
     urgent.run()
     urgent.move(200)
-    urgent.ask()
+    job = urgent.ask()
     urgent.start()
     assert urgent.victims() == {}
     in_100_s = urgent.now + timedelta(seconds=100)
+    told = urgent.sql.values(
+        "select text from odc._why_waiting($1, $2) where cause = 'running_job'", job, urgent.now
+    )
+    assert [
+        text.endswith(f"; it may be preempted from {in_100_s:%Y-%m-%dT%H:%M:%S}Z on")
+        for text in told
+    ] == [True], told
     assert urgent.sql.value("select odc._next_chance($1)", urgent.now) == in_100_s
     urgent.move(100)
     urgent.start()
