@@ -94,7 +94,7 @@ class _Job:
 
     def _look(self, request: Request) -> Reply:
         if "wait" not in request.query:
-            why = [{"cause": "node", "text": "needs 1 node with 1 free GPU; none is free for it now"}]
+            why = [{"cause": "node", "text": "needs 1 node with 1 free GPU; none is free now"}]
             pending = self.state == "PENDING"
             return Reply({"jobs": [a_job(state=self.state, reason="Resources" if pending else None,
                                          why=why if pending else [])]})  # fmt: skip
@@ -137,7 +137,7 @@ def test_run_says_why_a_job_has_not_started(peer: Peer, environment: dict[str, s
     with _running(peer, environment) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == (
-            "odcctl: job 7 waits: Resources: needs 1 node with 1 free GPU; none is free for it now\n"
+            "odcctl: job 7 waits: Resources: needs 1 node with 1 free GPU; none is free now\n"
         )
         job.start()
         assert process.wait(20) == 0
