@@ -40,6 +40,7 @@ begin
             (select format('Ask for less, or for another QOS: %s.', string_agg(q.name, ', ' order by q.name))
                from _allowed_qos(p_uid, p_account_id, p_shape.partition_ids) as m
                join qos as q on q.id = any (m.allowed) and q.id <> p_qos_id
+             where v_over.scope = 'qos'
              having count(*) > 0),
             'Ask for less; an operator can change the limit.');
 end;

@@ -1,7 +1,7 @@
 -- odc._write_limits: set and take away limits.
 -- Arguments  p_scope, p_scope_id  as resource_limit
 --            p_limits  {per: {what: value}}; value null: no such limit any more
--- Raises     OD010 BadRequest: a limit that has no meaning there, or a value out of range
+-- Raises     OD010 BadRequest: no such limit, one that has no meaning there, or a value out of range
 create or replace function odc._write_limits(p_scope text, p_scope_id integer, p_limits jsonb)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -9,14 +9,20 @@ declare
     l record;
 begin
     for l in
-        select p.key as per, w.key as what, w.value
+        select p.key as per, w.key as what, w.value, case w.key when 'wall_s' then 'wall' else w.key end as name
           from jsonb_each(p_limits) as p
          cross join lateral jsonb_each(p.value) as w
          order by 1, 2
     loop
-        if _limit_reason(p_scope, l.per, l.what) is null then
+        if l.per not in ('group', 'user', 'account', 'job')
+           or l.what not in ('jobs', 'submitted', 'gpus', 'gpu_minutes', 'cpus', 'nodes', 'wall_s') then
             raise exception using errcode = 'OD010',
-                message = format('%s cannot be limited per %s %s', l.what, l.per,
+                message = format('there is no limit %s.%s', l.per, l.name),
+                hint = 'A limit is PER.WHAT. PER: group, user, account, job. '
+                       'WHAT: jobs, submitted, gpus, gpu_minutes, cpus, nodes, wall.';
+        elsif _limit_reason(p_scope, l.per, l.what) is null then
+            raise exception using errcode = 'OD010',
+                message = format('%s cannot be limited per %s %s', l.name, l.per,
                                  case p_scope when 'qos' then 'in a QOS' when 'user' then 'for a user of an account'
                                               else 'in ' || case p_scope when 'account' then 'an account' else 'a partition' end end),
                 hint = 'What can be limited where: docs/operating/accounts-and-limits.md.';
@@ -29,8 +35,8 @@ begin
                 values (p_scope, p_scope_id, l.per, l.what, (l.value #>> '{}')::bigint);
             exception when check_violation or numeric_value_out_of_range or invalid_text_representation then
                 raise exception using errcode = 'OD010',
-                    message = format('limit %s.%s cannot be %s', l.per, l.what, l.value),
-                    hint = 'Give a whole number from 0 to 1000000000000; null takes the limit away.';
+                    message = format('limit %s.%s cannot be %s', l.per, l.name, l.value),
+                    hint = 'Give a whole number from 0 to 1000000000000, or none: no such limit any more.';
             end;
         end if;
     end loop;

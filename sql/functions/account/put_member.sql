@@ -19,6 +19,7 @@ declare
     v_partition integer;
     v_uid       integer;
     v_member    association;
+    v_where     text;
     v_default   integer[] := _find_qos(array_remove(array[p_ask ->> 'default_qos'], null));
     v_qos       integer[] := _find_qos(_words(nullif(p_ask -> 'qos', 'null')));
 begin
@@ -50,11 +51,16 @@ begin
         raise exception using errcode = 'OD028',
             message = format('user %s is a member of account "%s" already', p_user, p_account), hint = 'Edit the membership.';
     elsif not found and not p_new then
+        select string_agg(coalesce('partition ' || t.name, 'all partitions'), ', ' order by t.name nulls first) into v_where
+          from association as m left join partition as t on t.id = m.partition_id
+         where m.account_id = v_account.id and m.uid = v_uid;
         raise exception using errcode = 'OD027',
             message = format('user %s is not a member of account "%s"%s', p_user, p_account,
-                             coalesce(' in partition ' || (p_ask ->> 'partition'), '')),
-            hint = format('Its users: %s.', coalesce((select string_agg(distinct m.user_name, ', ') from association as m
-                                                       where m.account_id = v_account.id), 'none'));
+                             coalesce(' in partition ' || (p_ask ->> 'partition'),
+                                      case when v_where is not null then ' for all partitions' end, '')),
+            hint = case when v_where is not null then format('Say which membership; there is one for %s.', v_where)
+                        else format('Its users: %s.', coalesce((select string_agg(distinct m.user_name, ', ') from association as m
+                                                                 where m.account_id = v_account.id), 'none')) end;
     elsif p_new then
         insert into association (account_id, uid, user_name, partition_id, made_at)
         values (v_account.id, v_uid, p_user, v_partition, p_now)

@@ -1,5 +1,6 @@
 -- odc._why_licences: the licences that a pending job needs more of than are left, and the running jobs that hold them.
--- Returns    a row per licence (limit_name, no other_job_id) and one per holder, at most 16 a licence, soonest end first
+-- Returns    a row per licence (limit_name, no other_job_id; until: enough of it comes free) and one per holder, at
+--            most 16 a licence, soonest end first
 create or replace function odc._why_licences(p_job_id bigint)
 returns table (cause text, text text, other_job_id bigint, limit_name text, until timestamptz)
 language sql stable as $$
@@ -12,13 +13,18 @@ language sql stable as $$
          where p.job_id = p_job_id and u.total - u.used < n.value::bigint
     ), holder as (
         select w.name, r.job_id, r.ends_at, (s.licences ->> w.name)::bigint as held,
-               row_number() over (partition by w.name order by r.ends_at, r.job_id) as n
+               row_number() over (partition by w.name order by r.ends_at, r.job_id) as n,
+               sum((s.licences ->> w.name)::bigint) over (partition by w.name order by r.ends_at, r.job_id)
+                   >= w.need - (w.total - w.used) as enough
           from short as w
           join odc.shape as s on s.licences ? w.name
           join odc.running as r on r.shape_id = s.id
     )
-    select 'limit', format('it needs %s of licence %s, and %s of %s are in use', w.need, w.name, w.used, w.total),
-           null::bigint, w.name, (select h.ends_at from holder as h where h.name = w.name and h.n = 1)
+    select 'limit',
+           case when w.need > w.total then format('it needs %s of licence %s, and there are %s', w.need, w.name, w.total)
+                else format('it needs %s of licence %s, and %s of %s are in use', w.need, w.name, w.used, w.total) end,
+           null::bigint, w.name,
+           (select min(h.ends_at) from holder as h where h.name = w.name and h.enough and w.need <= w.total and isfinite(h.ends_at))
       from short as w
     union all
     select 'running_job',

@@ -158,8 +158,12 @@ def test_a_create_under_one_key_makes_one_account(books: Books) -> None:
         ({"limits": {"group": {"jobs": "x"}}}, BadRequest, 'limit group.jobs cannot be "x"'),
         ({"limits": {"account": {"jobs": 1}}}, BadRequest,
          "jobs cannot be limited per account in an account"),
-        ({"limits": {"job": {"beer": 1}}}, BadRequest,
-         "beer cannot be limited per job in an account"),
+        ({"limits": {"job": {"beer": 1}}}, BadRequest, "there is no limit job.beer"),
+        ({"limits": {"foo": {"gpus": 1}}}, BadRequest, "there is no limit foo.gpus"),
+        ({"limits": {"group": {"wall_s": 1}}}, BadRequest,
+         "wall cannot be limited per group in an account"),
+        ({"limits": {"job": {"wall_s": 10**13}}}, BadRequest,
+         "limit job.wall cannot be 10000000000000"),
     ],
 )  # fmt: skip
 def test_an_account_that_makes_no_sense_is_refused_whole(
@@ -280,6 +284,15 @@ def test_users_are_added_changed_and_removed(books: Books) -> None:
     assert books.queue.sql.rows("select * from odc.resource_limit") == []
     with pytest.raises(UnknownUser):
         books.call("remove_member", ROOT, "other", "alice", None)
+
+
+def test_a_member_of_one_partition_is_told_as_one(books: Books) -> None:
+    books.account("lab")
+    books.member("lab", ALICE, partition="main")
+    with pytest.raises(UnknownUser) as refused:
+        books.member("lab", ALICE, new=False, shares=2)
+    assert refused.value.message == 'user alice is not a member of account "lab" for all partitions'
+    assert refused.value.hint == "Say which membership; there is one for partition main."
 
 
 def test_a_user_nobody_knows_needs_a_number(books: Books) -> None:

@@ -166,6 +166,13 @@ def test_a_hint_names_the_qos_that_are_left(queue: Queue) -> None:
     assert terms(queue, qos="long", time_limit_s=7200) == ("default", "long")
 
 
+def test_another_qos_is_no_advice_against_the_limit_of_an_account(queue: Queue) -> None:
+    a_qos(queue.sql, "long")
+    a_limit(queue.sql, "account", 1, "job", "wall_s", 3600)
+    hint = "Ask for less; an operator can change the limit."
+    assert queue.refused(gpus=1, time_limit_s=7200).hint == hint
+
+
 def test_submitted_jobs_are_counted_with_their_tasks(queue: Queue) -> None:
     a_limit(queue.sql, "qos", 1, "user", "submitted", 5)
     queue.submit(gpus=1, array="0-2")

@@ -113,6 +113,23 @@ def test_running_jobs_hold_them_and_the_end_gives_them_back(queue: Queue) -> Non
     assert queue.start() == [second]
 
 
+def test_what_comes_free_in_time_is_said_only_where_it_is_enough(queue: Queue) -> None:
+    put(queue, "matlab", 2)
+    held = [queue.submit(licences={"matlab": 1}, time_limit_s=n * HOUR) for n in (1, 2)]
+    assert queue.start() == held
+    both = queue.submit(licences={"matlab": 2})
+    assert queue.start() == []
+
+    def why() -> dict[str, str]:
+        told = json.loads(queue.sql.value("select odc.explain_job($1, $2)", both, queue.now))
+        return told["why"][0]
+
+    assert why()["until"] == "2026-01-01T02:00:00Z", "both are needed"
+    put(queue, "matlab", 0)
+    assert why()["text"] == "it needs 2 of licence matlab, and there are 0"
+    assert "until" not in why()
+
+
 def test_one_pass_never_gives_away_more_than_there_are(queue: Queue) -> None:
     put(queue, "matlab", 5)
     queue.submit(licences={"matlab": 2}, array="0-9", gpus=1)
