@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from odcctl.render import local_moments
+
 DONE = 0
 REFUSED = 1
 USAGE = 2
@@ -64,7 +66,7 @@ def complaint(
     if code:
         lines[0] += f" ({code})"
     lines += [f"  {line}" for line in (hint or "").splitlines()]
-    return "\n".join(lines)
+    return local_moments("\n".join(lines))
 
 
 def job_exit_code(jobs: Iterable[Mapping[str, Any]]) -> int:

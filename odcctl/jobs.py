@@ -9,7 +9,7 @@ from typing import Any
 
 from odcctl.exits import WrongUsage
 from odcctl.hostlist import fold
-from odcctl.render import clean, clock
+from odcctl.render import MOMENT, clean, clock
 
 Job = Mapping[str, Any]
 
@@ -23,7 +23,6 @@ _SHORT = {
     "F": "FAILED", "TO": "TIMEOUT", "CA": "CANCELLED", "NF": "NODE_FAIL", "OOM": "OUT_OF_MEMORY",
     "PR": "PREEMPTED", "DL": "DEADLINE", "BF": "BOOT_FAIL",
 }  # fmt: skip
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _SELECTOR = re.compile(r"\d+(_(\d+|\[[\d,\-:%]+\]))?$")
 
 
@@ -81,7 +80,7 @@ def expected_start(job: Job, now_s: float) -> tuple[str, str]:
 def cause_text(cause: Mapping[str, Any], now_s: float) -> str:
     """One entry of a job's why, as a line."""
     text, until = cause["text"], cause.get("until")
-    if until and not _MOMENT.search(text):
+    if until and not MOMENT.search(text):
         text += f"; until {clock(until, now_s)}"
     return local_times(text, now_s)
 
@@ -89,7 +88,7 @@ def cause_text(cause: Mapping[str, Any], now_s: float) -> str:
 @cache  # thousands of jobs wait for the same reason
 def local_times(text: str, now_s: float) -> str:
     """The daemon's sentences have times in UTC; people read their own zone's."""
-    return _MOMENT.sub(lambda found: clock(found[0], now_s), clean(text))
+    return MOMENT.sub(lambda found: clock(found[0], now_s), clean(text))
 
 
 def exit_code(job: Job) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 UNLIMITED_S = 2_147_483_647
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
@@ -87,6 +89,11 @@ def when(text: str | None) -> str:
     local = moment(text)
     zone = "Z" if not local.utcoffset() else ""
     return f"{local:%Y-%m-%d %H:%M:%S}{zone}"
+
+
+def local_moments(text: str) -> str:
+    """A text of the daemon with its moments in the local zone, in full, as options take them."""
+    return MOMENT.sub(lambda found: when(found[0]).replace(" ", "T"), text)
 
 
 def clock(text: str, now_s: float) -> str:

@@ -18,7 +18,7 @@ from odcctl.options import (
     option_lines,
     wrap,
 )
-from odcctl.render import note, put, put_json
+from odcctl.render import local_moments, note, put, put_json
 from odcctl.submission import submit
 from odcctl.wire import LostAnswer
 
@@ -79,11 +79,11 @@ def submit_words(arguments: Arguments) -> tuple[Client, dict[str, Any]]:
     client = Client.of(arguments)
     answer = submit(client, arguments.command.name, arguments.words)
     for warning in answer.get("warnings") or ():
-        note(f"odcctl: warning: {warning}")
+        note(f"odcctl: warning: {local_moments(warning)}")
     if answer.get("json"):
         arguments.given["json"] = [""]  # Where --json stood among its options, the daemon saw.
     if "test_only" in answer:
-        text = answer["test_only"]["text"]
+        text = local_moments(answer["test_only"]["text"])
         if arguments.flag("json"):
             put_json(answer)
         elif answer.get("preview_preemption"):

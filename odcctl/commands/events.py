@@ -45,8 +45,8 @@ def line(event: Mapping[str, Any]) -> str:
     about = f"job {event['job_id']}" if event.get("job_id") is not None else ""
     if event.get("node"):
         about = f"{about} node {event['node']}".strip()
-    detail = " ".join(
-        f"{key}={_plain(value)}" for key, value in (event.get("detail") or {}).items()
+    detail = render.local_moments(
+        " ".join(f"{key}={_plain(value)}" for key, value in (event.get("detail") or {}).items())
     )
     parts = [render.when(event["at"]), str(event["kind"]), about, f"by {event['actor']}", detail]
     return "  ".join(render.clean(part) for part in parts if part)

@@ -115,7 +115,9 @@ def _diff(arguments: Arguments) -> int:
             ),
         )
         for move in job["moves"] or [{"pass_id": None, "text": "-"}]:
-            rows.append((*head, str(move["pass_id"] or "-"), render.clean(str(move["text"]))))
+            rows.append(
+                (*head, str(move["pass_id"] or "-"), local_times(str(move["text"]), reply.now_s))
+            )
             head = ("", "", "", "", "")
     _put(arguments, MOVES, rows)
     first, last = answer["from"], answer["to"]
@@ -142,7 +144,9 @@ def _what_if(arguments: Arguments) -> int:
         for words, job in zip(argv, jobs, strict=True):
             asked = " ".join(word.removeprefix("--") for word in words)
             if job["refused"] is not None:
-                notes.append(f"refused: {asked}: {render.clean(job['refused']['message'])}")
+                notes.append(
+                    f"refused: {asked}: {local_times(job['refused']['message'], reply.now_s)}"
+                )
                 continue
             if job["start_at"] is None and not job["limit"]:
                 notes.append(f"{asked}: {local_times(job['text'], reply.now_s)}")

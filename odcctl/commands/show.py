@@ -44,7 +44,7 @@ def describe(job: Mapping[str, Any], now_s: float) -> str:
         ("name", job["name"]),
         ("state", _state(job)),
         ("why", _why(job, now_s)),
-        ("end", job.get("end_detail")),
+        ("end", render.local_moments(job.get("end_detail") or "")),
         ("preempted", _preemption(job, now_s)),
         ("nodes", fold(job.get("node_names") or ())),
         ("exit code", jobs.exit_code(job) if job["state"] in jobs.ENDED else ""),

@@ -175,6 +175,20 @@ def test_a_preview_of_preemption_is_told_on_stdout(peer: Peer, odcctl: Odcctl) -
     assert json.loads(asked.out) == answer
 
 
+def test_moments_of_the_daemons_texts_are_local_ones(peer: Peer, odcctl: Odcctl) -> None:
+    text = "the job would start at 2026-11-21T11:26:39Z at the latest on n1"
+    answer = {"test_only": {"text": text}, "json": False, "warnings": []}
+    peer.on("POST", "/v1/submit-argv", answer)
+    run = odcctl("submit", "--test-only", "--wrap", "true", TZ="America/New_York")
+    assert run.err == "odcctl: the job would start at 2026-11-21T06:26:39 at the latest on n1\n"
+    busy = problem(409, "Conflict", "OD024", "job 3 is on gpu1 until 2026-11-21T11:26:39Z")
+    peer.on("POST", "/v1/submit-argv", busy)
+    run = odcctl("submit", "--wrap", "true", TZ="America/New_York")
+    assert "until 2026-11-21T06:26:39 (OD024)" in run.err
+    run = odcctl("submit", "--wrap", "true")
+    assert "until 2026-11-21T11:26:39Z (OD024)" in run.err
+
+
 def test_test_only_submits_nothing_and_says_so_on_stderr(peer: Peer, odcctl: Odcctl) -> None:
     answer = {"test_only": {"text": 'job "x" would be accepted'}, "json": False, "warnings": []}
     peer.on("POST", ARGV, answer)
