@@ -28,7 +28,8 @@ select p.job_id as id,
             when pl.planned_start_at is not null then 'Resources'
             else coalesce(rf.reason, p.reason, 'None') end as reason,
        case when p.ready and lm.reason is not null
-            then json_build_array(json_build_object('cause', 'limit', 'text', 'over the limit ' || lm.reason, 'limit', lm.reason))
+            then json_build_array(json_build_object(
+                     'cause', 'limit', 'text', odc._limit_short(lm.reason, q.name, a.name, s.licences), 'limit', lm.reason))
             when p.ready and pl.job_id is null then coalesce(rf.why, '[]'::json)
             else odc._why_blocked(p.job_id) end as why,
        null::bigint as priority,

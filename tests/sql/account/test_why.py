@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+import pytest
 
 from tests.sql.account.books import a_limit, an_account, has_used
 from tests.support.builders import BOB, ROOT, Queue
@@ -80,3 +83,37 @@ def test_what_no_end_can_help_has_no_time(queue: Queue) -> None:
          "account lab has used, or keeps for what runs, 90 of 100 GPU-minutes allowed, "
          "and this one needs 40", None),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("scope", "per", "what", "value", "text"),
+    [
+        ("qos", "user", "gpus", 4, "QOS normal, or the partition, leaves its user too few GPUs"),
+        ("partition", "group", "cpus", 4, "QOS normal, or the partition, leaves it too few CPUs"),
+        ("qos", "account", "jobs", 1,
+         "QOS normal, or the partition, leaves its account no more running jobs"),
+        ("account", "group", "gpu_minutes", 250,
+         "account default, or one above it, leaves it too few GPU-minutes"),
+        ("account", "job", "wall_s", 60, "account default, or one above it, gives a job less time"),
+    ],
+)  # fmt: skip
+def test_a_list_says_what_a_limit_is_about(
+    queue: Queue, scope: str, per: str, what: str, value: int, text: str
+) -> None:
+    if per == "job":
+        queue.sql.execute("update odc.qos set deny_on_limit = false")
+    a_limit(queue.sql, scope, 1, per, what, value)
+    queue.submit(gpus=4, cpus_per_task=4, time_limit_s=3600)
+    last = queue.submit(gpus=4, cpus_per_task=4, time_limit_s=3600)
+    queue.start()
+    [why] = json.loads(queue.sql.value("select why from odc.pending_job where id = $1", last))
+    assert why["text"] == text
+
+
+def test_a_list_says_which_licences_a_job_waits_for(queue: Queue) -> None:
+    queue.sql.execute("insert into odc.licence (name, total) values ('matlab', 2)")
+    waits = queue.submit(licences={"matlab": 2})
+    queue.sql.execute("update odc.licence set total = 1")
+    queue.start()
+    [why] = json.loads(queue.sql.value("select why from odc.pending_job where id = $1", waits))
+    assert why["text"] == "too few licences are free; it needs matlab: 2"

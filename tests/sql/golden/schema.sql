@@ -1798,7 +1798,7 @@ CREATE VIEW odc.pending_job AS
             ELSE COALESCE(rf.reason, p.reason, 'None'::text)
         END AS reason,
         CASE
-            WHEN (p.ready AND (lm.reason IS NOT NULL)) THEN json_build_array(json_build_object('cause', 'limit', 'text', ('over the limit '::text || lm.reason), 'limit', lm.reason))
+            WHEN (p.ready AND (lm.reason IS NOT NULL)) THEN json_build_array(json_build_object('cause', 'limit', 'text', odc._limit_short(lm.reason, q.name, a.name, s.licences), 'limit', lm.reason))
             WHEN (p.ready AND (pl.job_id IS NULL)) THEN COALESCE(rf.why, '[]'::json)
             ELSE odc._why_blocked(p.job_id)
         END AS why,
