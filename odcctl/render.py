@@ -56,6 +56,10 @@ def clean(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def duration(seconds: float | None) -> str:
     """As Slurm writes it: 0:02, 1:02:03, 1-02:03:04, UNLIMITED."""
     if seconds is None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from odcctl import render
 from odcctl.client import Client, quote
+from odcctl.commands.partition import depth
 from odcctl.exits import DONE, REFUSED
 from odcctl.jobs import local_times
 from odcctl.options import Arguments, Command, Option
@@ -14,7 +15,7 @@ from odcctl.options import Arguments, Command, Option
 DIGITS = 16  # of a digest; --json has all
 HEADER = ("WHAT", "JOB", "THEN", "NOW")
 NAMES = {"start": "start", "planned": "planned start", "preempt": "preempted",
-         "refusal": "refusal of shape", "limit": "limit of class"}  # fmt: skip
+         "refusal": "refusal", "limit": "limit"}  # fmt: skip
 
 
 def run(arguments: Arguments) -> int:
@@ -23,7 +24,7 @@ def run(arguments: Arguments) -> int:
         arguments.command.wrong(f'a pass has a number, not "{number}"')
     params = {
         "policy": arguments.value("policy"),
-        "plan_depth": arguments.value("plan-depth"),
+        "plan_depth": str(depth(arguments)) if arguments.flag("plan-depth") else None,
     }
     reply = Client.of(arguments).get(f"/v1/passes/{quote(number)}/replay", params)
     answer: dict[str, Any] = reply.json()
@@ -45,10 +46,21 @@ def _jobs(answer: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(d["name"] for d in answer["differences"] if d["kind"] in kinds))
 
 
+def _whom(difference: Mapping[str, Any]) -> str:
+    """The job; of a request refused, or of a class over a limit, the first that waits with it."""
+    first, more = difference["job_id"], (difference["jobs"] or 1) - 1
+    if first is None:
+        return difference["name"]
+    return f"{first} and {more} like it" if more else str(first)
+
+
 def _put_table(answer: Mapping[str, Any], now_s: float, *, other: bool) -> None:
     pass_name = f"pass {answer['pass_id']} of {render.when(answer['at'])}"
     rules = answer["policy"]
-    decided = f"{answer['starts']} starts, {answer['planned']} planned starts"
+    decided = (
+        f"{render.counted(answer['starts'], 'start')}, "
+        f"{render.counted(answer['planned'], 'planned start')}"
+    )
     if answer["equal"]:
         lines = [f"{pass_name} decides the same: {decided}"]
     elif other:
@@ -70,7 +82,7 @@ def _put_table(answer: Mapping[str, Any], now_s: float, *, other: bool) -> None:
     render.put("\n".join(lines) + "\n")
     rows = [
         (
-            NAMES[d["kind"]], d["name"], local_times(d["then"] or "-", now_s),
+            NAMES[d["kind"]], _whom(d), local_times(d["then"] or "-", now_s),
             local_times(d["now"] or "-", now_s),
         )
         for d in answer["differences"]
@@ -92,7 +104,7 @@ COMMAND = Command(
     ),
     options=(
         Option("policy", None, "NAME", "as if every partition had this policy"),
-        Option("plan-depth", None, "N", "as if so many starts were protected"),
+        Option("plan-depth", None, "N", "as if so many starts were protected; all"),
     ),
     example="odcctl replay 38\nodcctl replay 38 --policy sjf",
     run=run,

@@ -346,10 +346,13 @@ class Versions(_Answer):
 
 
 class Difference(_Answer):
-    """name: a job, for a refusal its shape, for a limit a class of jobs. null: there is none."""
+    """name: a job, for a refusal its shape, for a limit a class of jobs; of these job_id is the
+    first that waited with it, and jobs how many did. null: there is none."""
 
     kind: Literal["start", "planned", "preempt", "refusal", "limit"]
     name: str
+    job_id: int | None
+    jobs: int | None
     then: str | None
     now: str | None
 

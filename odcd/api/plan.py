@@ -31,7 +31,7 @@ class DiffQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 class ReplayQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: str | None = None
     """All partitions go by this one."""
-    plan_depth: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None
+    plan_depth: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None = None
     """So many protected starts per set of overlapping nodes."""
 
 

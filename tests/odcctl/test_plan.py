@@ -191,9 +191,13 @@ def test_wrong_usage_is_told_without_asking(
 def test_a_replay_proves_or_tells_what_differs(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
     other = {"equal": False, "then": "ab" * 32, "now": "cd" * 32}
     differences = [
-        {"kind": "start", "name": "4131", "then": None, "now": "1:gpu-01/255"},
-        {"kind": "planned", "name": "4130", "then": "2026-07-01T14:20:00Z on gpu-01", "now": None},
-        {"kind": "refusal", "name": "3", "then": "Priority behind job 4130", "now": "Resources"},
+        {"kind": kind, "name": name, "job_id": first, "jobs": jobs, "then": then, "now": now}
+        for kind, name, first, jobs, then, now in [
+            ("start", "4131", None, None, None, "1:gpu-01/255"),
+            ("planned", "4130", None, None, "2026-07-01T14:20:00Z on gpu-01", None),
+            ("refusal", "3", 4132, 3, "Priority behind job 4130", "Resources"),
+            ("limit", "3 60 0 1 1", 4140, 1, None, "QOSMaxJobsPerUser"),
+        ]
     ]
     rules = {"then": "16a3711a8f25af79", "now": "3022827f7a55d8e8"}
     path = "/v1/passes/38/replay"
@@ -212,6 +216,10 @@ def test_a_replay_proves_or_tells_what_differs(peer: Peer, odcctl: Odcctl, golde
     peer.on("GET", path, replayed(chain=False))
     shown.append(odcctl("replay", "38"))
     assert [run.code for run in shown] == [0, 0, 1, 1, 1]
+    odcctl("replay", "38", "--plan-depth", "all")
+    assert peer.requests[-1].query == {"plan_depth": "1000000"}
+    odcctl("replay", "38", "--plan-depth", "0")
+    assert peer.requests[-1].query == {"plan_depth": "0"}
     golden("replay", "\n".join(run.out for run in shown))
     peer.on("GET", path, problem(404, "UnknownPass", "OD030", "pass 38 is not kept any more"))
     assert odcctl("replay", "38").code == 1

@@ -2,7 +2,8 @@
 -- Arguments  p_policy  null: the policies of then; else all partitions go by this one
 --            p_plan_depth  null: as the policies say; else so many protected starts
 -- Returns    JSON {pass_id, at, term, policy: {then, now}, input: {equal, then, now}, output: {…}, chain, starts, planned,
---            equal, differences: [{kind, name, then, now}]}. equal: input and output are; by other rules (policy), and
+--            equal, differences: [{kind, name, job_id, jobs, then, now}]}. job_id, jobs: of a refused request or class over a
+--            limit the first job that waits with it, and how many do. equal: input and output are; by other rules (policy), and
 --            only then, the output may differ. chain: its digest follows from the pass before; null: that is not kept
 -- Raises     OD030 UnknownPass: not there, not kept any more, or from before a restore; OD029 UnknownPolicy
 create or replace function odc.replay_pass(p_pass_id bigint, p_policy text default null, p_plan_depth integer default null)
@@ -12,6 +13,7 @@ declare
     v_pass    odc.pass;
     v_before  bytea;
     v_waiting bigint[];
+    v_kinds   text[];  v_names text[];  v_firsts bigint[];  v_counts integer[];    -- who waits with a request, in a class
     v_policy  text;
     d         record;
     v_plan    bytea;
@@ -26,6 +28,13 @@ begin
     perform odc._see_pass(v_pass, false);
     perform odc._stand_in();
     v_waiting := array(select p.job_id from pending as p);
+    select array_agg(k.kind), array_agg(k.name), array_agg(k.first), array_agg(k.n)
+      into v_kinds, v_names, v_firsts, v_counts
+      from (select w.kind, w.name, min(p.job_id) as first, count(*) as n
+              from pending as p
+             cross join lateral (values ('refusal', p.shape_id::text),
+                                        ('limit', concat_ws(' ', p.shape_id, p.time_limit_s, p.uid, p.account_id, p.qos_id))) as w (kind, name)
+             group by w.kind, w.name) as k;
     if p_policy is not null then
         update partition set policy = p_policy;
         insert into policy select y.* from odc.policy as y
@@ -37,12 +46,14 @@ begin
 
     perform odc._see_pass(v_pass, true);
     select json_agg(json_build_object('kind', coalesce(o.kind, n.kind), 'name', coalesce(o.name, n.name),
-                                      'then', o.what, 'now', n.what)
+                                      'job_id', w.first, 'jobs', w.n, 'then', o.what, 'now', n.what)
                     order by array_position('{start,planned,preempt,refusal,limit}'::text[], coalesce(o.kind, n.kind)),
                              length(coalesce(o.name, n.name)), coalesce(o.name, n.name))
       into v_differs
       from odc._replay_then(v_pass.xid, v_waiting) as o
       full join odc._replay_now(d) as n on n.kind = o.kind and n.name = o.name
+      left join unnest(v_kinds, v_names, v_firsts, v_counts) as w (kind, name, first, n)
+        on w.kind = coalesce(o.kind, n.kind) and w.name = coalesce(o.name, n.name)
      where o.what is distinct from n.what;
     select s.chain_digest into v_before from odc.pass as s where s.id < p_pass_id order by s.id desc limit 1;
     return json_build_object(

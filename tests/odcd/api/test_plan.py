@@ -43,9 +43,11 @@ def test_the_plan_is_told_compared_and_replayed(database_url: str) -> None:
                 answer = await client.get(f"/v1/passes/{pass_id}/replay")
                 told = msgspec.json.decode(answer.content, type=answers.Replayed)
                 assert (told.equal, told.chain, told.differences) == (True, True, [])
-            answer = await client.get(
-                "/v1/passes/2/replay", params={"policy": "saf", "plan_depth": 5}
-            )
+            for depth in (0, 5, 1_000_000):
+                answer = await client.get(
+                    "/v1/passes/2/replay", params={"policy": "saf", "plan_depth": depth}
+                )
+                assert answer.status_code == 200, answer.text
             told = msgspec.json.decode(answer.content, type=answers.Replayed)
             assert told.policy.then != told.policy.now
 
@@ -59,7 +61,7 @@ def test_the_plan_is_told_compared_and_replayed(database_url: str) -> None:
         ("/v1/passes/last/replay", {}, 404, "OD030"),
         ("/v1/passes/99999999999999999999/replay", {}, 404, "OD030"),
         ("/v1/passes/1/replay", {"policy": "lifo"}, 404, "OD029"),
-        ("/v1/passes/1/replay", {"plan_depth": "0"}, 400, "OD010"),
+        ("/v1/passes/1/replay", {"plan_depth": "-1"}, 400, "OD010"),
         ("/v1/plan/diff", {}, 400, "OD010"),
         ("/v1/plan/diff", {"from": "noon"}, 400, "OD010"),
         ("/v1/plan/diff", {"from": "2026-07-01T12:00:00"}, 400, "OD010"),

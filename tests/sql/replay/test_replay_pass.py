@@ -76,6 +76,9 @@ def test_what_another_policy_would_have_done_is_told(lived: Queue) -> None:
     assert (then, now) == ("2026-01-01T00:20:00Z on h100-1,h100-2", None)
     then, now = changes["planned", str(small)]
     assert (then, now) == (None, "2026-01-01T00:20:00Z on h100-1,h100-2")
+    # Who waits with a request that is refused is named: its shape's number says nothing.
+    refused = [(d["job_id"], d["jobs"]) for d in told["differences"] if d["kind"] == "refusal"]
+    assert refused == [(big, 2)]
     # It was a question: nothing stays.
     assert lived.sql.values("select distinct policy from odc.partition") == ["fifo"]
     assert replay(lived, second)["equal"]
