@@ -1,19 +1,19 @@
 -- odc._why_planned: the running jobs that must end before a job with a planned start can have its nodes.
--- Returns    per job and node the GPUs it holds there and when its time limit ends, soonest first;
---            16 of them at most
+-- Returns    per job, and amount on each of its nodes: the node (null: several, which the text names), the GPUs it holds
+--            there in all, and when its time limit ends, soonest first; 16 of them at most
 create or replace function odc._why_planned(p_job_id bigint)
 returns table (text text, job_id bigint, node text, gpus integer, until timestamptz)
 language sql stable as $$
-    select format('job %s holds %s GPUs and %s CPUs of %s%s', al.job_id, al.gpus, al.cpus, n.name,
-                  coalesce(' until ' || odc._iso(al.ends_at), ', with no time limit'))
-           || case when exists (select from odc.running as r where r.job_id = al.job_id and r.preempted_by = p_job_id)
-                   then '; it is preempted for this one' else '' end,
-           al.job_id, n.name, al.gpus, al.ends_at
-      from odc.planned as pl
-      join odc.node as n on n.name = any (pl.node_names)
-      join odc.allocation as al on al.node_id = n.id
-     where pl.job_id = p_job_id
-       and (pl.planned_start_at is null or al.ends_at <= pl.planned_start_at)
-     order by al.ends_at, al.job_id, al.rank
-     limit 16
+    select odc._holder_text(h.job_id, h.gpus, h.cpus, h.names, h.nodes, h.ends_at, p_job_id, null),
+           h.job_id, case when h.nodes = 1 then h.names end, (h.gpus * h.nodes)::integer, h.ends_at
+      from (select al.job_id, al.gpus, al.cpus, al.ends_at, count(*) as nodes, odc._fold_names(array_agg(n.name)) as names
+              from odc.planned as pl
+              join odc.node as n on n.name = any (pl.node_names)
+              join odc.allocation as al on al.node_id = n.id
+             where pl.job_id = p_job_id
+               and (pl.planned_start_at is null or al.ends_at <= pl.planned_start_at)
+             group by al.job_id, al.gpus, al.cpus, al.ends_at
+             order by al.ends_at, al.job_id, min(al.rank)
+             limit 16) as h
+     order by h.ends_at, h.job_id, h.names
 $$;

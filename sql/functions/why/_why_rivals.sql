@@ -1,5 +1,5 @@
--- odc._why_rivals: which shapes could stand in the way of a pending job: those that a node of its could serve as well, or
--- that draw on what it draws on.
+-- odc._why_rivals: which shapes could stand in the way of a pending job: those that a node of its could serve as well, at
+-- the same time (in a booking run its own jobs only), or that draw on what it draws on.
 create or replace function odc._why_rivals(p_job_id bigint, p_shape_ids integer[])
 returns integer[]
 language sql stable as $$
@@ -10,13 +10,14 @@ language sql stable as $$
      where p.job_id = p_job_id
        and (exists (select from odc.resource_limit)
             or (mine.licences is not null and s.licences is not null)
-            or exists (select from odc.node_group as g
-                        where g.partition_ids && mine.partition_ids and g.partition_ids && s.partition_ids
-                          and (mine.gpu_type is null or g.gpu_type = mine.gpu_type)
-                          and (s.gpu_type is null or g.gpu_type = s.gpu_type)
-                          and g.gpus >= greatest(mine.gpus_per_node, s.gpus_per_node)
-                          and g.cpus >= greatest(mine.cpus_per_node, s.cpus_per_node)
-                          and g.mem_mib >= greatest(mine.mem_per_node_mib, s.mem_per_node_mib)
-                          and odc._matches_features(mine.constraint_expr, g.features)
-                          and odc._matches_features(s.constraint_expr, g.features)))
+            or (mine.booking_id is not distinct from s.booking_id
+                and exists (select from odc.node_group as g
+                             where g.partition_ids && mine.partition_ids and g.partition_ids && s.partition_ids
+                               and (mine.gpu_type is null or g.gpu_type = mine.gpu_type)
+                               and (s.gpu_type is null or g.gpu_type = s.gpu_type)
+                               and g.gpus >= greatest(mine.gpus_per_node, s.gpus_per_node)
+                               and g.cpus >= greatest(mine.cpus_per_node, s.cpus_per_node)
+                               and g.mem_mib >= greatest(mine.mem_per_node_mib, s.mem_per_node_mib)
+                               and odc._matches_features(mine.constraint_expr, g.features)
+                               and odc._matches_features(s.constraint_expr, g.features))))
 $$;

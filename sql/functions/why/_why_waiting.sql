@@ -76,21 +76,17 @@ begin
                 select _describe_need(s, null) into text from shape as s where s.id = v_shape;
                 return next;
             end if;
-            for h in select * from _why_holders(p_job_id, v_nodes, v_at, v_gone) loop
+            for h in
+                -- A gang's nodes of one size in one line.
+                select w.job_id, w.gpus, w.cpus, w.until, count(*) as nodes, _fold_names(array_agg(w.node order by w.place)) as names,
+                       min(w.place) as place
+                  from _why_holders(p_job_id, v_nodes, v_at, v_gone) with ordinality as w (job_id, node, gpus, cpus, until, place)
+                 group by w.job_id, w.gpus, w.cpus, w.until
+                 order by place
+            loop
                 cause := 'running_job';
-                text := format('job %s holds %s GPUs and %s CPUs of %s%s', h.job_id, h.gpus, h.cpus, h.node,
-                               coalesce(' until ' || _iso(h.until), ', with no time limit'))
-                        || case when exists (select from running as r where r.job_id = h.job_id and r.preempted_by = p_job_id)
-                                then '; it is preempted for this one'
-                                else coalesce((
-                                    select format('; it may be preempted from %s on', _iso(e.ends_at))
-                                      from pending as p
-                                      join qos as q on q.id = p.qos_id
-                                      join running as r on r.job_id = h.job_id and r.qos_id = any (q.preempts)
-                                      join qos as v on v.id = r.qos_id and v.exempt_s > 0
-                                     cross join lateral (select r.running_at + make_interval(secs => v.exempt_s) as ends_at) as e
-                                     where p.job_id = p_job_id and e.ends_at > p_now), '') end;
-                job_id := h.job_id;  node := h.node;  gpus := h.gpus;  until := h.until;
+                text := _holder_text(h.job_id, h.gpus, h.cpus, h.names, h.nodes, h.until, p_job_id, p_now);
+                job_id := h.job_id;  node := case when h.nodes = 1 then h.names end;  gpus := h.gpus * h.nodes;  until := h.until;
                 v_more := v_more || h.job_id;
                 return next;
             end loop;

@@ -63,6 +63,18 @@ def test_a_job_behind_the_head_names_it(sql: Sql) -> None:
     assert f"job {head}" in cause["text"]
 
 
+def test_a_gang_that_holds_the_nodes_is_one_cause(sql: Sql) -> None:
+    cluster = Cluster(sql, nodes=3)
+    gang = cluster.submit(node_count=3, gpus_per_node=8, gpus=None, time_limit_s=600)
+    assert cluster.plan() == [gang]
+    waits = cluster.submit(node_count=3, gpus_per_node=8, gpus=None)
+    cluster.plan()
+    _, holds = cluster.job(waits)["why"]
+    assert (holds["job_id"], holds["gpus"], "node" in holds) == (gang, 24, False)
+    assert holds["text"].startswith(f"job {gang} holds 8 GPUs and ")
+    assert " on each of n[1-3] until " in holds["text"]
+
+
 def test_a_drained_node_is_the_cause_when_nothing_else_could_serve(sql: Sql) -> None:
     cluster = Cluster(sql)
     job_id = cluster.submit()
