@@ -510,6 +510,14 @@ class Store(AccountStore):
         )  # fmt: skip
         return (row["user_name"], row["uid"], row["gid"]) if row else None
 
+    async def member_name(self, uid: int) -> str | None:
+        """The name of a user in the accounts, if it could be one of a machine."""
+        return await self._db.fetchval(
+            "select min(user_name) from odc.association "
+            "where uid = $1 and user_name ~ '^[A-Za-z_][A-Za-z0-9._-]{0,99}$'",
+            uid,
+        )
+
 
 def _actor(who: Identity) -> str:
     return json.dumps({"user": who.user, "uid": who.uid, "operator": who.operator})

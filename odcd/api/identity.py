@@ -8,13 +8,14 @@ import pwd
 import socket
 import struct
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from odcd.clock import Clock
-from odcd.errors import NotAuthenticated, NotOwner
+from odcd.errors import NotAuthenticated, NotOwner, Unavailable
 from odcd.model import Identity
 
 PEER = "peer"
@@ -48,6 +49,8 @@ class PeerProtocol(HttpToolsProtocol):
 class KeyStore(Protocol):
     async def key_owner(self, digest: str, now: datetime) -> tuple[str, int, int] | None: ...
 
+    async def member_name(self, uid: int) -> str | None: ...
+
 
 class Identifier:
     """operators: users who may act for others, beside root and the daemon's own user.
@@ -77,14 +80,22 @@ class Identifier:
         return await (self._of_key(scope) if peer is None else self._of_peer(peer))
 
     async def _of_peer(self, peer: Peer) -> Identity:
-        known = self._known.get(peer)
-        if known is not None and known[0] > self._clock.monotonic():
-            return known[1]
-        # The user database may be far away (LDAP).
-        name = await asyncio.to_thread(_user_name, peer.uid)
-        who = self._admit(name, peer.uid, peer.gid)
-        self._known[peer] = (self._clock.monotonic() + NAMES_KEPT_S, who)
-        return who
+        until, who = self._known.get(peer, (0.0, None))
+        if who is None or until <= self._clock.monotonic():
+            # The user database may be far away (LDAP).
+            name = await asyncio.to_thread(_user_name, peer.uid)
+            who = self._admit(name, peer.uid, peer.gid)
+            self._known[peer] = (self._clock.monotonic() + NAMES_KEPT_S, who)
+        return who if who.user != str(peer.uid) else await self._as_member(who)
+
+    async def _as_member(self, who: Identity) -> Identity:
+        """Whom the machine does not know, by the name that the accounts have. What the user may
+        do was decided before: a coordinator chose that name."""
+        try:
+            name = await self._keys.member_name(who.uid)
+        except Unavailable:
+            return who
+        return who if name is None else replace(who, user=name)
 
     async def _of_key(self, scope: Mapping[str, Any]) -> Identity:
         given = next((v for k, v in scope["headers"] if k == b"authorization"), b"")

@@ -32,6 +32,25 @@ def test_the_kernel_says_who_is_at_the_socket(database_url: str, folder: Path) -
     serve(database_url, work)
 
 
+def test_a_user_whom_only_the_accounts_know_has_the_name_there(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        before = await service.submit()
+        async with service.client(OPERATOR) as client:
+            member = {"user": "ann", "uid": ALICE.uid}
+            answer = await client.post("/v1/accounts/default/users", json=member)
+            assert answer.status_code == 201
+        job = await service.submit()
+        async with service.client(ALICE) as client:
+            [shown] = (await client.get("/v1/jobs", params={"user": "ann"})).json()["jobs"]
+            assert (shown["id"], shown["user"]) == (job, "ann")
+            refused = await client.post("/v1/accounts", json={"name": "lab"})
+            assert refused.json()["detail"] == "user ann may not make accounts", "no operator"
+            gone = await client.post("/v1/jobs/cancel", json={"ids": [str(before)]})
+            assert gone.status_code == 200, gone.text
+
+    serve(database_url, work, operators=frozenset(["ann"]))
+
+
 @needs_root
 def test_another_user_at_the_socket_is_that_user(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
