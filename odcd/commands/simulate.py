@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from odcd.commands import Subparsers, describe
 from odcd.errors import BadRequest
+from odcd.slurm.times import parse_span
 
 if TYPE_CHECKING:
     from odcd.simulate.cluster import Cluster
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from odcd.simulate.workloads import Trace
 
 DEFAULT_CLUSTER = "27x8"
-UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def add(subparsers: Subparsers) -> None:
@@ -53,7 +53,7 @@ def add(subparsers: Subparsers) -> None:
         help="the order of the candidates behind the planned starts",
     )
     parser.add_argument(
-        "--max-wait", metavar="48h|none", help="who waited longer comes first; s, m, h or d"
+        "--max-wait", metavar="48h|none", help="who waited longer comes first; 2-0, too"
     )
     parser.add_argument(
         "--estimates",
@@ -171,10 +171,7 @@ def _policy(args: Namespace) -> Policy:
 def _max_wait_s(text: str | None) -> int | None:
     if text is None or text == "none":
         return None if text is None else 0
-    found = re.fullmatch(r"([1-9]\d{0,8})([smhd]?)", text)
-    if found is None:
-        raise BadRequest(f'--max-wait "{text}" is not a time', "Write it like 48h, or none.")
-    return int(found[1]) * UNITS_S[found[2]]
+    return parse_span(text, "--max-wait")
 
 
 def _count(text: str | None, option: str, least: int = 1) -> int | None:

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from odcd.errors import BadRequest
 from odcd.model import UNLIMITED_S
 
-SPAN_FORMS = "M, M:S, H:M:S, D-H, D-H:M or D-H:M:S"
+SPAN_FORMS = "M, M:S, H:M:S, D-H, D-H:M, D-H:M:S, or like 90s, 45m, 48h, 2d and 1w"
 DURATION_FORMS = "M, M:S, H:M:S, D-H, D-H:M, D-H:M:S or UNLIMITED"
 MOMENT_FORMS = (
     "now, now+COUNT[seconds|minutes|hours|days|weeks], [today|tomorrow] HH:MM[:SS][AM|PM], "
@@ -28,6 +28,7 @@ _DURATION = re.compile(
       | (?P<m>[0-9]{1,10}) (?: :(?P<s>[0-9]{1,10}) )? )""",
     re.VERBOSE,
 )
+_SHORT = re.compile(r"([0-9]{1,10})([smhdw])")
 _ENDLESS = frozenset({"unlimited", "infinite", "infinity"})
 _NOW = re.compile(r"now(?:\s*\+\s*(?P<count>[0-9]{1,9})\s*(?P<unit>[a-z]*))?")
 _CLOCK = re.compile(
@@ -77,7 +78,8 @@ def parse_span(text: str, what: str, *, zero: bool = False, endless: bool = Fals
     """
     if endless and text.strip().lower() in _ENDLESS:
         return UNLIMITED_S
-    seconds = _seconds(text)
+    short = _SHORT.fullmatch(text.strip().lower())
+    seconds = int(short[1]) * _UNITS[short[2]] if short else _seconds(text)
     if seconds is None or seconds >= UNLIMITED_S or not (seconds or zero):
         raise BadRequest(
             f'{what} cannot be "{text}"',

@@ -71,7 +71,7 @@ def test_several_traces_have_a_result_each(capsys: pytest.CaptureFixture[str]) -
         (["philly-sample", "--cluster", "27"], 'cluster "27" is not NODESxGPUS'),
         (["philly-sample", "--jobs", "0"], '--jobs "0" is not a number'),
         (["philly-sample", "--plan-depth", "-1"], '--plan-depth "-1" is not a number'),
-        (["philly-sample", "--max-wait", "2w"], '--max-wait "2w" is not a time'),
+        (["philly-sample", "--max-wait", "2y"], '--max-wait cannot be "2y"'),
         (["philly-sample", "--picture", "a.png"], "as SVG, not PNG"),
         (["philly-sample", "--save", "a.swf"], "--save is for workloads made with --generate"),
         (["philly-sample", "--out", "/nowhere/a.csv"], "there is no such folder"),

@@ -72,7 +72,8 @@ def test_a_time_that_is_no_job_limit_has_no_word_for_none(text: str) -> None:
 
 
 def test_a_time_may_be_none_or_endless_where_that_means_something() -> None:
-    assert parse_span("7-0", "half_life") == 604_800
+    assert parse_span("7-0", "half_life") == parse_span("1w", "half_life") == 604_800
+    assert parse_span("48h", "max_wait") == parse_span("2-0", "max_wait") == 172_800
     assert parse_span("0:00", "grace", zero=True) == 0
     assert parse_span("unlimited", "max_wait", endless=True) == UNLIMITED_S
     for text, may in (("-1", {"zero": True}), ("0", {"endless": True}), ("-1", {"endless": True})):
