@@ -226,6 +226,7 @@ EVENTS = {
     "partition_created": ("a partition was made; `partition_edited` follows", "the operator",
                           "`name`"),
     "partition_edited": ("a partition was changed", "the operator", "`name`, `old`, `new` values"),
+    "partition_deleted": ("a partition was deleted", "the operator", "`name`, `old` values"),
     "policy_created": ("a policy was made", "the operator",
                        "`name`, `ordering`, `max_wait_s`, `backfill`, `plan_depth`"),
     "policy_edited": ("a policy was changed", "the operator", "`name`, `old`, `new` values"),

@@ -488,6 +488,12 @@ class Store(AccountStore):
             _actor(who), name, json.dumps(dict(changes)), now,
         )  # fmt: skip
 
+    async def delete_partition(self, who: Identity, name: str, now: datetime) -> str:
+        return await self._db.fetchval(
+            "select odc.delete_partition(p_actor => $1::jsonb, p_name => $2, p_now => $3)",
+            _actor(who), name, now,
+        )  # fmt: skip
+
     async def delete_policy(self, who: Identity, name: str, now: datetime) -> str:
         return await self._db.fetchval(
             "select odc.delete_policy(p_actor => $1::jsonb, p_name => $2, p_now => $3)",

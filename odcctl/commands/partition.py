@@ -1,4 +1,4 @@
-"""odcctl partition list | show | create | edit: nodes, their limits, how they are served."""
+"""odcctl partition list | show | create | edit | delete: nodes, limits, how they are served."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(arguments: Arguments) -> int:
         arguments.command.wrong(
             "list takes no name" if action == "list" else f"{action} takes one name"
         )
-    if action in ("list", "show"):
+    if action in ("list", "show", "delete"):
         for option in OPTIONS:
             if arguments.flag(option.long) and (action, option.long) != ("list", "no-header"):
                 arguments.command.wrong(f"{action} takes no --{option.long}")
@@ -74,6 +74,11 @@ def _edit(arguments: Arguments, name: str) -> int:
         arguments.command.wrong("say what to change")
     reply = Client.of(arguments).patch(f"/v1/partitions/{quote(name)}", terms)
     return tell(arguments, reply, name, f"partition {name} changed")
+
+
+def _delete(arguments: Arguments, name: str) -> int:
+    reply = Client.of(arguments).delete(f"/v1/partitions/{quote(name)}")
+    return tell(arguments, reply, name, f"partition {name} deleted")
 
 
 def _terms(arguments: Arguments) -> dict[str, Any]:
@@ -143,7 +148,7 @@ def _row(partition: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 ACTIONS: dict[str, Callable[..., int]] = {
-    "list": _list, "show": _show, "create": _create, "edit": _edit,
+    "list": _list, "show": _show, "create": _create, "edit": _edit, "delete": _delete,
 }  # fmt: skip
 OPTIONS = (
     Option("policy", None, "NAME", "how its jobs are ordered; `policy list` shows them"),
@@ -163,8 +168,8 @@ OPTIONS = (
 )
 COMMAND = Command(
     name="partition",
-    summary="Show partitions, make and change them: order, placement, limits, nodes",
-    usage="partition list | show NAME | create NAME [OPTIONS] | edit NAME OPTIONS",
+    summary="Show partitions, make, change and delete them: order, placement, limits, nodes",
+    usage="partition list | show NAME | create NAME [OPTIONS] | edit NAME OPTIONS | delete NAME",
     words=(1, None),
     notes=(
         "Operators make and change them. A * marks the default one. Two partitions that share "

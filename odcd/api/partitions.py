@@ -122,6 +122,14 @@ class PartitionRoutes:
                 answers={200: (Partition,)},
                 summary="Change a partition (operators)",
             ),
+            Operation(
+                method="DELETE",
+                path="/v1/partitions/{partition}",
+                tag="partitions",
+                serve=self.delete,
+                answers={200: (Partition,)},
+                summary="Delete a partition that no job, booking or user needs (operators)",
+            ),
         )
 
     async def list(self, call: Call) -> Response:
@@ -143,6 +151,12 @@ class PartitionRoutes:
     async def edit(self, call: Call) -> Response:
         form = await call.body(self._edit)
         return await self._change(call, call.part("partition"), form, make=False)
+
+    async def delete(self, call: Call) -> Response:
+        now = self._api.clock.now()
+        answer = await self._api.store.delete_partition(call.who, call.part("partition"), now)
+        self._api.wake()
+        return Response(answer, media_type=JSON)
 
     async def _change(self, call: Call, name: str, form: EditPartition, *, make: bool) -> Response:
         now = self._api.clock.now()

@@ -11,7 +11,10 @@ select j.id,
        a.name as account,
        coalesce(pt.name, (select string_agg(m.name, ',' order by o.ord)
                             from unnest(j.partition_ids) with ordinality as o (id, ord)
-                            join odc.partition as m on m.id = o.id)) as partition,
+                            join odc.partition as m on m.id = o.id),
+                -- It was deleted since.
+                (select d.name from odc.partition_past as d
+                  where d.id = coalesce(j.partition_id, j.partition_ids[1]) order by d.past_id desc limit 1)) as partition,
        q.name as qos,
        j.state,
        j.reason,

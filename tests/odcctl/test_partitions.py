@@ -41,6 +41,7 @@ def test_what_is_said_reaches_the_daemon(peer: Peer, odcctl: Odcctl) -> None:
     peer.on("POST", "/v1/policies", a_policy("sjf"))
     peer.on("PATCH", "/v1/policies/odc", a_policy("odc"))
     peer.on("DELETE", "/v1/policies/sjf", a_policy("sjf"))
+    peer.on("DELETE", "/v1/partitions/p", a_partition("p"))
     said = [
         (
             ("partition", "edit", "main", "--placement", "spread", "--policy", "wfp3", "--tier",
@@ -68,6 +69,7 @@ def test_what_is_said_reaches_the_daemon(peer: Peer, odcctl: Odcctl) -> None:
             "policy odc changed\n",
         ),
         (("policy", "delete", "sjf"), None, "policy sjf deleted\n"),
+        (("partition", "delete", "p"), None, "partition p deleted\n"),
     ]  # fmt: skip
     for argv, body, told in said:
         done = odcctl(*argv)
@@ -80,6 +82,7 @@ def test_what_is_said_reaches_the_daemon(peer: Peer, odcctl: Odcctl) -> None:
     [
         "partition", "partition drop main", "partition list main", "partition show",
         "partition edit main", "partition show main --tier 2", "partition edit main --tier high",
+        "partition delete", "partition delete main --tier 2",
         "policy create p", "policy create p --no-header --ordering fifo", "policy edit p",
         "policy delete p --plan-depth 1", "policy edit p --like odc", "policy delete a b",
     ],

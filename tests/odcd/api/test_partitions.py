@@ -43,6 +43,9 @@ def test_an_operator_makes_and_changes_partitions_and_policies(database_url: str
             listed = await client.get("/v1/policies")
             policies = msgspec.json.decode(listed.content, type=answers.PolicyList).policies
             assert "short" not in {p.name for p in policies}
+            answer = await client.delete("/v1/partitions/quick")
+            assert (answer.status_code, answer.json()["name"]) == (200, "quick")
+            assert (await client.get("/v1/partitions/quick")).json()["code"] == "OD001"
 
     serve(database_url, work)
 

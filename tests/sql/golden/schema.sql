@@ -1646,7 +1646,11 @@ CREATE VIEW odc.ended_job AS
     a.name AS account,
     COALESCE(pt.name, ( SELECT string_agg(m.name, ','::text ORDER BY o.ord) AS string_agg
            FROM (unnest(j.partition_ids) WITH ORDINALITY o(id, ord)
-             JOIN odc.partition m ON ((m.id = o.id))))) AS partition,
+             JOIN odc.partition m ON ((m.id = o.id)))), ( SELECT d.name
+           FROM odc.partition_past d
+          WHERE (d.id = COALESCE(j.partition_id, j.partition_ids[1]))
+          ORDER BY d.past_id DESC
+         LIMIT 1)) AS partition,
     q.name AS qos,
     j.state,
     j.reason,

@@ -40,6 +40,9 @@ class Desk:
     def create(self, name: str, **changes: object) -> dict[str, Any]:
         return self._call("create_partition", name, json.dumps(changes), NOW)
 
+    def delete(self, name: str) -> dict[str, Any]:
+        return self._call("delete_partition", name, NOW)
+
     def create_policy(self, name: str, like: str | None = None, **terms: object) -> dict[str, Any]:
         return self._call("create_policy", name, like, json.dumps(terms), NOW)
 
@@ -168,6 +171,7 @@ def test_partitions_are_made_and_changed_by_operators_only(desk: Desk, queue: Qu
         lambda: alice.create_policy("mine", ordering="sjf"),
         lambda: alice.edit_policy("odc", plan_depth=2),
         lambda: alice.delete_policy("fifo"),
+        lambda: alice.delete("main"),
     ):
         with pytest.raises(NotOwner, match="alice may not"):
             change()
@@ -177,6 +181,47 @@ def test_partitions_are_made_and_changed_by_operators_only(desk: Desk, queue: Qu
         desk.create("main")
     with pytest.raises(BadRequest, match="cannot be the name"):
         desk.create("a b")
+
+
+def test_a_partition_is_deleted_once_nothing_needs_it(desk: Desk, queue: Queue) -> None:
+    made = desk.create("b", all_nodes=True, limits={"user": {"gpus": 2}})
+    job = queue.submit(partitions=["b"], gpus=1)
+    with pytest.raises(InUse, match=f'"b" is in use: job {job} waits or runs there'):
+        desk.delete("b")
+    assert queue.start() == [job]
+    with pytest.raises(InUse, match=f'"b" is in use: job {job} waits or runs there'):
+        desk.delete("b")
+    queue.end(job)
+    queue.sql.execute(
+        "insert into odc.association (account_id, uid, user_name, partition_id, made_at) "
+        "select 1, 5001, 'ann', id, $1 from odc.partition where name = 'b'", NOW
+    )  # fmt: skip
+    with pytest.raises(InUse, match="users of accounts in it alone: ann in default"):
+        desk.delete("b")
+    queue.sql.execute("delete from odc.association")
+    assert desk.delete("b") == made
+    assert queue.sql.values("select name from odc.partition") == ["main"]
+    assert queue.sql.rows("select * from odc.resource_limit") == []
+    assert queue.sql.value("select partition from odc.ended_job where id = $1", job) == "b"
+    assert [kind for kind, _ in desk.events()][-1] == "partition_deleted"
+    job = queue.submit(gpus=1)
+    assert queue.start() == [job]
+    desk.edit("main", plan_depth=5)
+
+
+def test_a_partition_that_is_the_default_or_is_booked_stays(desk: Desk, queue: Queue) -> None:
+    with pytest.raises(WrongState, match='"main" is the default one'):
+        desk.delete("main")
+    with pytest.raises(UnknownPartition, match='"x" does not exist'):
+        desk.delete("x")
+    desk.create("b", all_nodes=True)
+    queue.sql.execute(
+        "insert into odc.booking (name, kind, state_at, starts_at, duration_s, partition_id, "
+        "created_by, created_at) select 'night', 'maintenance', $1, $1, 60, id, 'root', $1 "
+        "from odc.partition where name = 'b'", NOW
+    )  # fmt: skip
+    with pytest.raises(InUse, match="bookings of it: night"):
+        desk.delete("b")
 
 
 def test_a_policy_lives(desk: Desk) -> None:
