@@ -65,6 +65,7 @@ def _mend_streams() -> None:
 
 def dispatch(argv: Sequence[str]) -> int:
     command: Command | None = None
+    reads = False
     try:
         common, verb, rest = split(argv)
         if verb is None:
@@ -76,9 +77,11 @@ def dispatch(argv: Sequence[str]) -> int:
         if arguments.flag("help"):
             print(command.help())
             return exits.DONE
+        reads = arguments.words[:1] in (["show"], ["list"])
         return command.run(arguments)
     except Failure as failure:
-        what = command.what if command and failure.exit_code == exits.REFUSED else None
+        refused = failure.exit_code == exits.REFUSED and not reads
+        what = command.what if command and refused else None
         print(exits.describe(failure, what), file=sys.stderr)
         return failure.exit_code
 

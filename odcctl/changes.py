@@ -9,7 +9,7 @@ from odcctl.exits import DONE, REFUSED, complaint
 from odcctl.render import note, put, put_json
 
 MAX_COMPLAINTS = 20
-_WORDS = {"ended": "had ended already"}
+_WORDS = {"ended": "had ended already", "not_held": "not held: nothing to release"}
 
 
 def tell(answer: Mapping[str, Any], form: str, what: str) -> int:

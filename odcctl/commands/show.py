@@ -111,9 +111,9 @@ def _expected(job: Mapping[str, Any], now_s: float) -> str:
 
 def _asks(job: Mapping[str, Any]) -> str:
     nodes, gpus = jobs.nodes(job, " to "), job.get("gpus_per_node") or 0
-    each = [f"{gpus} {job.get('gpu_type') or 'GPUs of any type'}"] if gpus else []
-    if gpus and job.get("gpu_type"):
-        each[0] += " GPUs" if gpus > 1 else " GPU"
+    noun = "GPU" if gpus == 1 else "GPUs"
+    kind = job.get("gpu_type")
+    each = [f"{gpus} {kind} {noun}" if kind else f"{gpus} {noun} of any type"] if gpus else []
     cpus = job.get("cpus_per_node")
     if cpus:
         each.append(f"{cpus} CPUs" if cpus > 1 else "1 CPU")

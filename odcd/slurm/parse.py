@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import posixpath
 import shlex
 from dataclasses import dataclass
@@ -287,11 +286,7 @@ def _work_dir(request: SubmitArgv, s: Settings) -> str:
 
 
 def _said(settings: Settings) -> list[str]:
-    """A line for each setting that was said."""
-    defaults = Settings()
+    """A line for each setting that was said, in sbatch's words: what won of several sources."""
     return [
-        f"{field.name} is {getattr(settings, field.name)}"
-        for field in dataclasses.fields(settings)
-        if getattr(settings, field.name) != getattr(defaults, field.name)
-        and field.name != "verbose"
+        written for name, written in settings.said.items() if name not in ("verbose", "accepted")
     ]

@@ -69,6 +69,8 @@ class Settings:
     pty: bool = False
     accepted: None = None
     """Of options whose only accepted value asks for what odc does anyway."""
+    said: dict[str, str] = field(default_factory=dict[str, str])
+    """Per setting the option that it was said with, as it was written."""
 
     def apply(self, source: Iterable[Given], now: datetime) -> None:
         """Take the options of one source; call with the weakest source first."""
@@ -82,17 +84,18 @@ class Settings:
             for option in OPTIONS:
                 if option.group == group and option.setting is not None:
                     setattr(self, option.setting, None)
+                    self.said.pop(option.setting, None)
         for one, value in given:
             if one.option.setting is not None:
                 setattr(self, one.option.setting, value)
+                self.said[one.option.setting] = _written(one)
 
 
 def convert(given: Given, now: datetime) -> object:
     """The value of an option; the refusal of one that odc does not carry out."""
     option = given.option
-    shown = option.flag if given.text is None else f"{option.flag}={_cut(given.text)}"
     if not option.supported:
-        raise NotImplementedYet(f"{given.where}{shown} is refused: {option.help}")
+        raise NotImplementedYet(f"{given.where}{_written(given)} is refused: {option.help}")
     if given.text is None:
         return option.bare
     if "\0" in given.text:
@@ -103,6 +106,11 @@ def convert(given: Given, now: datetime) -> object:
         return option.convert(given.text, now)
     except OdcError as error:
         raise type(error)(f"{given.where}{option.flag}: {error.message}", error.hint) from None
+
+
+def _written(given: Given) -> str:
+    flag = given.option.flag
+    return flag if given.text is None else f"{flag}={_cut(given.text)}"
 
 
 def _check_alone(members: list[Given]) -> None:

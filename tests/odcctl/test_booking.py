@@ -79,6 +79,8 @@ def test_a_refusal_is_told_with_its_code_and_hint(peer: Peer, odcctl: Odcctl) ->
     refused = odcctl("booking", "create", "b", "--start", "now", "--duration", "1", "--all")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err == (f"odcctl: nothing booked or changed: {told} (OD019)\n  Move it.\n")
+    peer.on("GET", "/v1/bookings/x", problem(404, "UnknownBooking", "OD018", "no booking x"))
+    assert odcctl("booking", "show", "x").err == "odcctl: no booking x (OD018)\n"
 
 
 WRONG = {

@@ -35,17 +35,17 @@ begin
     end loop;
 
     with verdict as materialized (
-        select f.*, p.reason, p.job_id is not null and (
+        select f.*, p.reason, p_outcome = 'released' and p.held is null and p.job_id is not null as free, p.job_id is not null and (
                    p_outcome = 'released' and (p.held = 'admin' and not v_operator or p.reason = 'ReservationDeleted')) is not true as may
           from unnest(v_found.ids, v_found.tasks, v_found.places, v_found.codes, v_found.messages, v_found.hints)
                as f (id, task, place, code, message, hint)
           left join pending as p on p.job_id = f.id and f.place = 'pending'
          where f.place is distinct from 'split'
     )
-    select array_agg(v.id) filter (where v.may),
+    select array_agg(v.id) filter (where v.may and not v.free),
            json_agg(case
                when v.code is not null then _answer(v.id, v.task, 'refused', v.code, v.message, v.hint)
-               when v.may then _answer(v.id, v.task, p_outcome)
+               when v.may then _answer(v.id, v.task, case when v.free then 'not_held' else p_outcome end)
                when v.place = 'pending' and v.reason = 'ReservationDeleted'
                then _answer(v.id, v.task, 'refused', 'OD012', format('job %s names a booking that is over', v.id),
                             format('`odcctl update %s --reservation NAME` gives it another, with '''' none.', v.id))

@@ -1,5 +1,5 @@
 -- odc.release_jobs: let held jobs start again.
--- Returns    as cancel_jobs, with outcome released or refused
+-- Returns    as cancel_jobs, with outcome released, not_held or refused
 -- Locks      the turn; pending
 create or replace function odc.release_jobs(p_actor jsonb, p_filters jsonb, p_now timestamptz)
 returns text

@@ -18,6 +18,13 @@ def test_a_held_job_does_not_start_until_it_is_released(queue: Queue) -> None:
     assert queue.events(job) == ["submitted", "held", "released", "started"]
 
 
+def test_a_release_of_what_is_not_held_does_and_notes_nothing(queue: Queue) -> None:
+    job, held = queue.submit(), queue.submit()
+    queue.hold(held)
+    assert queue.release(job, held) == {job: "not_held", held: "released"}
+    assert queue.events(job) == ["submitted"]
+
+
 def test_a_user_cannot_release_what_an_operator_holds(queue: Queue) -> None:
     job = queue.submit()
     queue.hold(job, who=ROOT)
