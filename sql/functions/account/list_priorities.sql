@@ -12,6 +12,7 @@ declare
     v_set jsonb := show_accounting();
 begin
     if num_nonnulls(p_users, p_accounts, p_partitions) > 0 then
+        p_users := _known_as(p_users);
         v_ids := array(
             select p.job_id
               from pending as p

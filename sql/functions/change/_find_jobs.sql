@@ -20,7 +20,7 @@ declare
     v_operator   boolean := coalesce((p_actor ->> 'operator')::boolean, false);
     v_named      boolean := p_filters ? 'ids' or p_filters ? 'job_ids';
     v_filtered   boolean := p_filters ?| '{user,name,partition,account,qos,state}';
-    v_users      text[] := _words(p_filters -> 'user');
+    v_users      text[] := _known_as(_words(p_filters -> 'user'));
     v_names      text[] := _words(p_filters -> 'name');
     v_states     text[] := _words(p_filters -> 'state');
     v_accounts   integer[] := (select array_agg(id) from account where name = any (_words(p_filters -> 'account')));

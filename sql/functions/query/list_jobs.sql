@@ -22,6 +22,9 @@ begin
     if p_filters ?| '{partition,account,qos}' then
         perform _check_names(p_filters);
     end if;
+    if p_filters ? 'user' then
+        p_filters := jsonb_set(p_filters, '{user}', to_jsonb(_known_as(_words(p_filters -> 'user'))));
+    end if;
     if not p_ended and p_after > 0 then
         select coalesce(r.started_at, j.started_at, t.started_at) into v_at
           from job as j

@@ -41,12 +41,15 @@ def test_a_user_whom_only_the_accounts_know_has_the_name_there(database_url: str
             assert answer.status_code == 201
         job = await service.submit()
         async with service.client(ALICE) as client:
-            [shown] = (await client.get("/v1/jobs", params={"user": "ann"})).json()["jobs"]
-            assert (shown["id"], shown["user"]) == (job, "ann")
+            for ended in ("false", "true"):
+                params = {"user": "ann", "ended": ended}
+                shown = (await client.get("/v1/jobs", params=params)).json()["jobs"]
+                users = {one["id"]: one["user"] for one in shown}
+                assert users == {before: str(ALICE.uid), job: "ann"}
             refused = await client.post("/v1/accounts", json={"name": "lab"})
             assert refused.json()["detail"] == "user ann may not make accounts", "no operator"
-            gone = await client.post("/v1/jobs/cancel", json={"ids": [str(before)]})
-            assert gone.status_code == 200, gone.text
+            gone = await client.post("/v1/jobs/cancel", json={"user": "ann"})
+            assert [one["job_id"] for one in gone.json()["jobs"]] == [before, job]
 
     serve(database_url, work, operators=frozenset(["ann"]))
 
