@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from odcctl.client import Client, Reply
+from odcctl.exits import Failure
 
 PAGE = 10_000
 
@@ -26,6 +27,15 @@ class Listing(NamedTuple):
             return self.reply.text.rstrip("\n") + "\n"
         value = {"jobs": self.jobs, "next": None}
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def refuse_unknown(what: str, wanted: Iterable[str], known: Iterable[str]) -> None:
+    """What a list is narrowed to must be there: that it shows nothing would say something else."""
+    names = set(known)
+    for name in sorted(set(wanted) - names):
+        raise Failure(
+            f'{what} "{name}" does not exist', f"{what.capitalize()}s: {', '.join(sorted(names))}."
+        )
 
 
 def fetch_jobs(

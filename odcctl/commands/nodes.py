@@ -9,9 +9,11 @@ from odcctl import render
 from odcctl.client import Client
 from odcctl.exits import DONE
 from odcctl.hostlist import unfold
+from odcctl.listing import refuse_unknown
 from odcctl.moments import AS_OF, past
 from odcctl.options import Arguments, Command, Option
 
+STATES = {"IDLE", "MIXED", "ALLOCATED", "DRAIN", "DRAINING", "DOWN"}
 TOPOLOGY_HEADER = ("NODE", "TYPE", "STATE", "GPUS", "ZONE", "GROUP", "TOPOLOGY")
 FREE_HEADER = (
     "TYPE", "NODES", "GPUS", "FREE", "WHOLE NODES", "FRAGMENTED", "FIT 1", "FIT 2", "FIT 4",
@@ -35,6 +37,12 @@ def run(arguments: Arguments) -> int:
     states = _split(arguments.joined("state"), upper=True)
     partitions = _split(arguments.joined("partition"))
     types = _split(arguments.joined("type"))
+    if unheard := sorted(states - STATES):
+        arguments.command.wrong(f'"{unheard[0]}" is not a state: {", ".join(sorted(STATES))}')
+    if partitions - {name for node in every for name in node["partitions"]}:
+        there = Client.of(arguments).get("/v1/partitions").json()["partitions"]
+        refuse_unknown("partition", partitions, (one["name"] for one in there))
+    refuse_unknown("type", types, (node["gpu_type"] for node in every))
     nodes = [
         node for node in every
         if (not wanted or node["name"] in wanted)
@@ -64,6 +72,7 @@ def _fragmentation(arguments: Arguments) -> int:
         arguments.command.wrong("--fragmentation tells of all nodes; --type chooses types")
     answer = Client.of(arguments).get("/v1/cluster/fragmentation").json()
     wanted = _split(arguments.joined("type"))
+    refuse_unknown("type", wanted, (kind["gpu_type"] for kind in answer["types"]))
     types = [kind for kind in answer["types"] if not wanted or kind["gpu_type"] in wanted]
     if arguments.form == "json":
         render.put_json({**answer, "types": types})

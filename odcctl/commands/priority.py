@@ -53,6 +53,11 @@ def _put_table(arguments: Arguments, answer: Mapping[str, Any]) -> None:
         ))  # fmt: skip
     head = () if arguments.flag("no-header") else header
     render.put(render.table(head, rows, render.terminal_width()))
+    shown = {str(job["id"]) for job in answer["jobs"]}
+    filtered = answer["more"] or any(arguments.flag(option) for option in FILTERS)
+    for word in arguments.words:
+        if word not in shown and not filtered:
+            render.note(f"job {word} is not pending")
     if answer["more"]:
         render.note("there are more; say how many with --limit")
     others = sorted(

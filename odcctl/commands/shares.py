@@ -8,6 +8,7 @@ from typing import Any
 from odcctl import render
 from odcctl.client import Client
 from odcctl.exits import DONE
+from odcctl.listing import refuse_unknown
 from odcctl.options import Arguments, Command, Option
 
 HEADER = (
@@ -23,6 +24,10 @@ def run(arguments: Arguments) -> int:
         return DONE
     users = set((arguments.joined("user") or "").split(",")) - {""}
     accounts = set((arguments.joined("account") or "").split(",")) - {""}
+    refuse_unknown("account", accounts, (row["account"] for row in answer["shares"]))
+    for user in sorted(users.difference(row["user"] for row in answer["shares"])):
+        # Refused where nobody has that name.
+        Client.of(arguments).get("/v1/jobs", {"user": user, "limit": 1, "fields": "id"})
     rows = [
         row
         for row in answer["shares"]

@@ -10,6 +10,7 @@ from odcctl.books import act, client, put_list, qos_text, some, tell
 from odcctl.client import quote
 from odcctl.exits import DONE
 from odcctl.limits import LIMIT, limits, names, text_of, text_or_none
+from odcctl.listing import refuse_unknown
 from odcctl.options import Arguments, Command, Option
 
 HEADER = ("USER", "ACCOUNT", "PARTITION", "SHARES", "QOS", "LIMITS")
@@ -42,6 +43,9 @@ def _list(arguments: Arguments, _: Sequence[str]) -> int:
         for member in user["accounts"]
         if wanted in (None, member["account"])
     ]
+    if wanted and not lines:
+        there = client(arguments).get("/v1/accounts").json()["accounts"]
+        refuse_unknown("account", [wanted], (one["name"] for one in there))
     if arguments.form == "quiet":
         render.put("".join(f"{name}\n" for name in dict.fromkeys(one["name"] for one in lines)))
         return DONE

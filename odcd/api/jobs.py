@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from odcd.api.answers import END_STATES, LIVE_STATES, Ended, Explanation, JobList, Jobs
 from odcd.api.context import Api
+from odcd.api.names import refuse_unknown_users
 from odcd.api.past import as_of
 from odcd.api.paths import with_paths
 from odcd.api.routing import JSON, Call, Operation
@@ -125,6 +126,8 @@ class JobRoutes:
             fields=words(query.fields, "fields"),
             as_of=as_of(query.as_of),
         )
+        if jobs == "[]" and query.user is not None and query.as_of is None:
+            await refuse_unknown_users(self._api, call, words(query.user, "user") or ())
         following = "null" if cursor is None else f'"{cursor}"'
         return Response(f'{{"jobs":{jobs},"next":{following}}}', media_type=JSON)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import json
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET
@@ -12,8 +13,10 @@ from starlette.responses import Response
 from odcd.api.answers import Accounting, PriorityList, ShareList
 from odcd.api.context import Api
 from odcd.api.limits import said
+from odcd.api.names import refuse_unknown_users
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest
+from odcd.model import Selector
 
 Factor = Literal["age", "size", "fairshare", "qos", "partition"]
 Weight = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
@@ -93,10 +96,22 @@ class PriorityRoutes:
 
     async def priority(self, call: Call) -> Response:
         query = call.query(PriorityQuery)
+        ids, users = _ids(query.id), _names(query.user)
+        now = self._api.clock.now()
         answer = await self._api.store.priorities(
-            _ids(query.id), _names(query.user), _names(query.account), _names(query.partition),
-            query.limit, self._api.clock.now(),
-        )  # fmt: skip
+            ids, users, _names(query.account), _names(query.partition), query.limit, now
+        )
+        found: list[dict[str, Any]] = json.loads(answer)["jobs"]
+        for job_id in sorted(set(ids or ()).difference(job["id"] for job in found)):
+            await self._api.store.show_jobs(Selector(job_id=job_id), now)  # Raises UnknownJob
+        if not found:
+            named = {"account": _names(query.account), "partition": _names(query.partition)}
+            filters = {key: names for key, names in named.items() if names is not None}
+            # Raises UnknownAccount or UnknownPartition.
+            await self._api.store.list_jobs(
+                filters, now, ended=False, after=None, limit=1, fields=["id"]
+            )
+            await refuse_unknown_users(self._api, call, users or ())
         return Response(answer, media_type=JSON)
 
     async def shares(self, call: Call) -> Response:

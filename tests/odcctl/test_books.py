@@ -45,7 +45,9 @@ def test_lists_are_tables(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
     golden("books", "\n".join(odcctl(verb, "list").out for verb in verbs))
     assert odcctl("account", "list", "--output", "quiet").out == "default\nphysics\nlasers\n"
     assert odcctl("user", "list", "--output", "quiet").out == "ann\n"
-    assert odcctl("user", "list", "--account", "x", "--no-header").out == ""
+    run = odcctl("user", "list", "--account", "x", "--no-header")
+    assert (run.code, run.out) == (1, "")
+    assert run.err.startswith('odcctl: account "x" does not exist\n  Accounts: default, ')
     assert odcctl("qos", "list", "--json").out.startswith('{"qos": [')
 
 
@@ -78,6 +80,9 @@ def test_shares_and_priorities_are_tables(peer: Peer, odcctl: Odcctl, golden: Go
     factors = odcctl("priority", "--factors")
     golden("shares", "\n".join([odcctl("shares").out, out.out, factors.out]))
     assert odcctl("shares", "--user", "bob", "--output", "quiet").out == "bob\n"
+    assert 'account "x" does not exist' in odcctl("shares", "--account", "x").err
+    peer.on("GET", "/v1/jobs", problem(404, "UnknownUser", "OD027", "user bobb is unknown"))
+    assert (odcctl("shares", "--user", "bobb").code, peer.requests[-1].query["user"]) == (1, "bobb")
     assert odcctl("priority", "--output", "quiet").out == "7\n8\n"
 
 

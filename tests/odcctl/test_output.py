@@ -142,6 +142,26 @@ def test_nodes_shows_what_is_used(peer: Peer, odcctl: Odcctl, golden: Golden) ->
     assert (unknown.code, unknown.out) == (2, "")
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("-p", "x"), 1, 'partition "x" does not exist'),
+        (("--type", "x"), 1, 'type "x" does not exist'),
+        (("-t", "SLEEPY"), 2, '"SLEEPY" is not a state'),
+    ],
+    ids=["partition", "type", "state"],
+)
+def test_nodes_refuses_what_does_not_exist(
+    peer: Peer, odcctl: Odcctl, words: tuple[str, ...], code: int, told: str
+) -> None:
+    peer.on("GET", "/v1/nodes", {"nodes": []})
+    peer.on("GET", "/v1/partitions", {"partitions": [{"name": "main"}]})
+    run = odcctl("nodes", *words)
+    assert (run.code, run.out) == (code, "")
+    assert told in run.err
+    assert odcctl("nodes", "-p", "main", "--no-header").code == 0
+
+
 def test_nodes_shows_where_they_lie(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
     nodes = [
         a_node("gpu-01", "MIXED", gpus_used=3, zone="us-east-2a", efa_domain="pg-1",

@@ -274,3 +274,23 @@ def test_as_of_gives_jobs_and_nodes_as_they_were(database_url: str) -> None:
                 assert told_why["hint"]
 
     serve(database_url, work)
+
+
+def test_a_name_that_nobody_has_is_refused_and_no_empty_answer(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        job = await service.submit()
+        async with service.client() as client:
+
+            async def code(path: str, **query: str) -> str | None:
+                answer = await client.get(path, params=query)
+                return None if answer.status_code == 200 else str(answer.json()["code"])
+
+            assert await code("/v1/jobs", user="nobody-at-all") == "OD027"
+            assert await code("/v1/jobs", user="root", state="RUNNING") is None
+            assert await code("/v1/priority", id=str(job)) is None
+            assert await code("/v1/priority", id="9999") == "OD006"
+            assert await code("/v1/priority", user="nobody-at-all") == "OD027"
+            assert await code("/v1/priority", partition="x") == "OD001"
+            assert await code("/v1/priority", account="x") == "OD002"
+
+    serve(database_url, work)

@@ -1,0 +1,26 @@
+"""Names that nobody has: what is empty for such a name alone is refused, not shown as empty."""
+
+from __future__ import annotations
+
+import asyncio
+import pwd
+from collections.abc import Iterable
+
+from odcd.api.context import Api
+from odcd.api.routing import Call
+
+
+async def refuse_unknown_users(api: Api, call: Call, names: Iterable[str]) -> None:
+    """Raises UnknownUser for the first that neither this machine nor the accounts know."""
+    for name in names:
+        # The user database may be far away (LDAP).
+        if name != call.who.user and not await asyncio.to_thread(_on_machine, name):
+            await api.store.users(name)
+
+
+def _on_machine(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except (KeyError, ValueError):
+        return False
+    return True
