@@ -1,7 +1,7 @@
 -- odc.delete_partition: by an operator; with its limits. Jobs that ended there keep its name.
 -- Arguments  p_actor  {user, uid, operator}
 -- Returns    the partition as it was, as JSON text
--- Locks      the turn; pending, against submits, for an instant; partition; node_free
+-- Locks      the turn; advisory 0x6F6465, against submits (_hold_partitions); partition; node_free
 -- Raises     OD013 NotOwner, OD001 UnknownPartition, OD012 WrongState: the default one, OD028 InUse: jobs, bookings or
 --            memberships name it
 create or replace function odc.delete_partition(p_actor jsonb, p_name text, p_now timestamptz)
@@ -14,7 +14,7 @@ declare
 begin
     perform _check_operator(p_actor, 'delete partitions');
     perform _take_turn(p_now);
-    lock table pending in share mode;
+    perform pg_advisory_xact_lock(7300197);
     select * into v_partition from partition where name = p_name for update;
     if not found then
         raise exception using errcode = 'OD001',

@@ -5,7 +5,8 @@
 -- Returns    per job of each request, both counted from 0, its id or the refusal; in a refused request the jobs
 --            that are in order have neither. A dry run has no ids. A request sent again under its key (by uid)
 --            has the ids of the first.
--- Locks      with dependencies: all changes (_take_turn) and the jobs waited for; idempotency by (uid, key)
+-- Locks      with dependencies: all changes (_take_turn) and the jobs waited for; the partitions, from being deleted;
+--            idempotency by (uid, key)
 -- Raises     nothing that a caller can cause: refusals are rows (OD001-OD016)
 create or replace function odc.submit_jobs(p_requests jsonb, p_digests text[], p_texts text[], p_now timestamptz)
 returns table (request integer, ord integer, job_id bigint, code text, message text, hint text)
@@ -54,6 +55,7 @@ begin
     if v_depends then
         perform _take_turn(p_now);
     end if;
+    perform _hold_partitions();
     if v_keyed then
         v_known := array(select k.request from _kept_answers(v_heads) as k);
     end if;

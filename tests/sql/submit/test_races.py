@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+import asyncpg
 import pytest
 
 from odcd.db import connect
@@ -95,6 +96,39 @@ def test_a_script_and_a_shape_that_two_submit_first_are_kept_once(
             "join odc.job_text as t on t.digest = j.script_digest"
         )
         assert jobs == (2 if first_ends == "commit" else 1)
+        for connection in (first, second, watcher):
+            await connection.close()
+
+    asyncio.run(race())
+
+
+def test_a_partition_is_not_deleted_under_a_submit(database_url: str) -> None:
+    delete = "select odc.delete_partition($1::jsonb, 'other', $2)"
+    root = '{"user": "root", "uid": 0, "operator": true}'
+    with Sql(database_url) as sql:
+        a_cluster(sql, h100=1)
+        sql.execute(
+            "select odc.create_partition($1::jsonb, 'other', '{\"all_nodes\": true}', $2)",
+            root,
+            NOW,
+        )
+
+    async def race() -> None:
+        first, second = await connect(database_url), await connect(database_url)
+        watcher = await connect(database_url)
+        made = prepare(ALICE, [a_job(partitions=["other"])], key=None, dry_run=False)
+        call = (
+            SUBMIT, json.dumps([made.request]), list(made.texts), list(made.texts.values()), NOW,
+        )  # fmt: skip
+        submitting = first.transaction()
+        await submitting.start()
+        [job] = await first.fetch(*call)
+        assert job["job_id"] is not None, job
+        waiting = asyncio.create_task(second.fetchval(delete, root, NOW))
+        await until_it_waits(watcher, second.get_server_pid())
+        await submitting.commit()
+        with pytest.raises(asyncpg.PostgresError, match="waits or runs there"):
+            await waiting
         for connection in (first, second, watcher):
             await connection.close()
 
