@@ -9,14 +9,22 @@ from typing import Any
 from tests.support.database import Sql
 
 
-def told(sql: Sql, after: int = 0, job_id: int | None = None) -> list[dict[str, Any]]:
-    """All events after one, once they are final.
+def told(
+    sql: Sql, after: int = 0, job_id: int | None = None, limit: int = 1000
+) -> list[dict[str, Any]]:
+    """The events after one, once all are final.
 
-    Behind a transaction that is still open, autovacuum's for one, no event is.
+    Behind a transaction that is still open, autovacuum's for one, no event is. One statement sees
+    the same open transactions throughout; a later one may see others.
     """
     deadline = time.monotonic() + 30
-    while not sql.value("select coalesce(max(xid) < odc._final_below(), true) from odc.event"):
+    while True:
+        row = sql.row(
+            "select exists (select from odc.event where xid >= odc._final_below()) as withheld, "
+            "array(select body from odc.events_after($1, $2, $3)) as bodies",
+            after, limit, job_id,
+        )  # fmt: skip
+        if not row["withheld"]:
+            return [json.loads(body) for body in row["bodies"]]
         assert time.monotonic() < deadline, "a transaction stays open"
         time.sleep(0.02)
-    bodies = sql.values("select body from odc.events_after($1, 1000, $2)", after, job_id)
-    return [json.loads(body) for body in bodies]
