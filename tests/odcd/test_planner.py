@@ -21,6 +21,7 @@ class Counting:
     def __init__(self, after_s: float | None) -> None:
         self.at: list[datetime] = []
         self.next_at: datetime | None = None
+        self.reached = asyncio.Event()
         self._after_s = after_s
 
     async def plan_pass(self, now: datetime) -> Pass:
@@ -28,6 +29,8 @@ class Counting:
         if self.next_at is None and self._after_s is not None:
             self.next_at = now + timedelta(seconds=self._after_s)
         ahead = self.next_at if self.next_at is not None and self.next_at > now else None
+        if self.next_at is not None and ahead is None:
+            self.reached.set()
         return Pass(started=(), looked=0, more=False, next_at=ahead, decide_ms=0, took_ms=0)
 
 
@@ -36,26 +39,30 @@ class NothingUnstarted:
         return []
 
 
-async def run_for(seconds: float, lead: Counting) -> None:
+def planner(lead: Counting) -> Planner:
+    cast(Any, lead).term = 1
     nobody = cast(Any, NothingUnstarted())
-    planner = Planner(cast(Lead, lead), nobody, nobody, CLOCK, timedelta(seconds=30))
-    lead_term = cast(Any, lead)
-    lead_term.term = 1
-    async with asyncio.timeout(seconds):
-        await planner.run()
+    return Planner(cast(Lead, lead), nobody, nobody, CLOCK, timedelta(seconds=60))
 
 
 def test_a_pass_is_made_when_time_lets_a_job_start() -> None:
-    lead = Counting(after_s=0.3)
-    with pytest.raises(TimeoutError):
-        asyncio.run(run_for(1.5, lead))
-    assert lead.next_at is not None
-    assert sum(at >= lead.next_at for at in lead.at) == 1
-    assert len(lead.at) <= 4, "it does not spin until then"
+    async def work() -> None:
+        lead = Counting(after_s=0.3)
+        running = asyncio.create_task(planner(lead).run())
+        async with asyncio.timeout(30):
+            await lead.reached.wait()
+        running.cancel()
+        assert len(lead.at) <= 4, "it does not spin until then"
+
+    asyncio.run(work())
 
 
 def test_without_such_a_moment_it_waits_to_be_woken() -> None:
-    lead = Counting(after_s=None)
-    with pytest.raises(TimeoutError):
-        asyncio.run(run_for(0.5, lead))
-    assert len(lead.at) == 1
+    async def work() -> None:
+        lead = Counting(after_s=None)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await planner(lead).run()
+        assert len(lead.at) == 1
+
+    asyncio.run(work())
