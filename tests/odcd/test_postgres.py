@@ -23,7 +23,7 @@ from odcd.errors import DatabaseDown, OdcError
 from odcd.postgres import EmbeddedPostgres
 from odcd.postgres_files import INSTALLS, failure
 from tests.support.database import Sql, admit_root, make_home, remove_home
-from tests.support.users import AS_ROOT, as_user, needs_root
+from tests.support.users import AS_ROOT, as_user, needs_open_checkout, needs_root
 
 
 @pytest.fixture(scope="module")
@@ -294,6 +294,7 @@ def test_folders_above_home_are_never_opened_up(odc_home: Path) -> None:
 
 
 @needs_root
+@needs_open_checkout
 def test_a_user_runs_it_as_himself_without_copies(odc_home: Path) -> None:
     shutil.chown(odc_home, "nobody")
     odc_home.chmod(0o755)

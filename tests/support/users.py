@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import pickle
 import pwd
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -14,6 +16,11 @@ T = TypeVar("T")
 
 AS_ROOT = os.geteuid() == 0
 needs_root = pytest.mark.skipif(not AS_ROOT, reason="needs root, to be several users")
+_FOLDER = Path(sys.prefix)
+needs_open_checkout = pytest.mark.skipif(
+    not all(folder.stat().st_mode & 0o001 for folder in (_FOLDER, *_FOLDER.parents)),
+    reason=f"needs other users to reach {_FOLDER}: chmod o+x the folders above it",
+)
 
 
 def as_user(name: str, work: Callable[[], T]) -> T:
