@@ -23,21 +23,19 @@ begin
           from unnest(p_job_ids, p_attempts, p_ranks, p_kinds, p_ats, p_exit_codes, p_signals, p_causes, p_details)
                as f (job_id, attempt, rank, kind, at, exit_code, signal, cause, detail)
           join running as r on r.job_id = f.job_id and r.attempt = f.attempt
-    ), change as (
-        -- How a member ended, the first time that it is told, else that it began.
-        select distinct on (f.job_id, f.rank)
-               f.job_id, f.rank, e.ended, f.kind, f.cause, case when e.ended then f.exit_code end as exit_code,
-               case when e.ended then f.signal end as signal, case when e.ended then f.detail end as detail,
-               case when e.ended then f.at end as ended_at,
-               min(f.at) filter (where not e.ended) over (partition by f.job_id, f.rank) as begun_at
-          from fact as f
-         cross join lateral (select f.kind <> 'started' as ended) as e
-         order by f.job_id, f.rank, e.ended desc, f.at
+    ), finish as (
+        select distinct on (f.job_id, f.rank) f.*
+          from fact as f where f.kind <> 'started' order by f.job_id, f.rank, f.at
+    ), begun as (
+        select f.job_id, f.rank, min(f.at) as at from fact as f where f.kind = 'started' group by f.job_id, f.rank
     ), member as (
         update allocation as a
            set state = case when c.ended then 'ended' else 'running' end::member_state,
                exit_code = coalesce(c.exit_code, a.exit_code), exit_signal = coalesce(c.signal, a.exit_signal)
-          from change as c
+          from (select coalesce(e.job_id, b.job_id) as job_id, coalesce(e.rank, b.rank) as rank,
+                       e.job_id is not null as ended, e.exit_code, e.signal, e.kind, e.cause, e.detail, e.at as ended_at,
+                       b.at as begun_at
+                  from finish as e full join begun as b on b.job_id = e.job_id and b.rank = e.rank) as c
          where a.job_id = c.job_id and a.rank = c.rank
            and (a.state = 'starting' or (a.state = 'running' and c.ended))
         returning a.job_id, c.ended, c.ended_at, c.begun_at, c.exit_code, c.signal, c.detail,
