@@ -18,8 +18,7 @@ import pytest
 from odcd.api.identity import Peer
 from odcd.model import Identity
 from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, on_socket, over, serve
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+from tests.support.users import needs_root
 
 
 def test_the_kernel_says_who_is_at_the_socket(database_url: str, folder: Path) -> None:
