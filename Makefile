@@ -25,7 +25,7 @@ test: $(STAMP)
 
 # What takes minutes; and all that is SQL once more, on the oldest PostgreSQL that odc runs on.
 test-long: $(STAMP)
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m long
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m long
 	ODC_TEST_PG=16 $(BIN)/python -m pytest -q -n $(WORKERS) tests/sql tests/sim
 
 $(VENV)/.lint: $(STAMP) requirements/lint.lock
