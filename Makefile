@@ -53,6 +53,8 @@ lock:
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	    --no-emit-index-url --group $$group pyproject.toml -o requirements/$$group.lock; \
 	done
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --no-emit-index-url --extra k8s pyproject.toml -o requirements/image.lock
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,23 @@
+#!/bin/bash
+# Before PostgreSQL starts: a standby without data copies the primary; an old primary stays down.
+set -eu
+primary=$(cat "${PRIMARY_NAME_FILE:-/etc/odc-db-primary/name}")
+host=${PRIMARY_HOST:-odc-db-rw}
+if [ "$HOSTNAME" = "$primary" ]; then
+  echo "$HOSTNAME is the primary"
+elif [ ! -s "$PGDATA/PG_VERSION" ]; then
+  echo "$HOSTNAME copies $primary"
+  # The slot keeps what the standby has not read yet; it is there already when the copy is not the first.
+  psql "host=$host user=replicator replication=true" -c 'create_replication_slot standby physical' || true
+  # A copy counts when it is whole: an interrupted one begins anew.
+  rm -rf "$PGDATA" "$PGDATA.part"
+  pg_basebackup --host "$host" --username replicator --pgdata "$PGDATA.part" \
+    --write-recovery-conf --wal-method stream --slot standby --checkpoint fast
+  mv "$PGDATA.part" "$PGDATA"
+elif [ -f "$PGDATA/standby.signal" ]; then
+  echo "$HOSTNAME follows $primary"
+else
+  echo "$HOSTNAME was the primary and $primary is it now: the data here may hold what $primary lacks." >&2
+  echo "Delete the volume claim data-$HOSTNAME and the pod, and it copies $primary." >&2
+  exit 1
+fi

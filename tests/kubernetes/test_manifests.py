@@ -1,0 +1,300 @@
+"""k8s/ without a cluster: every overlay renders, fits Kubernetes' schemas and keeps the rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+
+from tests.support.manifests import (
+    CUSTOM,
+    FOLDER,
+    OVERLAYS,
+    Manifest,
+    containers,
+    named,
+    pod_spec,
+    render,
+)
+from tests.support.pods import GpuType, a_pod, gpu_types
+
+VERSION = "1.36"
+PLUGINS = {"nvidia-device-plugin", "aws-efa-k8s-device-plugin"}
+"""Device plugins work on the node itself; they are in kube-system."""
+
+TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
+SIZE: dict[str, Any] = {"type": "string", "pattern": r"^[1-9]\d*(Mi|Gi|Ti)$"}
+
+
+def closed(required: str, **properties: object) -> dict[str, Any]:
+    """An object with these properties and no others."""
+    return {
+        "type": "object",
+        "required": required.split(),
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+# Of CloudNativePG's Cluster what we use, after its API reference for 1.28.
+CLUSTER = closed(
+    "apiVersion kind metadata spec",
+    apiVersion={"const": "postgresql.cnpg.io/v1"},
+    kind={"const": "Cluster"},
+    metadata={"type": "object"},
+    spec=closed(
+        "instances imageName bootstrap postgresql storage",
+        instances={"type": "integer", "minimum": 1},
+        imageName=TEXT,
+        priorityClassName=TEXT,
+        primaryUpdateStrategy={"enum": ["unsupervised", "supervised"]},
+        primaryUpdateMethod={"enum": ["switchover", "restart"]},
+        enablePDB={"type": "boolean"},
+        bootstrap=closed(
+            "initdb",
+            initdb=closed(
+                "database owner", database=TEXT, owner=TEXT, dataChecksums={"type": "boolean"}
+            ),
+        ),
+        postgresql=closed(
+            "synchronous parameters",
+            synchronous=closed(
+                "method number",
+                method={"enum": ["any", "first"]},
+                number={"type": "integer", "minimum": 1},
+                dataDurability={"enum": ["required", "preferred"]},
+                failoverQuorum={"type": "boolean"},
+            ),
+            parameters={"type": "object", "additionalProperties": TEXT},
+        ),
+        affinity=closed(
+            "",
+            enablePodAntiAffinity={"type": "boolean"},
+            podAntiAffinityType={"enum": ["required", "preferred"]},
+            topologyKey=TEXT,
+        ),
+        storage=closed("size", size=SIZE, storageClass=TEXT),
+        walStorage=closed("size", size=SIZE, storageClass=TEXT),
+        resources={"type": "object"},
+    ),
+)
+
+
+@pytest.fixture(params=OVERLAYS)
+def overlay(request: pytest.FixtureRequest, kubectl: Path) -> list[Manifest]:
+    return render(kubectl, FOLDER / "overlays" / request.param)
+
+
+@pytest.fixture
+def production(kubectl: Path) -> list[Manifest]:
+    return render(kubectl, FOLDER / "overlays" / "production")
+
+
+def test_every_manifest_fits_its_schema(overlay: list[Manifest]) -> None:
+    for manifest in overlay:
+        if manifest["kind"] in CUSTOM:
+            jsonschema.validate(manifest, CLUSTER)
+        else:
+            kubernetes_validate.validate(manifest, VERSION, strict=True)
+
+
+def test_no_name_is_there_twice(overlay: list[Manifest]) -> None:
+    names = [
+        (m["apiVersion"], m["kind"], m["metadata"].get("namespace"), m["metadata"]["name"])
+        for m in overlay
+    ]
+    assert sorted(set(names), key=str) == sorted(names, key=str)
+
+
+def test_every_component_is_part_of_an_overlay() -> None:
+    texts = [(FOLDER / "overlays" / name / "kustomization.yaml").read_text() for name in OVERLAYS]
+    components = {path.name for path in (FOLDER / "components").iterdir()}
+    assert {name for name in components if not any(name in text for text in texts)} == set()
+
+
+def test_images_have_a_version(overlay: list[Manifest]) -> None:
+    for image in _images(overlay):
+        assert re.search(r"(:[\w.-]*\d[\w.-]*|@sha256:[0-9a-f]{64})$", image), image
+        assert not image.endswith(":latest"), image
+
+
+def test_workloads_of_ours_are_restricted(overlay: list[Manifest]) -> None:
+    for name, spec in _workloads(overlay):
+        if name in PLUGINS:
+            continue
+        assert spec["securityContext"]["runAsNonRoot"], name
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        assert not spec.get("hostNetwork"), name
+        assert not [v for v in spec.get("volumes", []) if "hostPath" in v], name
+        for container in containers(spec):
+            rights = container["securityContext"]
+            assert rights["readOnlyRootFilesystem"], name
+            assert not rights["allowPrivilegeEscalation"], name
+            assert rights["capabilities"] == {"drop": ["ALL"]}, name
+
+
+def test_only_odcd_has_a_token(overlay: list[Manifest]) -> None:
+    with_token = {
+        name for name, spec in _workloads(overlay) if spec.get("automountServiceAccountToken", True)
+    }
+    assert with_token == {"odcd"}
+
+
+def test_workloads_say_what_they_need(overlay: list[Manifest]) -> None:
+    for name, spec in _workloads(overlay):
+        for container in containers(spec):
+            assert {"cpu", "memory"} <= set(container["resources"]["requests"]), name
+            assert "memory" in container["resources"]["limits"], name
+
+
+def test_roles_have_no_wildcard_and_no_secret(overlay: list[Manifest]) -> None:
+    rules = [
+        (m["metadata"]["name"], rule)
+        for m in overlay
+        if m["kind"] in ("Role", "ClusterRole")
+        for rule in m["rules"]
+    ]
+    assert rules
+    for name, rule in rules:
+        words = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
+        assert "*" not in "".join(words), name
+        assert not {word for word in words if word.startswith("secrets")}, name
+        assert not {"escalate", "bind", "impersonate", "deletecollection"} & set(words), name
+
+
+def test_only_odcd_is_bound_to_a_role(overlay: list[Manifest]) -> None:
+    subjects = [
+        subject
+        for m in overlay
+        if m["kind"] in ("RoleBinding", "ClusterRoleBinding")
+        for subject in m["subjects"]
+    ]
+    assert subjects
+    for subject in subjects:
+        assert subject == {
+            "kind": "ServiceAccount",
+            "name": "odcd",
+            "namespace": "gpu-controlplane",
+        }
+
+
+@pytest.mark.parametrize("namespace", ["gpu-controlplane", "gpu-batch", "gpu-dev"])
+def test_what_no_policy_names_has_no_network(overlay: list[Manifest], namespace: str) -> None:
+    policy = named(overlay, "NetworkPolicy", "default-deny", namespace)
+    assert policy["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "fd00:ec2::254"])
+def test_nobody_is_let_to_instance_metadata(overlay: list[Manifest], address: str) -> None:
+    blocks = [block for m in overlay if m["kind"] == "NetworkPolicy" for block in _blocks(m)]
+    assert len(blocks) > 4
+    for block in blocks:
+        if ip_address(address) in ip_network(block["cidr"]):
+            excepted = [ip_network(each) for each in block.get("except", [])]
+            assert any(ip_address(address) in each for each in excepted), block
+
+
+@pytest.mark.parametrize("namespace", ["gpu-batch", "gpu-dev"])
+@pytest.mark.parametrize(
+    "address", ["10.0.0.1", "10.100.0.1", "172.20.0.1", "192.168.1.1", "100.64.0.1", "fd12::1"]
+)
+def test_jobs_reach_no_private_address(
+    overlay: list[Manifest], namespace: str, address: str
+) -> None:
+    policy = named(overlay, "NetworkPolicy", "jobs", namespace)
+    for block in _blocks(policy):
+        inside = ip_address(address) in ip_network(block["cidr"])
+        excepted = any(ip_address(address) in ip_network(e) for e in block.get("except", []))
+        assert not inside or excepted
+
+
+def test_odcd_finds_its_settings_and_its_database(overlay: list[Manifest]) -> None:
+    deployment = named(overlay, "Deployment", "odcd")
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    settings = container["envFrom"][0]["configMapRef"]["name"]
+    assert {"ODC_NAMESPACE_BATCH", "ODC_NAMESPACE_DEV", "ODC_IMAGE"} <= set(
+        named(overlay, "ConfigMap", settings)["data"]
+    )
+    assert settings != "odcd", "a change of the settings must roll the daemon out"
+    services = [m["metadata"]["name"] for m in overlay if m["kind"] == "Service"]
+    clusters = [m["metadata"]["name"] for m in overlay if m["kind"] == "Cluster"]
+    assert "odc-db-rw" in services or "odc-db" in clusters
+
+
+def test_a_fail_over_of_production_loses_no_commit(production: list[Manifest]) -> None:
+    spec = named(production, "Cluster", "odc-db")["spec"]
+    assert spec["instances"] >= 3
+    assert spec["postgresql"]["synchronous"] == {
+        "method": "any",
+        "number": 1,
+        "dataDurability": "required",
+        "failoverQuorum": True,
+    }
+
+
+def test_what_is_pulled_ahead_is_the_default_image(production: list[Manifest]) -> None:
+    settings = next(
+        m
+        for m in production
+        if m["kind"] == "ConfigMap" and m["metadata"]["name"].startswith("odcd-")
+    )
+    pulled = named(production, "DaemonSet", "image-prepull")["spec"]["template"]["spec"]
+    assert pulled["initContainers"][0]["image"] == settings["data"]["ODC_IMAGE"]
+
+
+def test_the_dockerfile_runs_as_the_user_of_the_deployment(production: list[Manifest]) -> None:
+    text = (FOLDER / "Dockerfile").read_text()
+    context = named(production, "Deployment", "odcd")["spec"]["template"]["spec"]["securityContext"]
+    user = re.findall(r"^USER (\d+):(\d+)$", text, re.M)
+    assert user == [(str(context["runAsUser"]), str(context["runAsGroup"]))]
+    assert re.findall(r"^COPY (?!--)(.*) \S+$", text, re.M), "copies something"
+    for source in " ".join(re.findall(r"^COPY (?!--)(.*) \S+$", text, re.M)).split():
+        assert (FOLDER.parent / source).exists(), source
+
+
+@pytest.mark.parametrize("gpu_type", gpu_types(), ids=lambda each: each.name)
+def test_a_pod_of_every_gpu_type_fits_the_schema(gpu_type: GpuType) -> None:
+    for gpus in {gpu_type.gpus, min(1, gpu_type.gpus)}:
+        kubernetes_validate.validate(a_pod(gpu_type, gpus), VERSION, strict=True)
+
+
+def test_all_gpu_types_are_read() -> None:
+    assert [each.name for each in gpu_types()] == [
+        "b200",
+        "h200",
+        "h100",
+        "a100",
+        "a10g",
+        "l4",
+        "t4",
+        "t4-small",
+        "cpu-x86",
+        "cpu-arm",
+    ]
+
+
+def _workloads(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
+    for manifest in manifests:
+        spec = pod_spec(manifest)
+        if spec is not None:
+            yield manifest["metadata"]["name"], spec
+
+
+def _images(manifests: list[Manifest]) -> list[str]:
+    found = [c["image"] for _, spec in _workloads(manifests) for c in containers(spec)]
+    return found + [m["spec"]["imageName"] for m in manifests if m["kind"] == "Cluster"]
+
+
+def _blocks(policy: Manifest) -> list[Manifest]:
+    return [
+        peer["ipBlock"]
+        for rule in policy["spec"].get("egress", [])
+        for peer in rule.get("to", [])
+        if "ipBlock" in peer
+    ]
