@@ -1,12 +1,29 @@
-"""What the tests of k8s/ share."""
+"""One control plane for all tests that ask for one: those are long, and run on one worker."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support.controlplane.api import Api
+from tests.support.controlplane.build import NoBinaries
+from tests.support.controlplane.kwok import Kwok
+from tests.support.controlplane.nodes import delete_nodes, many_nodes, until_ready
+from tests.support.controlplane.plane import Cluster, ControlPlane
+
+_HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _HERE in item.path.parents and "cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.long)
+            item.add_marker(pytest.mark.xdist_group("controlplane"))
 
 
 @pytest.fixture(scope="session")
@@ -16,3 +33,82 @@ def kubectl() -> Path:
     if named is None:
         pytest.skip("needs kubectl: put one on PATH, or name one in ODC_TEST_KUBECTL")
     return Path(named)
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The cluster that KUBECONFIG_TEST names, or else a control plane of our own."""
+    if given := os.environ.get("KUBECONFIG_TEST"):
+        found = Cluster(Path(given))
+        yield found
+        found.close()
+        return
+    try:
+        plane = ControlPlane(tmp_path_factory.mktemp("plane"))
+    except NoBinaries as why:
+        pytest.skip(str(why))
+    with plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def shared_plane(cluster: Cluster) -> ControlPlane:
+    if not isinstance(cluster, ControlPlane):
+        pytest.skip("stops and breaks the control plane, so KUBECONFIG_TEST will not do")
+    return cluster
+
+
+@pytest.fixture
+def plane(shared_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """A control plane of our own, which a test may kill and pause; whole again afterwards."""
+    yield shared_plane
+    shared_plane.mend()
+
+
+@pytest.fixture
+def api(cluster: Cluster) -> Api:
+    """Requests as the cluster's administrator."""
+    return cluster.api
+
+
+@pytest.fixture(scope="session")
+def kwok(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kwok]:
+    """Plays the kubelet of every node of nodes.py; the nodes are for each test to make."""
+    try:
+        made = Kwok(cluster, tmp_path_factory.mktemp("kwok"))
+    except NoBinaries as why:
+        pytest.skip(str(why))
+    with made:
+        yield made
+
+
+@pytest.fixture
+def namespace(cluster: Cluster, api: Api) -> Iterator[str]:
+    """A namespace of the test's own, removed with all in it."""
+    made = api.create(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "test-"}}
+    )
+    name: str = made["metadata"]["name"]
+    api.until(f"/api/v1/namespaces/{name}/serviceaccounts/default", lambda _: True)
+    yield name
+    cluster.mend()
+    api.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def nodes(cluster: Cluster, api: Api, kwok: Kwok) -> Iterator[Callable[..., list[str]]]:
+    """Makes nodes of KWOK, `nodes(h100=4, cpu_x86=1)`, and returns their names when all are ready.
+
+    They go at the end, with every pod that is on them.
+    """
+    made: list[str] = []
+
+    def make(**counts: int) -> list[str]:
+        new = [one["metadata"]["name"] for one in api.create_all(many_nodes(**counts))]
+        made.extend(new)
+        until_ready(api, new)
+        return new
+
+    yield make
+    cluster.mend()
+    delete_nodes(api, made)
