@@ -18,12 +18,10 @@ from tests.support.controlplane.plane import Cluster, ControlPlane
 _HERE = Path(__file__).parent
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _HERE in item.path.parents and "cluster" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.long)
-            item.add_marker(pytest.mark.xdist_group("controlplane"))
 
 
 @pytest.fixture(scope="session")
