@@ -6,20 +6,18 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from pathlib import Path
 
 from odcd.api.app import create_app
 from odcd.api.context import Api
 from odcd.api.server import HttpServer
 from odcd.clock import Clock, SystemClock
 from odcd.db import Database
+from odcd.engine import make_engine
 from odcd.errors import RunnerDown
 from odcd.events import EventHub
 from odcd.executor.base import Executor
-from odcd.executor.local import LocalExecutor
 from odcd.forecaster import Forecaster
 from odcd.leader import Lead, Leader, Pass
 from odcd.metrics import Metrics
@@ -34,7 +32,9 @@ log = logging.getLogger(__name__)
 
 CHANNEL = "odc"
 INVENTORY_EVERY = timedelta(seconds=30)
+INVENTORY_GAP_S = 1.0
 RUNNER_RETRY_S = 1.0
+UNREACHED_LEASES = 2
 
 Launcher = Callable[[], Awaitable[None]]
 
@@ -62,7 +62,6 @@ class Daemon:
         self._settings = settings
         self._database = database
         self._clock = clock
-        self._launch_runner = launch_runner
         self._store = Store(database)
         self._events = EventHub(self._store, clock)
         self._metrics = Metrics()
@@ -71,6 +70,7 @@ class Daemon:
         self._forecaster: Forecaster | None = None
         self._reaper: Reaper | None = None
         self._executor: Executor | None = None
+        self._engine = make_engine(settings, self._store, clock, launch_runner)
         as_root = settings.socket_mode == 0o666
         self._http = HttpServer(
             create_app(
@@ -80,11 +80,12 @@ class Daemon:
                     events=self._events,
                     clock=clock,
                     wake=self._wake_planner,
-                    executor_of=lambda: self._executor,
+                    executor_of=lambda: self._executor or self._engine.reader(),
                     listening=lambda: database.listening(CHANNEL),
                     led=lambda: self._executor is not None or self._leader.follows,
                     metrics=self._metrics,
                     own_uid=os.getuid(),
+                    check_job=self._engine.check_job,
                     operators=settings.operators,
                     serves_uid=None if as_root else os.getuid(),
                 )
@@ -95,7 +96,7 @@ class Daemon:
         )
 
     async def run(self, postgres: EmbeddedPostgres | None) -> None:
-        await self._store.check_host(*_place(self._settings.runner_folder))
+        await self._engine.prepare()
         self._http.bind()
         stopping = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -129,6 +130,8 @@ class Daemon:
         self._metrics.passed(done.took_ms / 1000, len(done.started))
         if done.started:
             self._events.wake()
+            if self._reaper is not None:
+                self._reaper.note_starts()
         if self._forecaster is not None:
             self._forecaster.wake()
 
@@ -138,14 +141,7 @@ class Daemon:
 
     async def _lead(self, lead: Lead) -> None:
         """Everything that only the leader does, until leadership is lost."""
-        executor = LocalExecutor(
-            self._settings.runner_folder,
-            self._launch_runner,
-            self._clock,
-            nodes=self._settings.nodes,
-            self_node=self._settings.self_node,
-            sizes=self._store.gpu_type_sizes,
-        )
+        executor = await self._engine.make(lead.term)
         planner = Planner(
             lead, self._store, executor, self._clock, self._settings.sweep, self._note_pass
         )
@@ -155,6 +151,7 @@ class Daemon:
             executor,
             self._clock,
             grace=self._settings.grace,
+            node_grace=self._engine.node_grace,
             every=self._settings.sweep,
             on_change=planner.wake,
         )
@@ -162,7 +159,6 @@ class Daemon:
             lead.term, self._database, self._clock, self._settings.sweep, self._metrics.foresaw
         )
         try:
-            await self._store.claim_host(lead.term, *_place(self._settings.runner_folder))
             await self._command(lead, executor, planner)
             self._planner, self._reaper, self._executor = planner, reaper, executor
             self._forecaster = forecaster
@@ -172,26 +168,58 @@ class Daemon:
                 group.create_task(reaper.run(), name="reaper")
                 group.create_task(forecaster.run(), name="forecaster")
                 group.create_task(self._keep_inventory(executor, lead.term), name="inventory")
+                if executor.reconciles:
+                    group.create_task(self._reconcile(executor, lead), name="reconcile")
+                    group.create_task(self._mind_reach(executor, lead), name="reach")
         finally:
             self._planner = self._reaper = self._executor = self._forecaster = None
             self._metrics.leading(False)
             await executor.close()
 
     async def _command(self, lead: Lead, executor: Executor, planner: Planner) -> None:
-        """Take the executor over; until its runner can start, try again."""
+        """Take the executor over; until it can be reached, try again."""
+        begun = self._clock.monotonic()
         while True:
             try:
+                await self._engine.claim(lead.term)
                 await executor.open(lead.term)
                 await self._register(executor, lead.term)
                 return await take_over(lead, self._store, executor, planner)
             except RunnerDown as error:
                 log.error("executor.down", extra={"why": error.message})
+                patience_s = UNREACHED_LEASES * self._settings.lease.total_seconds()
+                if executor.reconciles and self._clock.monotonic() - begun > patience_s:
+                    await self._leader.resign(lead, error.message)
                 await self._clock.sleep(RUNNER_RETRY_S)
 
     async def _keep_inventory(self, executor: Executor, term: int) -> None:
         while True:
-            await self._clock.sleep(INVENTORY_EVERY.total_seconds())
+            try:
+                async with asyncio.timeout(INVENTORY_EVERY.total_seconds()):
+                    await executor.nodes_changed()
+            except TimeoutError:
+                pass
             await self._register(executor, term)
+            await self._clock.sleep(INVENTORY_GAP_S)
+
+    async def _reconcile(self, executor: Executor, lead: Lead) -> None:
+        """Compare what is there with what should be, whatever was told."""
+        while True:
+            await self._clock.sleep(self._settings.sweep.total_seconds())
+            try:
+                await executor.adopt(lambda: self._store.live_members(lead.term))
+            except RunnerDown as error:
+                log.warning("executor.not_compared", extra={"why": error.message})
+
+    async def _mind_reach(self, executor: Executor, lead: Lead) -> None:
+        """A leader that is cut off from what runs the jobs makes way for one that may not be."""
+        patience_s = UNREACHED_LEASES * self._settings.lease.total_seconds()
+        while True:
+            await self._clock.sleep(min(1.0, patience_s / 5))
+            if executor.unreached_s > patience_s:
+                await self._leader.resign(
+                    lead, f"nothing answered for {executor.unreached_s:.0f} s where the jobs run"
+                )
 
     async def _register(self, executor: Executor, term: int) -> None:
         """Write the inventory; when it cannot be had, the nodes stay as they are known."""
@@ -213,17 +241,4 @@ async def take_over(lead: Lead, store: Store, executor: Executor, planner: Plann
     unsent = sorted({job_id for job_id, _, _, started in live if not started})
     if unsent:
         await planner.send(unsent)
-    await executor.adopt([(job_id, attempt, rank) for job_id, attempt, rank, _ in live])
-
-
-def _place(runner_folder: Path) -> tuple[str, str]:
-    """Which runner on which machine the local executor commands, for programs and for people.
-
-    Of two homes on one machine each has a runner of its own, which does not know the other's jobs.
-    """
-    host = socket.gethostname()
-    try:
-        machine = Path("/etc/machine-id").read_text().strip() or host
-    except OSError:
-        machine = host
-    return f"{machine}:{runner_folder.resolve()}", f"{host}, home {runner_folder.parent}"
+    await executor.adopt(lambda: store.live_members(lead.term))

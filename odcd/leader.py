@@ -109,6 +109,7 @@ class Leader:
         self._holder = f"{socket.gethostname()}:{os.getpid()}"
         self.leading: int | None = None
         """The term this daemon leads under, or None."""
+        self._rest_s = 0.0
         self.follows = False
         """Another daemon leads, as far as this one has seen."""
 
@@ -121,7 +122,15 @@ class Leader:
                 log.warning("leader.lost", extra={"why": error.message})
             except DatabaseDown as error:
                 log.warning("leader.database_down", extra={"why": error.message})
-            await self._clock.sleep(RETRY_S)
+            await self._clock.sleep(max(RETRY_S, self._rest_s))
+            self._rest_s = 0.0
+
+    async def resign(self, lead: Lead, why: str) -> None:
+        """Let another lead, if there is one; for two leases this daemon does not try. Always raises
+        LeadershipLost."""
+        self._rest_s = 2 * self._lease.total_seconds()
+        await lead.leave()
+        raise LeadershipLost(f"this daemon has let go of leadership: {why}")
 
     async def _wait_until_vacant(self) -> tuple[int, int]:
         seen = (-1, -1)

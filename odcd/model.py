@@ -111,6 +111,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Keep the output with the daemon instead of a file in work_dir (odcctl run)."""
     pty: bool = False
     """Give the job a terminal that /attach can speak to."""
+    image: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] | None = None
+    """Of its container, on Kubernetes, by digest or a fixed tag; None: the cluster's default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +135,9 @@ class Member:
     gpu_indexes: tuple[int, ...]
     cpus: int
     mem_mib: int
+    node_gpus: int
     node_cpus: int
+    node_mem_mib: int
     virtual: bool
     """The node was declared for accounting only: no cgroup limits, its GPUs do not exist."""
     state: Literal["starting", "running", "ended"] = "starting"
@@ -215,6 +219,9 @@ class Fact:
     detail: str | None = None
 
 
+NodeState = Literal["UP", "DRAIN", "DOWN"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReport:
     """A node as an executor's inventory tells it; name identifies it."""
@@ -231,6 +238,13 @@ class NodeReport:
     """The layers of the network it hangs on, outermost first; the last is its block."""
     features: tuple[str, ...] = ()
     declared: bool = False
+    state: NodeState = "UP"
+    """As whoever keeps the node sees it; what an operator of odc has set comes before it."""
+    reason: str | None = None
+    foreign_gpus: int = 0
+    """Used, as the next two, by what odc does not run: it is not to be had until that goes."""
+    foreign_cpus: int = 0
+    foreign_mem_mib: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from odcd.clock import Clock
-from odcd.errors import RunnerDown
+from odcd.errors import OdcError, RunnerDown
 from odcd.executor.base import Executor
 from odcd.leader import Lead
 from odcd.store import Store
@@ -20,6 +20,8 @@ MIN_GAP_S = 0.05
 """Between two looks for what is to end: each is a transaction, and every submit calls for one."""
 MAX_GATHER_S = 0.05
 """The longest that facts are let gather before they are written together."""
+MIN_SWEEP_GAP_S = 0.5
+"""Between two sweeps that starts call for."""
 
 
 class Reaper:
@@ -34,6 +36,7 @@ class Reaper:
         clock: Clock,
         *,
         grace: timedelta,
+        node_grace: timedelta | None,
         every: timedelta,
         on_change: Callable[[], None],
     ) -> None:
@@ -42,12 +45,20 @@ class Reaper:
         self._executor = executor
         self._clock = clock
         self._grace = grace
+        self._node_grace = node_grace
         self._every = every
         self._on_change = on_change
+        self._fresh = True
         self._wake = asyncio.Event()
+        self._begun = asyncio.Event()
 
     def wake(self) -> None:
         self._wake.set()
+
+    def note_starts(self) -> None:
+        """Jobs have started: one of them may end sooner than what is waited for."""
+        if not self._executor.keeps_time:
+            self._begun.set()
 
     async def run(self) -> None:
         """Raises LeadershipLost or DatabaseDown."""
@@ -88,7 +99,8 @@ class Reaper:
 
     async def carry_out_once(self) -> None:
         """Tell the executor which attempts are to end, and which time limits moved."""
-        for stop in await self._store.stops(self._lead.term, self._clock.now()):
+        again, self._fresh = self._fresh and self._executor.reconciles, False
+        for stop in await self._store.stops(self._lead.term, self._clock.now(), again=again):
             log.info(
                 "reap.stop",
                 extra={"job_id": stop.job_id, "attempt": stop.attempt, "intent": stop.intent},
@@ -99,16 +111,50 @@ class Reaper:
                 signal=signal.SIGTERM,
                 grace_s=self._grace.total_seconds() if stop.grace_s is None else stop.grace_s,
             )
-        for job_id, attempt, ends_at in await self._store.moved_ends(self._lead.term):
+        moved = await self._store.moved_ends(self._lead.term)
+        for job_id, attempt, ends_at in moved:
             await self._executor.set_end(job_id, attempt, ends_at)
+        if moved:
+            self.note_starts()
+
+    async def signal_once(self) -> None:
+        """Send the signals before time limits that are due, of executors that do not."""
+        if self._executor.keeps_time:
+            return
+        due = await self._store.signals(self._lead.term, self._clock.now())
+        await asyncio.gather(*(self._signal(*one) for one in due))
+
+    async def _signal(self, job_id: int, attempt: int, number: int, batch_only: bool) -> None:
+        try:
+            await self._executor.signal(job_id, attempt, signal=number, batch_only=batch_only)
+        except OdcError as error:
+            log.warning("reap.unsignalled", extra={"job_id": job_id, "why": error.message})
 
     async def _sweep(self) -> None:
         while True:
+            self._begun.clear()
             now = self._clock.now()
-            due = await self._store.sweep(self._lead.term, now)
+            due = await self._store.sweep(
+                self._lead.term, now,
+                keeps_time=self._executor.keeps_time, node_grace=self._node_grace,
+            )  # fmt: skip
             self._on_change()
             self._wake.set()
+            await self.signal_once()
             wait_s = self._every.total_seconds()
             if due is not None:
-                wait_s = min(wait_s, max(0.05, (due - now).total_seconds()))
+                wait_s = min(wait_s, max(MIN_GAP_S, (due - now).total_seconds()))
+            await self._rest(wait_s)
+
+    async def _rest(self, wait_s: float) -> None:
+        """Starts cut it short, where the time of what has started is kept here."""
+        if self._executor.keeps_time:
             await self._clock.sleep(wait_s)
+            return
+        gap_s = min(wait_s, MIN_SWEEP_GAP_S)
+        await self._clock.sleep(gap_s)
+        try:
+            async with asyncio.timeout(wait_s - gap_s):
+                await self._begun.wait()
+        except TimeoutError:
+            return

@@ -6,12 +6,13 @@ import os
 import re
 from argparse import Namespace
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
 from odcd.errors import BadRequest
+from odcd.executor.kubernetes.settings import KubernetesSettings, read_kubernetes
 from odcd.slurm.hostlists import expand_hosts
 
 ROOT_HOME = Path("/var/lib/odc")
@@ -60,8 +61,9 @@ class Settings:
     """--listen, ODC_LISTEN. HTTP over TCP, with tokens: host and port. Default none."""
     dsn: str | None = None
     """--dsn, ODC_DSN of serve. An external PostgreSQL; None: the embedded one of home."""
-    executor: Literal["local"] = "local"
-    """--executor of serve. What runs jobs: processes of this machine."""
+    executor: Literal["local", "kubernetes"] = "local"
+    """--executor of serve. What runs jobs: processes of this machine, or pods of a cluster."""
+    kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
     nodes: tuple[DeclaredNode, ...] = ()
     """--node. Nodes declared for accounting only, NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]]:
     where they lie is a zone, a placement group and the layers of the network, outermost first; an
@@ -104,12 +106,23 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
     nodes, self_node = parse_nodes(args.node or [])
     listen = args.listen or environment.get("ODC_LISTEN")
     root = os.geteuid() == 0
+    on_kubernetes = getattr(args, "executor", "local") == "kubernetes"
+    kubernetes = KubernetesSettings()
+    if on_kubernetes:
+        if args.node:
+            raise BadRequest(
+                "--node declares nodes of the local executor",
+                "On Kubernetes the nodes are the cluster's: leave it out.",
+            )
+        kubernetes = read_kubernetes(args.kubeconfig, args.context, environment)
     return Settings(
         home=home,
         socket=socket_of(home),
         socket_mode=0o666 if root else 0o600,
         listen=parse_address(listen) if listen else None,
         dsn=getattr(args, "dsn", None) or None,
+        executor="kubernetes" if on_kubernetes else "local",
+        kubernetes=kubernetes,
         nodes=nodes,
         self_node=self_node,
         pg_version=getattr(args, "pg", None),

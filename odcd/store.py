@@ -299,6 +299,8 @@ class Store(AccountStore):
                 "name": n.name, "gpu_type": n.gpu_type, "gpus": n.gpus, "cpus": n.cpus,
                 "mem_mib": n.mem_mib, "zone": n.zone, "efa_domain": n.efa_domain,
                 "topology": list(n.topology), "features": list(n.features), "declared": n.declared,
+                "state": n.state, "reason": n.reason, "foreign_gpus": n.foreign_gpus,
+                "foreign_cpus": n.foreign_cpus, "foreign_mem_mib": n.foreign_mem_mib,
             }
             for n in nodes
         ]  # fmt: skip
@@ -320,6 +322,13 @@ class Store(AccountStore):
             )
             for row in rows
         }
+
+    async def instance_types(self) -> dict[str, str]:
+        """GPU type by the cloud's instance type."""
+        rows = await self._db.fetch(
+            "select name, instance_type from odc.gpu_type where instance_type is not null"
+        )
+        return {row["instance_type"]: row["name"] for row in rows}
 
     async def dispatches(self, term: int, job_ids: Sequence[int] | None) -> list[Dispatch]:
         """The running attempts of these jobs, or of all, with what an executor needs."""
@@ -362,15 +371,14 @@ class Store(AccountStore):
             term, machine_id, host_name,
         )  # fmt: skip
 
-    async def stops(self, term: int, now: datetime) -> list[Stop]:
-        """Running attempts with an intent to end them that has not been sent (or not for 60 s);
-        marks them sent."""
+    async def stops(self, term: int, now: datetime, *, again: bool = False) -> list[Stop]:
+        """Running attempts with an intent to end them that has not been sent (or not for 60 s, or
+        again at all); marks them sent."""
         rows = await self._db.fetch(
             "select job_id, attempt, intent, grace_s "
-            "from odc.take_stops(p_term => $1, p_now => $2)",
-            term,
-            now,
-        )
+            "from odc.take_stops(p_term => $1, p_now => $2, p_again => $3)",
+            term, now, again,
+        )  # fmt: skip
         return [
             Stop(job_id=r["job_id"], attempt=r["attempt"], intent=r["intent"], grace_s=r["grace_s"])
             for r in rows
@@ -383,10 +391,60 @@ class Store(AccountStore):
         )
         return [(r["job_id"], r["attempt"], r["ends_at"]) for r in rows]
 
-    async def sweep(self, term: int, now: datetime) -> datetime | None:
-        """What time alone does: begin times, delays, deadlines, limits overrun, partitions made
-        ahead, old keys dropped. Returns when it should run next, at the latest."""
-        return await self._db.fetchval("select odc.sweep(p_term => $1, p_now => $2)", term, now)
+    async def signals(self, term: int, now: datetime) -> list[tuple[int, int, int, bool]]:
+        """(job, attempt, signal, batch only) of what is due for its signal before the limit; marks
+        them signalled."""
+        rows = await self._db.fetch(
+            "select job_id, attempt, signal, batch_only "
+            "from odc.take_signals(p_term => $1, p_now => $2)",
+            term, now,
+        )  # fmt: skip
+        return [(r["job_id"], r["attempt"], r["signal"], r["batch_only"]) for r in rows]
+
+    async def sweep(
+        self, term: int, now: datetime, *, keeps_time: bool = True,
+        node_grace: timedelta | None = None,
+    ) -> datetime | None:  # fmt: skip
+        """What time alone does: begin times, delays, deadlines, limits overrun, nodes away for
+        longer than node_grace, partitions made ahead, old keys dropped. keeps_time: the executor
+        ends jobs at their limits. Returns when it should run next, at the latest."""
+        return await self._db.fetchval(
+            "select odc.sweep(p_term => $1, p_now => $2, p_keeps_time => $3, p_node_grace => $4)",
+            term, now, keeps_time, node_grace,
+        )  # fmt: skip
+
+    async def note_orphans(self, term: int, names: Sequence[str], now: datetime) -> None:
+        await self._db.execute(
+            "select odc.note_orphans(p_term => $1, p_names => $2, p_now => $3)",
+            term, list(names), now,
+        )  # fmt: skip
+
+    # -- output kept for executors that lose it
+
+    async def keep_output(
+        self, key: tuple[int, int, int], content: bytes, written: int, now: datetime
+    ) -> None:
+        """key: job, attempt, rank. content: zlib of what was written, or of its two ends."""
+        await self._db.execute(
+            "select odc.keep_output(p_job_id => $1, p_attempt => $2, p_rank => $3, "
+            "p_content => $4, p_written => $5, p_now => $6)",
+            *key, content, written, now,
+        )  # fmt: skip
+
+    async def kept_output(self, key: tuple[int, int, int]) -> tuple[bytes, int] | None:
+        row = await self._db.fetchrow(
+            "select content, written from odc.kept_output "
+            "where job_id = $1 and attempt = $2 and rank = $3",
+            *key,
+        )
+        return (row["content"], row["written"]) if row else None
+
+    async def is_live(self, job_id: int, attempt: int) -> bool:
+        """Does the attempt hold its nodes?"""
+        return await self._db.fetchval(
+            "select exists (select from odc.running where job_id = $1 and attempt = $2)",
+            job_id, attempt,
+        )  # fmt: skip
 
     # -- nodes, by operators ---------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -52,8 +52,12 @@ class Prepared:
         return len(self.request["jobs"])
 
 
-def prepare(who: Identity, specs: Sequence[JobSpec], *, key: str | None, dry_run: bool) -> Prepared:
-    """Raises BadRequest, TooLarge or BadDependency; of several jobs it says which."""
+def prepare(
+    who: Identity, specs: Sequence[JobSpec], *, key: str | None, dry_run: bool,
+    check: Callable[[JobSpec], None] = lambda _: None,
+) -> Prepared:  # fmt: skip
+    """check: what the executor asks of a job beside. Raises BadRequest, TooLarge or BadDependency;
+    of several jobs it says which."""
     if key is not None and not 1 <= len(key) <= MAX_KEY_CHARS:
         raise BadRequest(
             f"the idempotency key has {len(key)} characters", f"It has 1 to {MAX_KEY_CHARS}."
@@ -71,6 +75,7 @@ def prepare(who: Identity, specs: Sequence[JobSpec], *, key: str | None, dry_run
     for index, spec in enumerate(specs):
         try:
             job = _job(spec, texts)
+            check(spec)
             parts.append(encode_job(job))
             jobs.append(job)
         except OdcError as error:
@@ -222,6 +227,7 @@ def _options(spec: JobSpec) -> dict[str, Any]:
         "mem_per_gpu_mib": spec.mem_per_gpu_mib,
         "gpus_spec": {name: f"{kind}{count}" for name, count in asked if count is not None} or None,
         "submit_line": spec.submit_line,
+        "image": spec.image,
         "spool_output": spec.spool_output or None,
         "pty": spec.pty or None,
     }

@@ -101,7 +101,7 @@ def _kinds(statement: str) -> set[str]:
     for kind in re.findall(r"(?:select|\() ?p_now, (.*?),", statement):
         if "p_outcome" in kind:  # _change_pending, called by hold_jobs and release_jobs
             kinds |= {"held", "released"}
-        elif "p_state" in kind:
+        elif "state" in kind:
             kinds |= {"node_up", "node_drain", "node_down"}
         else:
             kinds |= set(re.findall(r"'(\w+)'", kind))

@@ -11,7 +11,7 @@ from odcd.errors import NotOwner, RunnerDown, UnknownJob
 from odcd.events import EventHub
 from odcd.executor.base import Executor
 from odcd.metrics import Metrics
-from odcd.model import Identity, Selector, Submitted
+from odcd.model import Identity, JobSpec, Selector, Submitted
 from odcd.store import Store
 from odcd.submission import Prepared
 
@@ -41,6 +41,8 @@ class Api:
     """The uid the daemon runs under: an operator."""
     operators: frozenset[str] = field(default_factory=frozenset)
     """Users who may act for others, beside root and own_uid."""
+    check_job: Callable[[JobSpec], None] = lambda _: None
+    """Raises what the executor has against a job."""
     serves_uid: int | None = None
     """The only user it serves (a user's own daemon); None: all."""
 

@@ -162,11 +162,16 @@ class SubmitRoutes:
 
     async def _submit(self, call: Call, specs: list[JobSpec]) -> list[int]:
         """The ids, in order. Raises the refusal of the first job refused."""
-        prepared = prepare(call.who, specs, key=call.key, dry_run=False)
+        prepared = self._prepare(call, specs, key=call.key, dry_run=False)
         answers = await self._ask(prepared)
         self._api.metrics.submitted(len(specs))
         self._api.wake()
         return [answer.job_id for answer in answers if answer.job_id is not None]
+
+    def _prepare(
+        self, call: Call, specs: Sequence[JobSpec], *, key: str | None = None, dry_run: bool
+    ) -> Prepared:
+        return prepare(call.who, specs, key=key, dry_run=dry_run, check=self._api.check_job)
 
     async def what_if(self, call: Call) -> Response:
         """Where and when each would start if it alone were submitted now; submits nothing."""
@@ -180,11 +185,11 @@ class SubmitRoutes:
 
     async def _preview(self, call: Call, spec: JobSpec) -> Preview:
         """What would become of the job. Raises its refusal."""
-        await self._ask(prepare(call.who, [spec], key=None, dry_run=True))
+        await self._ask(self._prepare(call, [spec], dry_run=True))
         return (await self._previews(call, [spec], self._api.clock.now()))[0]
 
     async def _previews(self, call: Call, specs: Sequence[JobSpec], now: datetime) -> list[Preview]:
-        jobs = prepare(call.who, specs, key=None, dry_run=True).request["jobs"]
+        jobs = self._prepare(call, specs, dry_run=True).request["jobs"]
         asks = [{**job, "uid": call.who.uid, "user": call.who.user} for job in jobs]
         told = json.loads(await self._api.store.preview(msgspec.json.encode(asks).decode(), now))
         for spec, one in zip(specs, told, strict=True):

@@ -7,7 +7,7 @@ from argparse import Namespace
 
 from odcd import logs
 from odcd.commands import Subparsers, add_serving, describe
-from odcd.errors import BadRequest, NotImplementedYet
+from odcd.errors import BadRequest
 from odcd.settings import read_settings
 
 
@@ -16,11 +16,18 @@ def add(subparsers: Subparsers) -> None:
         subparsers,
         "serve",
         "Start the daemon on an external PostgreSQL",
-        "odcd serve --dsn postgresql://odc@db/odc --executor local --listen 127.0.0.1:7070",
+        "odcd serve --dsn postgresql://odc@db/odc --executor kubernetes --listen 0.0.0.0:7070",
     )
     add_serving(parser)
     parser.add_argument("--dsn", metavar="DSN", help="PostgreSQL 16 or newer; default $ODC_DSN")
     parser.add_argument("--executor", choices=["local", "kubernetes"], default="local")
+    parser.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        help="of --executor kubernetes; default the pod's own, "
+        "else $KUBECONFIG, else ~/.kube/config",
+    )
+    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig; default its own")
     parser.set_defaults(run=run)
 
 
@@ -31,10 +38,6 @@ def run(args: Namespace) -> int:
     if not args.dsn:
         raise BadRequest(
             "serve needs a database", "Give --dsn or ODC_DSN; `odcd up` brings its own PostgreSQL."
-        )
-    if args.executor == "kubernetes":
-        raise NotImplementedYet(
-            "--executor kubernetes is not carried out yet", "Use --executor local."
         )
     settings = read_settings(args, os.environ)
     logs.configure(settings.log_format)

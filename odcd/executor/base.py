@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from odcd.model import Dispatch, Fact, NodeReport
+
+Expected = tuple[int, int, int, bool]
+"""A member that the database holds as live: job, attempt, rank, and whether it has started."""
 
 
 class Executor(Protocol):
     """Level triggered and idempotent: any call may be repeated, in any order, by any leader."""
 
     name: str
+    keeps_time: bool
+    """It ends attempts at their time limit, and signals them before, by itself."""
+
+    @property
+    def unreached_s(self) -> float:
+        """For how long what runs the jobs has not answered; 0: it does."""
+        ...
+
+    reconciles: bool
+    """adopt() may be called at any time, and is to be called now and then."""
 
     async def open(self, term: int) -> None:
         """Become the one that commands, under this term; a lower term is refused from now on.
@@ -46,8 +59,8 @@ class Executor(Protocol):
         """Move the time limit of a running attempt."""
         ...
 
-    async def adopt(self, expected: Sequence[tuple[int, int, int]]) -> None:
-        """Take over what runs. expected: (job, attempt, rank) the database holds as live.
+    async def adopt(self, read_expected: Callable[[], Awaitable[Sequence[Expected]]]) -> None:
+        """Take over what runs; read_expected tells what the database holds as live.
 
         Every expected member that is not there is reported as lost (or start_failed when it never
         began); every member that is there and not expected is killed.
@@ -62,7 +75,13 @@ class Executor(Protocol):
         """These facts are committed in the database; the executor may forget them."""
         ...
 
-    async def inventory(self) -> list[NodeReport]: ...
+    async def inventory(self) -> list[NodeReport]:
+        """All nodes. Raises RunnerDown when they cannot be looked at."""
+        ...
+
+    async def nodes_changed(self) -> None:
+        """Returns when inventory() may answer something new."""
+        ...
 
     def logs(
         self, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool

@@ -12,6 +12,7 @@ from typing import Any
 
 from odcd.clock import Clock
 from odcd.errors import RunnerDown
+from odcd.executor.base import Expected
 from odcd.executor.gpus import find_gpus
 from odcd.executor.link import Link, RunnerRefused
 from odcd.executor.local_output import Key, LocalOutput
@@ -41,6 +42,8 @@ class LocalExecutor:
     """
 
     name = "local"
+    keeps_time = True
+    reconciles = False
 
     def __init__(
         self,
@@ -155,11 +158,12 @@ class LocalExecutor:
         moment = ends_at.timestamp() if ends_at else None
         await self._ask("set_end", job=job_id, attempt=attempt, ends_at=moment)
 
-    async def adopt(self, expected: Sequence[tuple[int, int, int]]) -> None:
+    async def adopt(self, read_expected: Callable[[], Awaitable[Sequence[Expected]]]) -> None:
+        expected = [key for *key, _ in await read_expected()]
         for job_id, attempt, rank in expected:
             key = job_id, attempt
             self._ranks[key] = max(rank + 1, self._ranks.get(key, 0))
-        done = await self._ask("adopt", expected=[list(key) for key in expected])
+        done = await self._ask("adopt", expected=expected)
         log.info("runner.adopted", extra={"expected": len(expected), **done})
 
     # -- facts ------------------------------------------------------------------------------------
@@ -218,6 +222,15 @@ class LocalExecutor:
             self._gpu_indexes = gpus.indexes if gpus else ()
             reports.append(this_machine(gpus))
         return reports
+
+    @property
+    def unreached_s(self) -> float:
+        """Its runner is of this machine, and made anew where it is gone."""
+        return 0.0
+
+    async def nodes_changed(self) -> None:
+        """Never: they are what the daemon was started with."""
+        await asyncio.Event().wait()
 
     def _gpu_ids_of(self, member: Member) -> Sequence[int]:
         if member.virtual or not self._gpu_indexes:

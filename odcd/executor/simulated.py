@@ -11,13 +11,14 @@ import asyncio
 import heapq
 import itertools
 import signal as signals
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
 from odcd.clock import Clock
 from odcd.errors import LeadershipLost, RunnerDown
+from odcd.executor.base import Expected
 from odcd.model import Dispatch, Fact, NodeReport
 
 Key = tuple[int, int, int]
@@ -51,6 +52,8 @@ class SimulatedExecutor:
     """Implements odcd.executor.base.Executor. started: how often each member was started."""
 
     name = "simulated"
+    keeps_time = True
+    reconciles = False
 
     def __init__(
         self,
@@ -149,7 +152,8 @@ class SimulatedExecutor:
                 self._limit(member)
                 self._schedule(key)
 
-    async def adopt(self, expected: Sequence[Key]) -> None:
+    async def adopt(self, read_expected: Callable[[], Awaitable[Sequence[Expected]]]) -> None:
+        expected = [(job, attempt, rank) for job, attempt, rank, _ in await read_expected()]
         self._reach(self._term)
         now = self._clock.now()
         for key in expected:
@@ -186,6 +190,14 @@ class SimulatedExecutor:
     async def inventory(self) -> list[NodeReport]:
         self._reach(self._term)
         return list(self._nodes)
+
+    @property
+    def unreached_s(self) -> float:
+        return 0.0
+
+    async def nodes_changed(self) -> None:
+        """Never."""
+        await asyncio.Event().wait()
 
     async def logs(
         self, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool

@@ -259,6 +259,7 @@ def _spec(request: SubmitArgv, source: _Source, s: Settings) -> JobSpec:
         submit_line=line if len(line) <= MAX_SUBMIT_LINE else line[: MAX_SUBMIT_LINE - 1] + "…",
         spool_output=request.command == "run" and s.stdout is None,
         pty=s.pty,
+        image=s.image,
     )
 
 

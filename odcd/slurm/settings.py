@@ -67,6 +67,7 @@ class Settings:
     json: bool = False
     verbose: bool = False
     pty: bool = False
+    image: str | None = None
     accepted: None = None
     """Of options whose only accepted value asks for what odc does anyway."""
     said: dict[str, str] = field(default_factory=dict[str, str])

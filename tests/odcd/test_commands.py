@@ -185,7 +185,11 @@ def test_a_running_job_of_a_restored_queue_is_requeued_or_ends_node_fail(odc: Od
         (["up", "--listen", "nowhere"], 2, "HOST:PORT"),
         (["up", "--home", "/proc/x"], 1, "/proc/x cannot be made"),
         (["serve"], 2, "serve needs a database"),
-        (["serve", "--dsn", "postgresql:///x", "--executor", "kubernetes"], 1, "not carried out"),
+        (
+            ["serve", "--dsn", "postgresql:///x", "--executor", "kubernetes", "--node", "n=h100:8"],
+            2,
+            "--node declares nodes of the local executor",
+        ),
         (["migrate", "--dsn", "postgresql://nobody@/x?host=/nowhere"], 1, "cannot be reached"),
         (["backup", "q.odc"], 1, "has no queue"),
         (["restore", "no-such-file"], 1, "cannot be read"),

@@ -82,7 +82,8 @@ class Simulation:
             planner = Planner(lead, self.store, self.executor, self.clock, timedelta(seconds=30))
             reaper = Reaper(
                 lead, self.store, self.executor, self.clock,
-                grace=timedelta(seconds=30), every=timedelta(seconds=30), on_change=planner.wake,
+                grace=timedelta(seconds=30), node_grace=None,
+                every=timedelta(seconds=30), on_change=planner.wake,
             )  # fmt: skip
             self.executor.away = False
             await self.executor.open(term)

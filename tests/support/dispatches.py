@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from odcd.executor.base import Expected
 from odcd.model import Dispatch, Member
 from tests.support.runner import digest_of
 
@@ -15,9 +17,18 @@ from tests.support.runner import digest_of
 def a_member(rank: int = 0, **changes: Any) -> Member:
     member = Member(
         rank=rank, node=f"gpu-{rank + 1:02}", gpu_type="h100", gpu_indexes=(), cpus=4, mem_mib=1024,
-        node_cpus=192, virtual=True,
+        node_gpus=8, node_cpus=192, node_mem_mib=2097152, virtual=True,
     )  # fmt: skip
     return replace(member, **changes)
+
+
+def expecting(*keys: tuple[int, int, int]) -> Callable[[], Awaitable[list[Expected]]]:
+    """What the database would tell an executor: these members, none of which has started yet."""
+
+    async def read() -> list[Expected]:
+        return [(*key, False) for key in keys]
+
+    return read
 
 
 def a_dispatch_of(

@@ -3,15 +3,16 @@
 create or replace function odc.check_books()
 returns setof text
 language sql stable as $$
-    select format('node %s: free says %s GPUs, %s CPUs, %s MiB, %s jobs; allocations leave %s, %s, %s, %s',
+    select format('node %s: free says %s GPUs, %s CPUs, %s MiB, %s jobs; allocations and others leave %s, %s, %s, %s',
                   n.name, f.gpus, f.cpus, f.mem_mib, f.jobs,
                   g.gpus - a.gpus, g.cpus - a.cpus, g.mem_mib - a.mem_mib, a.jobs)
       from odc.node_free as f
       join odc.node as n on n.id = f.node_id
       join odc.node_group as g on g.id = f.group_id
      cross join lateral (
-           select coalesce(sum(gpus), 0) as gpus, coalesce(sum(cpus), 0) as cpus,
-                  coalesce(sum(mem_mib), 0) as mem_mib, count(*) as jobs
+           select coalesce(sum(gpus), 0) + bit_count(n.foreign_gpu_mask::bit(64)) as gpus,
+                  coalesce(sum(cpus), 0) + n.foreign_cpus as cpus,
+                  coalesce(sum(mem_mib), 0) + n.foreign_mem_mib as mem_mib, count(*) as jobs
              from odc.allocation where node_id = f.node_id) as a
      where (f.gpus, f.cpus, f.mem_mib, f.jobs) is distinct from
            (g.gpus - a.gpus, g.cpus - a.cpus, g.mem_mib - a.mem_mib, a.jobs)
@@ -20,7 +21,8 @@ language sql stable as $$
       from odc.node_free as f
       join odc.node as n on n.id = f.node_id
      cross join lateral (
-           select coalesce(bit_or(gpu_mask), 0) as taken, coalesce(sum(bit_count(gpu_mask::bit(64))), 0) as bits
+           select coalesce(bit_or(gpu_mask), 0) | n.foreign_gpu_mask as taken,
+                  coalesce(sum(bit_count(gpu_mask::bit(64))), 0) + bit_count(n.foreign_gpu_mask::bit(64)) as bits
              from odc.allocation where node_id = f.node_id) as a
      where f.gpu_mask & a.taken <> 0
         or bit_count(f.gpu_mask::bit(64)) <> f.gpus

@@ -1,8 +1,10 @@
 -- odc.register_nodes: write an executor's inventory.
--- A node seen again comes UP unless an operator drained it. A node whose size changed while jobs hold
+-- A node takes the state that the inventory tells unless an operator set one. A node whose size changed while jobs hold
 -- part of it keeps its old size until they end; the next inventory changes it.
--- Arguments  p_nodes  array of {name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features, declared};
---                     topology: the layers of the network it hangs on, outermost first, the last its block
+-- Arguments  p_nodes  array of {name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features, declared,
+--                     state, reason, foreign_gpus, foreign_cpus, foreign_mem_mib};
+--                     topology: the layers of the network it hangs on, outermost first, the last its block;
+--                     state: UP, DRAIN or DOWN, as who keeps the node sees it; foreign: used by what odc does not run
 --            p_whole  true: nodes that are not listed go DOWN
 -- Locks      term, node by name, node_free
 -- Raises     OD020 LeadershipLost; OD010 for a node with sizes that cannot be
@@ -16,14 +18,17 @@ begin
     perform _set_now(p_now);
     create temp table if not exists seen (
         name text, gpu_type text, gpus integer, cpus integer, mem_mib integer,
-        zone text, efa_domain text, topology text[], features text[], declared boolean) on commit drop;
+        zone text, efa_domain text, topology text[], features text[], declared boolean,
+        state node_state, reason text, foreign_gpus integer, foreign_cpus integer, foreign_mem_mib integer) on commit drop;
     truncate seen;
     insert into seen
     select r.name, r.gpu_type, r.gpus, r.cpus, r.mem_mib, r.zone, r.efa_domain,
-           coalesce(r.topology, '{}'), coalesce(r.features, '{}'), coalesce(r.declared, false)
+           coalesce(r.topology, '{}'), coalesce(r.features, '{}'), coalesce(r.declared, false),
+           coalesce(r.state, 'UP'), r.reason, coalesce(r.foreign_gpus, 0), coalesce(r.foreign_cpus, 0), coalesce(r.foreign_mem_mib, 0)
       from jsonb_to_recordset(p_nodes) as r (
            name text, gpu_type text, gpus integer, cpus integer, mem_mib integer,
-           zone text, efa_domain text, topology text[], features text[], declared boolean);
+           zone text, efa_domain text, topology text[], features text[], declared boolean,
+           state node_state, reason text, foreign_gpus integer, foreign_cpus integer, foreign_mem_mib integer);
     select string_agg(format('%s (%s GPUs, %s CPUs, %s MiB)', name, gpus, cpus, mem_mib), ', ' order by name)
       into v_bad
       from seen
@@ -43,7 +48,8 @@ begin
       from seen order by length(name), name
         on conflict do nothing;
     update node as n
-       set gpu_type = s.gpu_type, gpus = s.gpus, cpus = s.cpus, mem_mib = s.mem_mib
+       set gpu_type = s.gpu_type, gpus = s.gpus, cpus = s.cpus, mem_mib = s.mem_mib,
+           foreign_gpu_mask = 0, foreign_cpus = 0, foreign_mem_mib = 0
       from seen as s
      where s.name = n.name
        and (n.gpu_type, n.gpus, n.cpus, n.mem_mib) is distinct from (s.gpu_type, s.gpus, s.cpus, s.mem_mib)
@@ -58,22 +64,26 @@ begin
      where s.name = n.name
        and (n.zone, n.efa_domain, n.topology, n.features, n.declared)
            is distinct from (s.zone, s.efa_domain, s.topology, s.features, s.declared);
-    with up as (
-        update node as n set state = 'UP', reason = null, reason_by = null, state_at = p_now
+    with told as (
+        update node as n
+           set state = s.state, reason = s.reason,
+               state_at = case when n.state = s.state then n.state_at else p_now end
           from seen as s
-         where s.name = n.name and n.state = 'DOWN' and n.reason_by is null
-        returning n.id
-    ), down as (
+         where s.name = n.name and n.reason_by is null and (n.state, n.reason) is distinct from (s.state, s.reason)
+        returning n.id, n.state, n.reason, n.state_at
+    ), missing as (
         update node as n set state = 'DOWN', reason = 'not in the inventory', state_at = p_now
-         where p_whole and n.state = 'UP' and not exists (select from seen as s where s.name = n.name)
-        returning n.id
+         where p_whole and n.reason_by is null and n.state <> 'DOWN' and not exists (select from seen as s where s.name = n.name)
+        returning n.id, n.state, n.reason, n.state_at
     )
-    insert into event (at, kind, actor, node_id)
-    select p_now, 'node_up', 'odcd', id from up
-    union all
-    select p_now, 'node_down', 'odcd', id from down;
-    drop table seen;
+    insert into event (at, kind, actor, node_id, detail)
+    select p_now, 'node_' || lower(c.state::text), 'odcd', c.id, jsonb_strip_nulls(jsonb_build_object('reason', c.reason))
+      from (select * from told union all select * from missing) as c
+     where c.state_at = p_now
+     order by c.id;
     perform _regroup_nodes();
+    perform _count_foreign();
+    drop table seen;
     notify odc;
 end;
 $$;

@@ -8,7 +8,7 @@ declare
 begin
     drop view odc_past._job;
     create view odc_past.running as
-    select r.*, null::timestamptz as stop_sent_at, null::timestamptz as sent_ends_at from odc_past._running as r;
+    select r.*, null::timestamptz as stop_sent_at, null::timestamptz as sent_ends_at, false as signalled from odc_past._running as r;
 
     create view odc_past.allocation as
     select a.job_id, a.rank, a.node_id, a.gpu_mask, a.gpus, a.cpus, a.mem_mib, a.ends_at,
@@ -18,11 +18,14 @@ begin
 
     create view odc_past.node_free as
     select f.node_id, f.group_id, f.up,
-           ((1::bigint << g.gpus) - 1) & ~coalesce(a.gpu_mask, 0) as gpu_mask,
-           (g.gpus - coalesce(a.gpus, 0))::integer as gpus, (g.cpus - coalesce(a.cpus, 0))::integer as cpus,
-           (g.mem_mib - coalesce(a.mem_mib, 0))::integer as mem_mib, coalesce(a.jobs, 0)::integer as jobs
+           ((1::bigint << g.gpus) - 1) & ~coalesce(a.gpu_mask, 0) & ~coalesce(n.foreign_gpu_mask, 0) as gpu_mask,
+           (g.gpus - coalesce(a.gpus, 0) - bit_count(coalesce(n.foreign_gpu_mask, 0)::bit(64)))::integer as gpus,
+           (g.cpus - coalesce(a.cpus, 0) - coalesce(n.foreign_cpus, 0))::integer as cpus,
+           (g.mem_mib - coalesce(a.mem_mib, 0) - coalesce(n.foreign_mem_mib, 0))::integer as mem_mib,
+           coalesce(a.jobs, 0)::integer as jobs
       from odc_past._node_free as f
       join odc_past.node_group as g on g.id = f.group_id
+      join odc_past.node as n on n.id = f.node_id
       left join (select node_id, bit_or(gpu_mask) as gpu_mask, sum(gpus) as gpus, sum(cpus) as cpus,
                         sum(mem_mib) as mem_mib, count(*) as jobs
                    from odc_past.allocation group by node_id) as a on a.node_id = f.node_id;

@@ -21,16 +21,18 @@ begin
                     when r.intent = 'preempt' then 'PREEMPTED'
                     when r.intent = 'node_fail' then 'NODE_FAIL'
                     when r.intent in ('requeue', 'requeue_hold') then 'CANCELLED'
+                    when r.intent = 'timeout' then 'TIMEOUT'
                     when r.exit_cause = 'lost' or half_launched then 'NODE_FAIL'
-                    when r.intent = 'timeout' or r.exit_cause = 'timeout' then 'TIMEOUT'
+                    when r.exit_cause = 'timeout' then 'TIMEOUT'
                     when r.exit_cause = 'oom' then 'OUT_OF_MEMORY'
                     when r.exit_cause is not null then 'FAILED'
                     else 'COMPLETED' end::job_state as state,
                case when r.intent in ('requeue', 'requeue_hold') then 'Requeued'
                     when r.intent = 'preempt' then 'Preempted'
                     when r.intent = 'cancel' or r.intent = 'deadline' then null
+                    when r.intent = 'timeout' then 'TimeLimit'
                     when r.exit_cause = 'lost' or r.intent = 'node_fail' or half_launched then 'NodeFail'
-                    when r.intent = 'timeout' or r.exit_cause = 'timeout' then 'TimeLimit'
+                    when r.exit_cause = 'timeout' then 'TimeLimit'
                     when r.exit_cause = 'oom' then 'OutOfMemory'
                     when r.exit_cause in ('launch', 'start_failed') then 'JobLaunchFailure'
                     when r.exit_cause = 'failed' then 'NonZeroExitCode' end as reason,

@@ -8,7 +8,8 @@ language sql stable as $$
                (select jsonb_agg(jsonb_build_object(
                            'rank', a.rank, 'node', n.name, 'gpu_type', n.gpu_type,
                            'gpu_indexes', odc._mask_indexes(a.gpu_mask), 'cpus', a.cpus, 'mem_mib', a.mem_mib,
-                           'node_cpus', n.cpus, 'virtual', n.declared, 'state', a.state) order by a.rank)
+                           'node_gpus', n.gpus, 'node_cpus', n.cpus, 'node_mem_mib', n.mem_mib,
+                           'virtual', n.declared, 'state', a.state) order by a.rank)
                   from odc.allocation as a join odc.node as n on n.id = a.node_id
                  where a.job_id = r.job_id) as members
           from odc.running as r
@@ -17,7 +18,8 @@ language sql stable as $$
         select t.attempt, null::integer as partition_id, t.started_at, t.ended_at as ends_at,
                (select jsonb_agg(jsonb_build_object(
                            'rank', m.rank - 1, 'node', m.name, 'gpu_type', coalesce(n.gpu_type, ''),
-                           'gpu_indexes', '[]'::jsonb, 'cpus', 0, 'mem_mib', 0, 'node_cpus', coalesce(n.cpus, 0),
+                           'gpu_indexes', '[]'::jsonb, 'cpus', 0, 'mem_mib', 0, 'node_gpus', coalesce(n.gpus, 0),
+                           'node_cpus', coalesce(n.cpus, 0), 'node_mem_mib', coalesce(n.mem_mib, 0),
                            'virtual', coalesce(n.declared, false), 'state', 'ended') order by m.rank)
                   from unnest(t.node_names) with ordinality as m (name, rank)
                   left join odc.node as n on n.name = m.name) as members

@@ -13,7 +13,7 @@ begin
            select jsonb_agg(jsonb_build_object(
                       'rank', a.rank, 'node', n.name, 'gpu_type', n.gpu_type,
                       'gpu_indexes', _mask_indexes(a.gpu_mask), 'cpus', a.cpus, 'mem_mib', a.mem_mib,
-                      'node_cpus', n.cpus, 'virtual', n.declared, 'state', a.state) order by a.rank) as members
+                      'node_gpus', n.gpus, 'node_cpus', n.cpus, 'node_mem_mib', n.mem_mib, 'virtual', n.declared, 'state', a.state) order by a.rank) as members
              from allocation as a join node as n on n.id = a.node_id
             where a.job_id = r.job_id) as m
      where p_job_ids is null or r.job_id = any (p_job_ids)

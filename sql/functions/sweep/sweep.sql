@@ -1,8 +1,12 @@
--- odc.sweep: what time alone does: begin times, delays, deadlines, limits overrun, bookings; and housekeeping.
+-- odc.sweep: what time alone does: begin times, delays, deadlines, limits overrun, nodes away for too long, bookings; and
+-- housekeeping.
+-- Arguments  p_keeps_time  the executor ends jobs at their limits, so that only what it left is looked for here
+--            p_node_grace  jobs of a node that has been down for so long, and not by an operator, end; null: they go on
 -- Returns    when it should run next: the next begin time, delay, deadline or booking, at most a minute from now
 -- Locks      term for share; the turn; booking; pending and running rows that are due
 -- Raises     OD020 LeadershipLost
-create or replace function odc.sweep(p_term bigint, p_now timestamptz)
+create or replace function odc.sweep(
+    p_term bigint, p_now timestamptz, p_keeps_time boolean default true, p_node_grace interval default null)
 returns timestamptz
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
@@ -39,8 +43,8 @@ begin
     update running
        set intent = case when deadline_at <= p_now then 'deadline' else 'timeout' end::end_intent,
            intent_by = 'odcd', intent_at = p_now, state = 'COMPLETING'
-     where intent is null and (deadline_at <= p_now or ends_at < p_now - v_overrun);
-    if v_begun is not null or v_late is not null or found then
+     where intent is null and (deadline_at <= p_now or ends_at < p_now - v_overrun or not p_keeps_time and ends_at <= p_now);
+    if v_begun is not null or v_late is not null or found or _fail_nodes(p_node_grace, p_now) then
         notify odc;
     end if;
 
@@ -52,6 +56,9 @@ begin
                  (select min(begin_at) from pending where not begun),
                  (select min(deadline_at) from pending),
                  (select min(deadline_at) from running where intent is null),
+                 case when not p_keeps_time then _next_end() end,
+                 (select min(state_at) + p_node_grace from node
+                   where state = 'DOWN' and reason_by is null and state_at > p_now - p_node_grace),
                  (select min(due_at) from dependency where state = 'waiting' and due_at > p_now));
 end;
 $$;

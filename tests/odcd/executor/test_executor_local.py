@@ -19,7 +19,7 @@ from odcd.executor.base import Executor
 from odcd.executor.local import LocalExecutor
 from odcd.model import Fact, GpuTypeSize
 from odcd.settings import DeclaredNode
-from tests.support.dispatches import a_dispatch_of, a_member
+from tests.support.dispatches import a_dispatch_of, a_member, expecting
 from tests.support.runner import PATIENCE_S, RunnerHome
 
 WAITS = "#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.02; done\necho went\nexit 9\n"
@@ -175,9 +175,9 @@ def test_a_new_daemon_adopts_what_runs(home: RunnerHome, work_dir: Path) -> None
 
     async def second(watched: Watched) -> None:
         await watched.executor.start([dispatch], texts)
-        await watched.executor.adopt([(1, 1, 0), (2, 1, 0)])
+        await watched.executor.adopt(expecting((1, 1, 0), (2, 1, 0)))
         assert (await watched.end_of(2)).kind == "lost"
-        await watched.executor.adopt([(1, 1, 0), (3, 1, 0)])
+        await watched.executor.adopt(expecting((1, 1, 0), (3, 1, 0)))
         assert (await watched.end_of(3)).kind == "start_failed"
         (work_dir / "go").touch()
         assert (await watched.end_of(1)).exit_code == 9
@@ -250,7 +250,7 @@ def test_facts_come_again_until_they_are_acknowledged(home: RunnerHome, work_dir
         await watched.end_of(1)
 
     async def third(watched: Watched) -> None:
-        await watched.executor.adopt([])
+        await watched.executor.adopt(expecting())
         await watched.executor.stop(9, 1, signal=15, grace_s=1)
         await watched.end_of(9)
         assert {fact.job_id for fact in watched.facts} == {9}

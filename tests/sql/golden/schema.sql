@@ -916,6 +916,16 @@ CREATE TABLE odc.job_text (
 );
 ALTER TABLE ONLY odc.job_text ALTER COLUMN content SET STORAGE EXTERNAL;
 
+CREATE TABLE odc.kept_output (
+    job_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    rank integer NOT NULL,
+    kept_at timestamp with time zone NOT NULL,
+    written bigint NOT NULL,
+    content bytea NOT NULL
+);
+ALTER TABLE ONLY odc.kept_output ALTER COLUMN content SET STORAGE EXTERNAL;
+
 CREATE TABLE odc.licence (
     name text NOT NULL,
     total integer NOT NULL,
@@ -984,7 +994,12 @@ CREATE TABLE odc.node (
     state_at timestamp with time zone NOT NULL,
     declared boolean DEFAULT false NOT NULL,
     topology text[] DEFAULT '{}'::text[] NOT NULL,
+    foreign_gpu_mask bigint DEFAULT 0 NOT NULL,
+    foreign_cpus integer DEFAULT 0 NOT NULL,
+    foreign_mem_mib integer DEFAULT 0 NOT NULL,
     CONSTRAINT node_cpus_check CHECK ((cpus > 0)),
+    CONSTRAINT node_foreign_cpus_check CHECK ((foreign_cpus >= 0)),
+    CONSTRAINT node_foreign_mem_mib_check CHECK ((foreign_mem_mib >= 0)),
     CONSTRAINT node_gpus_check CHECK (((gpus >= 0) AND (gpus <= 62))),
     CONSTRAINT node_mem_mib_check CHECK ((mem_mib > 0))
 );
@@ -1060,7 +1075,10 @@ CREATE TABLE odc.node_past (
     reason_by text,
     state_at timestamp with time zone,
     declared boolean,
-    topology text[]
+    topology text[],
+    foreign_gpu_mask bigint,
+    foreign_cpus integer,
+    foreign_mem_mib integer
 );
 
 CREATE TABLE odc.partition (
@@ -1522,6 +1540,7 @@ CREATE TABLE odc.running (
     kill_at timestamp with time zone,
     checkpoint_at timestamp with time zone,
     preemption jsonb,
+    signalled boolean DEFAULT false NOT NULL,
     CONSTRAINT running_state_check CHECK ((state = ANY (ARRAY['CONFIGURING'::odc.job_state, 'RUNNING'::odc.job_state, 'COMPLETING'::odc.job_state])))
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
@@ -2031,6 +2050,9 @@ ALTER TABLE ONLY odc.job
 ALTER TABLE ONLY odc.job_text
     ADD CONSTRAINT job_text_pkey PRIMARY KEY (digest);
 
+ALTER TABLE ONLY odc.kept_output
+    ADD CONSTRAINT kept_output_pkey PRIMARY KEY (job_id, attempt, rank);
+
 ALTER TABLE ONLY odc.licence
     ADD CONSTRAINT licence_pkey PRIMARY KEY (name);
 
@@ -2392,7 +2414,7 @@ CREATE TRIGGER past_of_gone AFTER DELETE ON odc.limited FOR EACH ROW EXECUTE FUN
 
 CREATE TRIGGER past_of_new AFTER INSERT ON odc.limited FOR EACH ROW EXECUTE FUNCTION odc_past.note_limited();
 
-CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.node FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.gpu_type IS DISTINCT FROM new.gpu_type) OR (old.gpus IS DISTINCT FROM new.gpus) OR (old.cpus IS DISTINCT FROM new.cpus) OR (old.mem_mib IS DISTINCT FROM new.mem_mib) OR (old.zone IS DISTINCT FROM new.zone) OR (old.efa_domain IS DISTINCT FROM new.efa_domain) OR (old.features IS DISTINCT FROM new.features) OR (old.state IS DISTINCT FROM new.state) OR (old.reason IS DISTINCT FROM new.reason) OR (old.reason_by IS DISTINCT FROM new.reason_by) OR (old.state_at IS DISTINCT FROM new.state_at) OR (old.declared IS DISTINCT FROM new.declared) OR (old.topology IS DISTINCT FROM new.topology))) EXECUTE FUNCTION odc_past.keep_node();
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.node FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.gpu_type IS DISTINCT FROM new.gpu_type) OR (old.gpus IS DISTINCT FROM new.gpus) OR (old.cpus IS DISTINCT FROM new.cpus) OR (old.mem_mib IS DISTINCT FROM new.mem_mib) OR (old.zone IS DISTINCT FROM new.zone) OR (old.efa_domain IS DISTINCT FROM new.efa_domain) OR (old.features IS DISTINCT FROM new.features) OR (old.state IS DISTINCT FROM new.state) OR (old.reason IS DISTINCT FROM new.reason) OR (old.reason_by IS DISTINCT FROM new.reason_by) OR (old.state_at IS DISTINCT FROM new.state_at) OR (old.declared IS DISTINCT FROM new.declared) OR (old.topology IS DISTINCT FROM new.topology) OR (old.foreign_gpu_mask IS DISTINCT FROM new.foreign_gpu_mask) OR (old.foreign_cpus IS DISTINCT FROM new.foreign_cpus) OR (old.foreign_mem_mib IS DISTINCT FROM new.foreign_mem_mib))) EXECUTE FUNCTION odc_past.keep_node();
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.node FOR EACH ROW EXECUTE FUNCTION odc_past.keep_node();
 

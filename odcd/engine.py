@@ -1,0 +1,185 @@
+"""Which executor a daemon has, by its settings; a leader makes one for its term."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from odcd.clock import Clock
+from odcd.errors import RunnerDown
+from odcd.executor.base import Executor
+from odcd.executor.kubernetes.checks import JobCheck, refuse_images
+from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.executor.kubernetes.executor import Budgets, KubernetesExecutor
+from odcd.executor.kubernetes.objects import Meta, Object
+from odcd.executor.kubernetes.output import PodOutput
+from odcd.executor.kubernetes.pods import PodSettings
+from odcd.executor.kubernetes.template import PodTemplate, read_template
+from odcd.executor.local import LocalExecutor
+from odcd.model import JobSpec
+from odcd.settings import Settings
+from odcd.store import Store
+
+log = logging.getLogger(__name__)
+
+Launcher = Callable[[], Awaitable[None]]
+
+
+class Engine(Protocol):
+    node_grace: timedelta | None
+    """How long a node may be away before its jobs end; None: they stay its own."""
+    check_job: Callable[[JobSpec], None]
+    """Raises what it has against a job that is to be submitted."""
+
+    async def prepare(self) -> None:
+        """Before the daemon serves: raises BadRequest, OtherHost for what can never work."""
+        ...
+
+    async def make(self, term: int) -> Executor:
+        """For a leader of that term; closed by it."""
+        ...
+
+    async def claim(self, term: int) -> None:
+        """Make the database this executor's. Raises OtherHost, RunnerDown."""
+        ...
+
+    def reader(self) -> Executor | None:
+        """One that does not command, for what a follower may ask of it: logs."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def make_engine(settings: Settings, store: Store, clock: Clock, launcher: Launcher) -> Engine:
+    if settings.executor == "kubernetes":
+        return KubernetesEngine(settings, store, clock)
+    return LocalEngine(settings, store, clock, launcher)
+
+
+class LocalEngine:
+    node_grace: timedelta | None = None
+    check_job = staticmethod(refuse_images)
+
+    def __init__(self, settings: Settings, store: Store, clock: Clock, launcher: Launcher) -> None:
+        self._settings = settings
+        self._store = store
+        self._clock = clock
+        self._launcher = launcher
+
+    async def prepare(self) -> None:
+        await self._store.check_host(*_place(self._settings.runner_folder))
+
+    async def make(self, term: int) -> Executor:
+        return LocalExecutor(
+            self._settings.runner_folder,
+            self._launcher,
+            self._clock,
+            nodes=self._settings.nodes,
+            self_node=self._settings.self_node,
+            sizes=self._store.gpu_type_sizes,
+        )
+
+    async def claim(self, term: int) -> None:
+        await self._store.claim_host(term, *_place(self._settings.runner_folder))
+
+    def reader(self) -> Executor | None:
+        """Another daemon of this machine would be its leader."""
+        return None
+
+    async def close(self) -> None:
+        pass
+
+
+class KubernetesEngine:
+    def __init__(self, settings: Settings, store: Store, clock: Clock) -> None:
+        self._own = settings.kubernetes
+        self._grace_s = int(settings.grace.total_seconds())
+        self._store = store
+        self._clock = clock
+        self._template = PodTemplate()
+        self._cluster: Cluster | None = None
+        self._reader: Executor | None = None
+        self.node_grace: timedelta | None = self._own.node_grace
+        self.check_job: Callable[[JobSpec], None] = JobCheck(self._own.image)
+
+    async def prepare(self) -> None:
+        if self._own.pod_template is not None:
+            self._template = read_template(self._own.pod_template)
+        self._cluster = await self._connect()
+        self._reader = self._executor(self._cluster, 0)
+
+    async def _connect(self) -> Cluster:
+        return await Cluster.connect(self._own.kubeconfig, self._own.context)
+
+    async def make(self, term: int) -> Executor:
+        return self._executor(await self._connect(), term)
+
+    def _executor(self, cluster: Cluster, term: int) -> Executor:
+        own = self._own
+        settings = PodSettings(
+            namespaces=own.namespaces,
+            image=own.image,
+            cluster_domain=own.cluster_domain,
+            grace_s=self._grace_s,
+            tolerated=own.tolerated,
+            template=self._template,
+        )
+        budgets = Budgets(
+            schedule_s=own.schedule_budget.total_seconds(),
+            start_s=own.start_budget.total_seconds(),
+            orphan_s=own.orphan_grace.total_seconds(),
+        )
+        return KubernetesExecutor(
+            cluster,
+            self._clock,
+            settings,
+            PodOutput(cluster, self._store, self._clock, own.namespaces, own.output_bytes),
+            instance_types=self._store.instance_types,
+            on_orphans=lambda names: self._store.note_orphans(term, names, self._clock.now()),
+            budgets=budgets,
+        )
+
+    async def claim(self, term: int) -> None:
+        """The namespace of the jobs says which cluster it is: its uid is like no other."""
+        assert self._cluster is not None
+        name = self._own.namespace_batch
+        try:
+            body = await self._cluster.get(f"/api/v1/namespaces/{name}")
+        except ApiRefused as error:
+            raise RunnerDown(
+                f"namespace {name} cannot be read: {error.message}",
+                "`odcd doctor --executor kubernetes` says what the cluster lacks.",
+            ) from error
+        uid = msgspec.json.decode(body, type=_Namespace).metadata.uid
+        told = f"cluster {self._cluster.host}, namespace {name}"
+        await self._store.claim_host(term, f"kubernetes:{uid}", told)
+
+    def reader(self) -> Executor | None:
+        return self._reader
+
+    async def close(self) -> None:
+        if self._cluster is not None:
+            await self._cluster.close()
+
+
+class _Namespace(Object):
+    metadata: Meta
+
+
+def _place(runner_folder: Path) -> tuple[str, str]:
+    """Which runner on which machine the local executor commands, for programs and for people.
+
+    Of two homes on one machine each has a runner of its own, which does not know the other's jobs.
+    """
+    host = socket.gethostname()
+    try:
+        machine = Path("/etc/machine-id").read_text().strip() or host
+    except OSError:
+        machine = host
+    return f"{machine}:{runner_folder.resolve()}", f"{host}, home {runner_folder.parent}"

@@ -1,0 +1,68 @@
+"""What a job must be to become pods; the API asks before it is accepted."""
+
+from __future__ import annotations
+
+import re
+
+from odcd.errors import BadRequest, NotImplementedYet, TooLarge
+from odcd.executor.kubernetes.images import check_image
+from odcd.executor.kubernetes.launch import MAX_PACKED_BYTES, script_data
+from odcd.model import JobSpec
+
+MAX_VARIABLES_BYTES = 512 * 1024
+"""Of environment and arguments: they are part of every pod, which may have 1.5 MiB."""
+_VARIABLE = re.compile(r"^[ -<>-~]+$")
+
+
+class JobCheck:
+    def __init__(self, default_image: str | None) -> None:
+        self._default_image = default_image
+
+    def __call__(self, spec: JobSpec) -> None:
+        """Raises BadRequest, TooLarge or NotImplementedYet."""
+        if spec.image is not None:
+            check_image(spec.image, "the image")
+        elif self._default_image is None:
+            raise BadRequest(
+                "the job names no container image, and this cluster has no default",
+                "Name one: --container-image pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime. "
+                "Operators set the default with ODC_IMAGE.",
+            )
+        if spec.pty:
+            raise NotImplementedYet(
+                "terminals of jobs on Kubernetes are not carried out yet",
+                "Leave --pty out; `odcctl logs ID -f` follows what a job writes.",
+            )
+        self._check_variables(spec)
+        # Short ones need not be packed to know.
+        if len(spec.script) > MAX_PACKED_BYTES // 4 and script_data(spec.script) is None:
+            raise TooLarge(
+                f"the script has {len(spec.script.encode())} bytes, and more than "
+                f"{MAX_PACKED_BYTES} when compressed; a ConfigMap has no room for it",
+                "Put what is long into the image or a volume, and let the script call it.",
+            )
+
+    def _check_variables(self, spec: JobSpec) -> None:
+        for name in spec.environment:
+            if not _VARIABLE.match(name):
+                raise BadRequest(
+                    f"the environment variable {name[:60]!a} has a name that Kubernetes refuses",
+                    "It takes printable ASCII characters but =; leave it out by --export.",
+                )
+        size = sum(len(name) + len(value.encode()) for name, value in spec.environment.items())
+        size += sum(len(argument.encode()) for argument in spec.args)
+        if size > MAX_VARIABLES_BYTES:
+            raise TooLarge(
+                f"environment and arguments have {size} bytes, more than a pod may carry "
+                f"({MAX_VARIABLES_BYTES})",
+                "Let fewer variables through: --export=NONE, or --export with a list.",
+            )
+
+
+def refuse_images(spec: JobSpec) -> None:
+    """For executors without containers."""
+    if spec.image is not None:
+        raise BadRequest(
+            "the job names a container image, and this cluster runs processes of its machine",
+            "Leave --container-image out; `odcd serve --executor kubernetes` runs containers.",
+        )

@@ -1,0 +1,209 @@
+"""Nodes as the planner counts them: what kubelet offers, less DaemonSets; who else is on them."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from odcd.executor.gpus import type_of
+from odcd.executor.kubernetes.objects import (
+    EFA,
+    GPU,
+    HUGEPAGES,
+    MIB,
+    Node,
+    Pod,
+    amount,
+    quantity,
+    requests,
+)
+from odcd.model import NodeReport, NodeState
+
+log = logging.getLogger(__name__)
+
+TYPE_LABEL = "GpuType"
+INSTANCE_LABEL = "node.kubernetes.io/instance-type"
+PRODUCT_LABEL = "nvidia.com/gpu.product"
+ZONE_LABEL = "topology.kubernetes.io/zone"
+GROUP_LABELS = ("odc.dev/placement-group", "PlacementGroup")
+LAYER_LABEL = "topology.k8s.aws/network-node-layer-"
+ARCH_LABEL = "kubernetes.io/arch"
+FEATURE_PREFIX = "feature.odc.dev/"
+FEATURE_LABELS = (INSTANCE_LABEL, ARCH_LABEL, "karpenter.sh/capacity-type")
+FEATURE_FLAGS = ("nsight",)
+IGNORE_LABEL = "odc.dev/ignore"
+NOT_OURS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+TOLERATED = ("nvidia.com/gpu", EFA, "odc.dev/")
+"""Taints that the pods of jobs tolerate; one that ends in / stands for all that begin so."""
+KEPT_BY_KUBELET = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Taints that only repeat what conditions and cordons say."""
+MAX_GPUS = 62
+
+
+@dataclass(slots=True, kw_only=True)
+class _Use:
+    """Of one node, by pods that are not jobs of odc: DaemonSets, and all others."""
+
+    cpus: Decimal = Decimal(0)
+    memory: Decimal = Decimal(0)
+    gpus: int = 0
+
+    def add(self, pod: Pod) -> None:
+        self.cpus += requests(pod, "cpu")
+        self.memory += requests(pod, "memory")
+        self.gpus += int(requests(pod, GPU))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """nodes: by name. left_out: nodes that can run nothing, and why."""
+
+    nodes: list[NodeReport] = field(default_factory=list[NodeReport])
+    left_out: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def is_daemon(pod: Pod) -> bool:
+    """It belongs to its node, as DaemonSets and static pods do."""
+    return any(owner.kind in ("DaemonSet", "Node") for owner in pod.metadata.owner_references)
+
+
+def is_over(pod: Pod) -> bool:
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def take_inventory(
+    nodes: Iterable[Node],
+    pods: Iterable[Pod],
+    is_ours: Callable[[Pod], bool],
+    instance_types: Mapping[str, str],
+    tolerated: Iterable[str] = (),
+) -> Inventory:
+    """is_ours: whether a pod is a job's. instance_types: our type by the cloud's instance type."""
+    daemons: defaultdict[str, _Use] = defaultdict(_Use)
+    others: defaultdict[str, _Use] = defaultdict(_Use)
+    for pod in pods:
+        if pod.spec.node_name and not is_over(pod) and not is_ours(pod):
+            (daemons if is_daemon(pod) else others)[pod.spec.node_name].add(pod)
+    inventory = Inventory()
+    tolerated = (*TOLERATED, *tolerated)
+    for node in nodes:
+        name, labels = node.metadata.name, node.metadata.labels
+        if IGNORE_LABEL in labels or any(role in labels for role in NOT_OURS):
+            continue
+        report = _report(node, daemons[name], others[name], instance_types, tolerated)
+        if isinstance(report, str):
+            inventory.left_out[name] = report
+        else:
+            inventory.nodes.append(report)
+    return inventory
+
+
+def _report(
+    node: Node, daemon: _Use, other: _Use, instance_types: Mapping[str, str],
+    tolerated: tuple[str, ...],
+) -> NodeReport | str:  # fmt: skip
+    labels, offered = node.metadata.labels, node.status.allocatable
+    try:
+        gpus = int(quantity(offered.get(GPU, "0"))) - daemon.gpus
+        cpus = math.floor(quantity(offered.get("cpu", "0")) - daemon.cpus)
+        # Huge pages are not in allocatable memory: kubelet takes them off.
+        mem_mib = math.floor((quantity(offered.get("memory", "0")) - daemon.memory) / MIB)
+    except ValueError as error:
+        return f"its allocatable resources cannot be read: {error}"
+    if cpus < 1 or mem_mib < 1 or gpus < 0:
+        return (
+            f"nothing of it is left for jobs: {cpus} CPUs, {mem_mib} MiB, {gpus} GPUs after "
+            "what its DaemonSets ask for"
+        )
+    if gpus > MAX_GPUS:
+        return f"it has {gpus} GPUs, and a node has {MAX_GPUS} at most"
+    state, reason = _state(node, tolerated)
+    return NodeReport(
+        name=node.metadata.name,
+        gpu_type=_gpu_type(node, gpus, instance_types),
+        gpus=gpus,
+        cpus=cpus,
+        mem_mib=mem_mib,
+        zone=labels.get(ZONE_LABEL),
+        efa_domain=next((labels[key] for key in GROUP_LABELS if labels.get(key)), None),
+        topology=tuple(
+            labels[f"{LAYER_LABEL}{layer}"]
+            for layer in range(1, 10)
+            if labels.get(f"{LAYER_LABEL}{layer}")
+        ),
+        features=_features(labels),
+        state=state,
+        reason=reason,
+        foreign_gpus=min(other.gpus, gpus),
+        foreign_cpus=min(math.ceil(other.cpus), cpus),
+        foreign_mem_mib=min(math.ceil(other.memory / MIB), mem_mib),
+    )
+
+
+def _state(node: Node, tolerated: tuple[str, ...]) -> tuple[NodeState, str | None]:
+    """UP, DRAIN or DOWN, and why. A node that says nothing of its health is not healthy."""
+    ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
+    if ready is None or ready.status != "True":
+        told = (ready.message or ready.reason) if ready else "kubelet has not told of it yet"
+        return "DOWN", f"not ready: {told}"[:500]
+    if node.metadata.deletion_timestamp is not None:
+        return "DRAIN", "being deleted"
+    if node.spec.unschedulable:
+        return "DRAIN", "cordoned"
+    for taint in node.spec.taints:
+        if taint.effect == "PreferNoSchedule" or taint.key.startswith(KEPT_BY_KUBELET):
+            continue
+        if not tolerates(taint.key, tolerated):
+            value = f"={taint.value}" if taint.value else ""
+            return "DRAIN", f"tainted {taint.key}{value}:{taint.effect}, which jobs do not tolerate"
+    return "UP", None
+
+
+def tolerates(key: str, tolerated: Iterable[str]) -> bool:
+    return any(key.startswith(t) if t.endswith("/") else key == t for t in tolerated)
+
+
+def _gpu_type(node: Node, gpus: int, instance_types: Mapping[str, str]) -> str:
+    labels = node.metadata.labels
+    if named := labels.get(TYPE_LABEL):
+        return named.lower()
+    by_instance = instance_types.get(labels.get(INSTANCE_LABEL, ""))
+    if by_instance:
+        return by_instance
+    if gpus:
+        return type_of(labels.get(PRODUCT_LABEL, "gpu"))
+    return "cpu-arm" if labels.get(ARCH_LABEL) == "arm64" else "cpu-x86"
+
+
+def _features(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Words for --constraint. Labels at large would not do: some differ on every node, and nodes
+    that differ cannot be planned as one group."""
+    words = {labels[key] for key in FEATURE_LABELS if labels.get(key)}
+    words |= {key for key in FEATURE_FLAGS if labels.get(key) == "true"}
+    for key, value in labels.items():
+        if key.startswith(FEATURE_PREFIX):
+            word = key.removeprefix(FEATURE_PREFIX)
+            words.add(word if value in ("", "true") else f"{word}-{value}")
+    return tuple(sorted(words))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeOffer:
+    """What of a node a whole-node member gets beside its share."""
+
+    gpus: int
+    efa: int
+    hugepages_mib: int
+
+
+def offer_of(node: Node | None) -> NodeOffer:
+    offered = node.status.allocatable if node else {}
+    return NodeOffer(
+        gpus=int(amount(offered, GPU)),
+        efa=int(amount(offered, EFA)),
+        hugepages_mib=int(amount(offered, HUGEPAGES) / MIB),
+    )

@@ -1,0 +1,107 @@
+"""How a member's container begins: fixed text for its shell, all that differs as arguments."""
+
+from __future__ import annotations
+
+import gzip
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any
+
+from odcd.executor.output import expand
+from odcd.model import Dispatch, Member
+
+JOB = "/odc/job"
+RUN = "/odc/run"
+MAX_PLAIN_BYTES = 900_000
+MAX_PACKED_BYTES = 900_000
+"""A ConfigMap holds 1 MiB."""
+
+_BEGIN = """\
+umask "$1"
+script=/odc/job/script
+if [ -f /odc/job/script.gz ]; then
+  script=/odc/run/script
+  gzip -dc /odc/job/script.gz >"$script" && chmod 500 "$script" || exit 126
+fi
+"""
+PLAIN = (
+    _BEGIN
+    + """\
+shift
+printf %s "$$" >/odc/run/pid
+exec "$script" "$@"
+"""
+)
+"""Arguments: umask, then the script's own."""
+
+WITH_FILES = (
+    _BEGIN
+    + """\
+append=$2 out=$3 err=$4 in=$5
+shift 5
+mkfifo /odc/run/out /odc/run/err
+tee $append -- "$out" </odc/run/out &
+copies=$!
+if [ -n "$err" ]; then
+  tee $append -- "$err" </odc/run/err >&2 &
+  copies="$copies $!"
+  "$script" "$@" <"$in" >/odc/run/out 2>/odc/run/err &
+else
+  "$script" "$@" <"$in" >/odc/run/out 2>&1 &
+fi
+child=$!
+printf %s "$child" >/odc/run/pid
+trap 'kill -TERM "$child"' TERM
+while :; do
+  wait "$child"
+  code=$?
+  kill -0 "$child" 2>/dev/null || break
+done
+wait $copies
+exit "$code"
+"""
+)
+"""Arguments: umask, -a or nothing, output, error (may be empty), input; then the script's own. What
+is written to a file is in the pod's log, too; the shell ends after the copies and with the job's
+exit code."""
+
+SIGNAL = """\
+read -r pid </odc/run/pid || exit 1
+kill -s "$0" -- "-$pid" 2>/dev/null || kill -s "$0" "$pid"
+"""
+"""Argument 0: the signal's name. To the whole process group; a job whose output goes to files has
+none of its own."""
+
+
+def literal(text: str) -> str:
+    """So that Kubernetes, which replaces $(NAME) in commands and environments, leaves it alone."""
+    return text.replace("$", "$$")
+
+
+def command(dispatch: Dispatch, member: Member) -> list[str]:
+    own = [f"{dispatch.umask:04o}"]
+    text = PLAIN
+    if dispatch.stdout or dispatch.stderr or dispatch.stdin:
+        text = WITH_FILES
+        out = expand(dispatch.stdout, dispatch, member) if dispatch.stdout else "/dev/null"
+        err = expand(dispatch.stderr, dispatch, member) if dispatch.stderr else ""
+        read = expand(dispatch.stdin, dispatch, member) if dispatch.stdin else "/dev/null"
+        append = dispatch.open_mode == "append" or member.rank > 0
+        own += ["-a" if append else "", out, "" if err == out else err, read]
+    words = ["/bin/sh", "-c", text, "odc", *own, *dispatch.args]
+    return [literal(word) for word in words]
+
+
+def signal_command(name: str) -> Sequence[str]:
+    return ["/bin/sh", "-c", SIGNAL, name]
+
+
+def script_data(script: str) -> dict[str, Any] | None:
+    """The data of a script's ConfigMap; None: it is too long, even packed."""
+    content = script.encode()
+    if len(content) <= MAX_PLAIN_BYTES:
+        return {"data": {"script": script}}
+    packed = gzip.compress(content, mtime=0)
+    if len(packed) > MAX_PACKED_BYTES:
+        return None
+    return {"binaryData": {"script.gz": b64encode(packed).decode()}}

@@ -1,0 +1,120 @@
+"""Makes the pods of attempts, and takes them away. Every call may be repeated.
+
+A gang's pods are all made before the first may start: they are held back by a scheduling gate until
+the last of them, and the script, are there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.executor.kubernetes.inventory import NodeOffer
+from odcd.executor.kubernetes.objects import Object, Pod
+from odcd.executor.kubernetes.pods import Json, PodSettings, namespace_of, pod_of, script_of
+from odcd.model import Dispatch
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 32
+CONFLICT = 409
+NOT_FOUND = 404
+
+
+class _Made(Object):
+    class Meta(Object):
+        uid: str
+
+    metadata: Meta
+
+
+class Maker:
+    def __init__(self, cluster: Cluster, settings: PodSettings) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._turns = asyncio.Semaphore(AT_ONCE)
+
+    async def make(
+        self, dispatch: Dispatch, texts: Mapping[str, str], offers: Mapping[str, NodeOffer]
+    ) -> None:
+        """All that starts of an attempt: pods, script, and then the gates are lifted.
+
+        Raises ApiRefused for the first thing that was refused, RunnerDown.
+        """
+        submitted = msgspec.json.decode(texts[dispatch.environment_digest], type=dict[str, str])
+        namespace = namespace_of(dispatch, offers, self._settings.namespaces)
+        pods = [
+            pod_of(dispatch, member, submitted, offers, self._settings)
+            for member in dispatch.members
+            if member.state == "starting"
+        ]
+        uids = await _all(self._make_pod(namespace, pod) for pod in pods)
+        if dispatch.members[0].state == "starting":
+            script = script_of(dispatch, texts[dispatch.script_digest], namespace, uids[0])
+            await self._make(f"/api/v1/namespaces/{namespace}/configmaps", script)
+        if len(dispatch.members) > 1:
+            await _all(self._open_gate(namespace, pod["metadata"]["name"]) for pod in pods)
+
+    async def _make_pod(self, namespace: str, pod: Json) -> str:
+        """Its uid; of one that is there already, that one's."""
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        answer = await self._make(path, pod)
+        if answer is None:
+            answer = await self._cluster.get(f"{path}/{pod['metadata']['name']}")
+        return msgspec.json.decode(answer, type=_Made).metadata.uid
+
+    async def _make(self, path: str, body: Json) -> bytes | None:
+        async with self._turns:
+            try:
+                return await self._cluster.post(path, body)
+            except ApiRefused as error:
+                if error.status != CONFLICT or error.reason != "AlreadyExists":
+                    raise
+                return None
+
+    async def _open_gate(self, namespace: str, name: str) -> None:
+        async with self._turns:
+            await self._cluster.patch(
+                f"/api/v1/namespaces/{namespace}/pods/{name}", {"spec": {"schedulingGates": None}}
+            )
+
+    async def remove(self, pod: Pod, grace_s: float, *, unchanged: bool = False) -> None:
+        """grace_s: from TERM to KILL; 0 asks nobody. unchanged: only if it is still as we saw it,
+        so that what has begun meanwhile goes on. Raises ApiRefused, RunnerDown."""
+        conditions = {"uid": pod.metadata.uid}
+        if unchanged:
+            conditions["resourceVersion"] = pod.metadata.resource_version
+        options = {"preconditions": conditions, "gracePeriodSeconds": math.ceil(grace_s)}
+        path = f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}"
+        async with self._turns:
+            try:
+                await self._cluster.delete(path, options)
+            except ApiRefused as error:
+                # Not there, or another by that name is.
+                if error.status not in (NOT_FOUND, CONFLICT):
+                    raise
+
+    async def find(self, namespace: str, name: str) -> Pod | None:
+        """None: the API server says that there is none. Raises ApiRefused, RunnerDown."""
+        try:
+            body = await self._cluster.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
+        except ApiRefused as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+        return msgspec.json.decode(body, type=Pod)
+
+
+async def _all(calls: Any) -> list[Any]:
+    """Their answers; the first error, when the others are over."""
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+    return answers

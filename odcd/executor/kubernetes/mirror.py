@@ -1,0 +1,202 @@
+"""A copy of the API server's objects of one kind, kept by list and watch.
+
+A watch that breaks goes on where it was; one that the server cannot go on with (410) begins with a
+new list. Every so often the whole list is read again, whatever the watch has told. As long as the
+server does not answer, the copy stays as it is: nothing is gone because we could not look.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from odcd.clock import Clock
+from odcd.errors import RunnerDown
+from odcd.executor.kubernetes.cluster import ApiRefused, Cluster, Status
+from odcd.executor.kubernetes.objects import Meta, Object
+
+log = logging.getLogger(__name__)
+
+PAGE = 500
+RELIST_S = 300
+SILENCE_S = 90.0
+"""Bookmarks come every minute; a connection silent for longer is taken for dead."""
+RETRY_S = (0.1, 5.0)
+GONE = 410
+
+
+class Kept(Protocol):
+    @property
+    def metadata(self) -> Meta: ...
+    @property
+    def key(self) -> str: ...
+
+
+T = TypeVar("T", bound=Kept)
+
+
+class _Page(Object):
+    metadata: _PageMeta
+    items: list[msgspec.Raw]
+
+
+class _PageMeta(Object):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Event(Object):
+    type: str
+    object: msgspec.Raw
+
+
+class _Bookmark(Object):
+    metadata: Meta
+
+
+class Expired(Exception):
+    """The server no longer knows the version that we have."""
+
+
+class Mirror(Generic[T]):
+    def __init__(
+        self,
+        cluster: Cluster,
+        path: str,
+        kind: type[T],
+        clock: Clock,
+        on_change: Callable[[T | None, T | None], None],
+    ) -> None:
+        """on_change: told of every change, as (before, after); None: not there."""
+        self._cluster = cluster
+        self._path = path
+        self._clock = clock
+        self._on_change = on_change
+        self._decoder = msgspec.json.Decoder(kind)
+        self._version = ""
+        self.items: dict[str, T] = {}
+        self.synced = False
+        """It has been listed at least once."""
+        self.trouble: str | None = "not looked yet"
+        """Why the copy may be old; None: it is being watched."""
+
+    async def run(self) -> None:
+        """Never ends by itself."""
+        pause_s = RETRY_S[0]
+        while True:
+            try:
+                await self.list()
+                listed_at = self._clock.monotonic()
+                pause_s = RETRY_S[0]
+                while self._clock.monotonic() - listed_at < RELIST_S:
+                    try:
+                        await self._watch()
+                        pause_s = RETRY_S[0]
+                    except (RunnerDown, ApiRefused) as error:
+                        self._note(error)
+                        await self._clock.sleep(_patience(error, pause_s))
+                        pause_s = min(pause_s * 2, RETRY_S[1])
+            except Expired:
+                log.info("kubernetes.relist", extra={"what": self._path})
+            except (RunnerDown, ApiRefused) as error:
+                self._note(error)
+                await self._clock.sleep(_patience(error, pause_s))
+                pause_s = min(pause_s * 2, RETRY_S[1])
+
+    def _note(self, error: RunnerDown | ApiRefused) -> None:
+        self.trouble = error.message
+        log.warning("kubernetes.unwatched", extra={"what": self._path, "why": error.message})
+
+    async def list(self) -> None:
+        """Read all anew. Raises RunnerDown, ApiRefused, Expired."""
+        seen: set[str] = set()
+        after = ""
+        while True:
+            query: list[tuple[str, str | int]] = [("limit", PAGE)]
+            if after:
+                query.append(("continue", after))
+            try:
+                body = await self._cluster.get(self._path, query)
+            except ApiRefused as error:
+                if error.status == GONE:
+                    raise Expired from error
+                raise
+            page = msgspec.json.decode(body, type=_Page)
+            for raw in page.items:
+                item = self._decoder.decode(raw)
+                seen.add(item.key)
+                self._put(item)
+            after = page.metadata.continue_
+            if not after:
+                break
+        for key in [key for key in self.items if key not in seen]:
+            self._drop(key)
+        self._version = page.metadata.resource_version
+        self.synced = True
+        self.trouble = None
+
+    async def _watch(self) -> None:
+        """Follow until the server ends it. Raises RunnerDown, ApiRefused, Expired."""
+        query = [
+            ("watch", "true"), ("allowWatchBookmarks", "true"),
+            ("resourceVersion", self._version), ("timeoutSeconds", RELIST_S),
+        ]  # fmt: skip
+        try:
+            async with self._cluster.stream(self._path, query, silence_s=SILENCE_S) as answer:
+                self.trouble = None
+                while line := await answer.content.readline():
+                    self._take(line)
+        except ApiRefused as error:
+            if error.status == GONE:
+                raise Expired from error
+            raise
+        except (ValueError, msgspec.MsgspecError) as error:
+            # Cut off in the middle of a line, or longer than any object may be.
+            raise RunnerDown(f"a watch of {self._path} broke off: {error}") from error
+
+    def _take(self, line: bytes) -> None:
+        event = msgspec.json.decode(line, type=_Event)
+        if event.type == "BOOKMARK":
+            self._version = msgspec.json.decode(
+                event.object, type=_Bookmark
+            ).metadata.resource_version
+            return
+        if event.type == "ERROR":
+            told = msgspec.json.decode(event.object, type=Status)
+            if told.code == GONE:
+                raise Expired
+            raise ApiRefused(told.code, told, None)
+        item = self._decoder.decode(event.object)
+        if event.type == "DELETED":
+            # As it was last: how it ended may be told only now.
+            self._put(item)
+            self._drop(item.key)
+        else:
+            self._put(item)
+        self._version = item.metadata.resource_version
+
+    def _put(self, item: T) -> None:
+        before = self.items.get(item.key)
+        if before is not None:
+            if before.metadata.resource_version == item.metadata.resource_version:
+                return
+            if before.metadata.uid != item.metadata.uid:
+                # Another of the same name: the first has gone.
+                self._drop(item.key)
+                before = None
+        self.items[item.key] = item
+        self._on_change(before, item)
+
+    def _drop(self, key: str) -> None:
+        before = self.items.pop(key, None)
+        if before is not None:
+            self._on_change(before, None)
+
+
+def _patience(error: RunnerDown | ApiRefused, pause_s: float) -> float:
+    if isinstance(error, ApiRefused) and error.retry_after_s is not None:
+        return min(error.retry_after_s, RETRY_S[1])
+    return pause_s

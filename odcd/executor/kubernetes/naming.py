@@ -1,0 +1,83 @@
+"""Names, labels and annotations of what odc makes in a cluster, and how they are read back."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from odcd.executor.kubernetes.objects import Pod
+
+DOMAIN = "odc.dev"
+JOB_ID = f"{DOMAIN}/job-id"
+ATTEMPT = f"{DOMAIN}/attempt"
+RANK = f"{DOMAIN}/rank"
+USER = f"{DOMAIN}/user"
+PARTITION = f"{DOMAIN}/partition"
+GPU_TYPE = f"{DOMAIN}/gpu-type"
+TERM = f"{DOMAIN}/term"
+JOB_NAME = f"{DOMAIN}/job-name"
+ACCOUNT = f"{DOMAIN}/account"
+WORK_DIR = f"{DOMAIN}/work-dir"
+MEMBERS = f"{DOMAIN}/members"
+GATE = f"{DOMAIN}/gang"
+
+NAME = "app.kubernetes.io/name"
+COMPONENT = "app.kubernetes.io/component"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+OURS = {NAME: "odc", COMPONENT: "job", MANAGED_BY: "odcd"}
+
+MAX_LABEL = 63
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_POD = re.compile(r"^odc-([0-9]{1,18})-([0-9]{1,9})-([0-9]{1,6})$")
+
+Key = tuple[int, int, int]
+"""Job, attempt, rank."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Namespaces:
+    """batch: jobs that the baseline Pod Security level admits. dev: those that need more, which an
+    admission policy fences instead."""
+
+    batch: str = "gpu-batch"
+    dev: str = "gpu-dev"
+
+    def __contains__(self, name: str) -> bool:
+        return name in (self.batch, self.dev)
+
+
+def pod_name(job_id: int, attempt: int, rank: int) -> str:
+    return f"odc-{job_id}-{attempt}-{rank}"
+
+
+def script_name(job_id: int, attempt: int) -> str:
+    """The ConfigMap with an attempt's script."""
+    return f"odc-{job_id}-{attempt}"
+
+
+def key_of(pod: Pod) -> Key | None:
+    """Which member a pod is; None: it is none of ours."""
+    if pod.metadata.labels.get(MANAGED_BY) != "odcd":
+        return None
+    found = _POD.match(pod.metadata.name)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def label(text: str) -> str:
+    """A text as a label's value: what it must not have becomes a dash, cut to 63 characters.
+    What was cleaned away is in the annotation of the same name."""
+    return _UNSAFE.sub("-", text)[:MAX_LABEL].strip("-._")
+
+
+def labels(job_id: int, attempt: int, rank: int | None) -> dict[str, str]:
+    own = {JOB_ID: str(job_id), ATTEMPT: str(attempt)}
+    return OURS | own | ({} if rank is None else {RANK: str(rank)})
+
+
+def host_domain(namespace: str, cluster_domain: str) -> str:
+    return f"{service(namespace)}.{namespace}.svc.{cluster_domain}"
+
+
+def service(namespace: str) -> str:
+    """The headless service that gives the pods of a namespace their host names."""
+    return f"{namespace}-headless"

@@ -1,0 +1,191 @@
+"""A member as a pod: the manifest, and the ConfigMap of its attempt's script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from odcd.executor.kubernetes import naming
+from odcd.executor.kubernetes.environment import pod_environment
+from odcd.executor.kubernetes.inventory import TOLERATED, NodeOffer
+from odcd.executor.kubernetes.launch import JOB, RUN, command, literal, script_data
+from odcd.executor.kubernetes.naming import Namespaces
+from odcd.executor.kubernetes.shares import Share, share_of
+from odcd.executor.kubernetes.template import PodTemplate
+from odcd.model import Dispatch, Member
+
+CONTAINER = "job"
+SERVICE_ACCOUNT = "job"
+PRIORITY_CLASS = "odc-job"
+DEFAULT_MODE = 0o555
+HOME = "/home"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSettings:
+    namespaces: Namespaces = field(default_factory=Namespaces)
+    image: str | None = None
+    """Of jobs that name none; None: they must."""
+    cluster_domain: str = "cluster.local"
+    cluster_name: str = "odc"
+    grace_s: int = 30
+    tolerated: tuple[str, ...] = ()
+    template: PodTemplate = field(default_factory=PodTemplate)
+
+
+def namespace_of(dispatch: Dispatch, offers: Mapping[str, NodeOffer], own: Namespaces) -> str:
+    """Members with EFA may lock memory, which the baseline level of the batch namespace forbids."""
+    efa = any(share_of(m, _offer(m, offers)).efa for m in dispatch.members)
+    return own.dev if efa else own.batch
+
+
+def pod_of(
+    dispatch: Dispatch,
+    member: Member,
+    submitted: Mapping[str, str],
+    offers: Mapping[str, NodeOffer],
+    settings: PodSettings,
+) -> Json:
+    """submitted: the environment as it was submitted. offers: of the nodes, by name."""
+    namespace = namespace_of(dispatch, offers, settings.namespaces)
+    share = share_of(member, _offer(member, offers))
+    name = naming.pod_name(*dispatch.key, member.rank)
+    user = naming.label(dispatch.user)
+    home = f"{HOME}/{user or 'job'}"
+    variables = pod_environment(
+        dispatch, member, submitted, cluster=settings.cluster_name, namespace=namespace,
+        cluster_domain=settings.cluster_domain, home=home, efa=share.efa > 0,
+    )  # fmt: skip
+    spec: Json = {
+        "hostname": name,
+        "subdomain": naming.service(namespace),
+        "dnsConfig": {"searches": [naming.host_domain(namespace, settings.cluster_domain)]},
+        "restartPolicy": "Never",
+        "serviceAccountName": SERVICE_ACCOUNT,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "shareProcessNamespace": True,
+        "priorityClassName": PRIORITY_CLASS,
+        "terminationGracePeriodSeconds": settings.grace_s,
+        "affinity": _on(member.node),
+        "tolerations": [_toleration(key) for key in (*TOLERATED[:2], *settings.tolerated)],
+        "securityContext": {
+            "runAsUser": dispatch.uid,
+            "runAsGroup": dispatch.gid,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [
+            {
+                "name": CONTAINER,
+                "image": str(dispatch.options.get("image") or settings.image or ""),
+                "imagePullPolicy": "IfNotPresent",
+                "command": command(dispatch, member),
+                "workingDir": dispatch.work_dir,
+                "env": [{"name": key, "value": literal(value)} for key, value in variables.items()],
+                "resources": {"requests": share.requests, "limits": share.limits},
+                "securityContext": _security(share),
+                "volumeMounts": _mounts(share, home),
+                "terminationMessagePolicy": "FallbackToLogsOnError",
+            }
+        ],
+        "volumes": _volumes(dispatch, share),
+    }
+    if len(dispatch.members) > 1:
+        # Nobody starts before all are there.
+        spec["schedulingGates"] = [{"name": naming.GATE}]
+    metadata: Json = {
+        "name": name,
+        "namespace": namespace,
+        "labels": naming.labels(*dispatch.key, member.rank)
+        | {
+            naming.USER: user,
+            naming.PARTITION: naming.label(dispatch.partition),
+            naming.GPU_TYPE: naming.label(member.gpu_type),
+        },
+        "annotations": {
+            naming.USER: dispatch.user,
+            naming.JOB_NAME: dispatch.name,
+            naming.ACCOUNT: dispatch.account,
+            naming.PARTITION: dispatch.partition,
+            naming.WORK_DIR: dispatch.work_dir,
+            naming.TERM: str(dispatch.term),
+            naming.MEMBERS: str(len(dispatch.members)),
+        },
+    }
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return settings.template.apply(pod)
+
+
+def script_of(dispatch: Dispatch, script: str, namespace: str, owner_uid: str) -> Json:
+    """The ConfigMap that goes with the pod of rank 0. owner_uid: that pod's."""
+    data = script_data(script)
+    assert data is not None, "submit refuses longer scripts"
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": naming.script_name(*dispatch.key),
+            "namespace": namespace,
+            "labels": naming.labels(*dispatch.key, None),
+            "ownerReferences": [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "name": naming.pod_name(*dispatch.key, 0),
+                    "uid": owner_uid,
+                }
+            ],
+        },
+        "immutable": True,
+        **data,
+    }
+
+
+def _offer(member: Member, offers: Mapping[str, NodeOffer]) -> NodeOffer:
+    return offers.get(member.node) or NodeOffer(gpus=member.node_gpus, efa=0, hugepages_mib=0)
+
+
+def _on(node: str) -> Json:
+    """As DaemonSets pin: the scheduler binds it, so kubelet, volumes and devices are asked."""
+    by_name = {"key": "metadata.name", "operator": "In", "values": [node]}
+    selector = {"nodeSelectorTerms": [{"matchFields": [by_name]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
+
+
+def _toleration(key: str) -> Json:
+    return {"key": key, "operator": "Exists", "effect": "NoSchedule"}
+
+
+def _security(share: Share) -> Json:
+    capabilities: Json = {"drop": ["ALL"]}
+    if share.efa:
+        capabilities["add"] = ["IPC_LOCK"]
+    return {"allowPrivilegeEscalation": False, "capabilities": capabilities}
+
+
+def _mounts(share: Share, home: str) -> list[Json]:
+    mounts: list[Json] = [
+        {"name": "script", "mountPath": JOB, "readOnly": True},
+        {"name": "run", "mountPath": RUN},
+        {"name": "home", "mountPath": home},
+        {"name": "shm", "mountPath": "/dev/shm"},
+    ]
+    if share.hugepages_mib:
+        mounts.append({"name": "hugepages", "mountPath": "/dev/hugepages"})
+    return mounts
+
+
+def _volumes(dispatch: Dispatch, share: Share) -> list[Json]:
+    script = {"name": naming.script_name(*dispatch.key), "defaultMode": DEFAULT_MODE}
+    volumes: list[Json] = [
+        {"name": "script", "configMap": script},
+        {"name": "run", "emptyDir": {}},
+        {"name": "home", "emptyDir": {}},
+        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{share.shm_mib}Mi"}},
+    ]
+    if share.hugepages_mib:
+        volumes.append({"name": "hugepages", "emptyDir": {"medium": "HugePages-2Mi"}})
+    return volumes

@@ -1,0 +1,84 @@
+"""What a site adds to every pod: shared file systems, pull secrets, selectors; from a YAML file."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from odcd.errors import BadRequest
+
+POD_LISTS = ("volumes", "tolerations", "imagePullSecrets", "hostAliases")
+CONTAINER_LISTS = ("volumeMounts", "env")
+POD_MAPS = ("nodeSelector",)
+META_MAPS = ("labels", "annotations")
+EXAMPLE = "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PodTemplate:
+    """additions: keys of a pod's spec (volumes, tolerations, imagePullSecrets, hostAliases,
+    nodeSelector), of its container (volumeMounts, env) and of its metadata (labels, annotations).
+    What odc sets itself stays as it is."""
+
+    additions: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def apply(self, pod: Json) -> Json:
+        if not self.additions:
+            return pod
+        added: Json = copy.deepcopy(dict(self.additions))
+        spec, container = pod["spec"], pod["spec"]["containers"][0]
+        for key in POD_LISTS:
+            if key in added:
+                spec[key] = _joined(spec.get(key, []), added[key])
+        for key in CONTAINER_LISTS:
+            if key in added:
+                container[key] = _joined(container.get(key, []), added[key])
+        for key in POD_MAPS:
+            if key in added:
+                spec[key] = added[key] | spec.get(key, {})
+        for key in META_MAPS:
+            if key in added:
+                pod["metadata"][key] = added[key] | pod["metadata"].get(key, {})
+        return pod
+
+
+def read_template(path: Path) -> PodTemplate:
+    """Raises BadRequest."""
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise BadRequest(
+            f"the pod template {path} cannot be read: {error}", f"For example: {EXAMPLE}"
+        ) from error
+    if content is None:
+        return PodTemplate()
+    allowed = (*POD_LISTS, *CONTAINER_LISTS, *POD_MAPS, *META_MAPS)
+    if not isinstance(content, dict):
+        raise BadRequest(f"the pod template {path} is not a mapping", f"For example: {EXAMPLE}")
+    additions = cast("dict[str, Any]", content)
+    for key, value in additions.items():
+        if key not in allowed:
+            raise BadRequest(
+                f'the pod template {path} has "{key}", which odc does not take',
+                f"It may have: {', '.join(allowed)}.",
+            )
+        wanted = dict if key in (*POD_MAPS, *META_MAPS) else list
+        if not isinstance(value, wanted):
+            raise BadRequest(
+                f'"{key}" of the pod template {path} is not a {wanted.__name__}',
+                f"For example: {EXAMPLE}",
+            )
+    return PodTemplate(additions)
+
+
+def _joined(own: list[Json], added: list[Json]) -> list[Json]:
+    """Ours first; of two of one name ours stays."""
+    names = {one["name"] for one in own if "name" in one}
+    return own + [one for one in added if one.get("name") not in names or "name" not in one]

@@ -1,0 +1,12 @@
+-- odc.keep_output: keep what a member wrote, which its executor is about to lose. The last one kept counts.
+-- Arguments  p_content  zlib;  p_written  bytes it wrote, of which p_content may lack the middle
+create or replace function odc.keep_output(
+    p_job_id bigint, p_attempt integer, p_rank integer, p_content bytea, p_written bigint, p_now timestamptz)
+returns void
+language sql volatile set search_path = odc, pg_temp as $$
+    insert into kept_output (job_id, attempt, rank, kept_at, written, content)
+    values (p_job_id, p_attempt, p_rank, p_now, p_written, p_content)
+        on conflict (job_id, attempt, rank) do update
+       set kept_at = excluded.kept_at, written = excluded.written, content = excluded.content
+     where excluded.written >= kept_output.written
+$$;

@@ -1,0 +1,16 @@
+-- odc.note_orphans: write down that an executor found running what no job has, and removes it.
+-- Arguments  p_names  as the executor names them, as in odc-7-1-0: job, attempt, rank
+-- Raises     OD020 LeadershipLost
+create or replace function odc.note_orphans(p_term bigint, p_names text[], p_now timestamptz)
+returns void
+language plpgsql volatile set search_path = odc, pg_temp as $$
+begin
+    perform _hold_term(p_term);
+    insert into event (at, kind, actor, job_id, detail)
+    select p_now, 'orphan', 'odcd', j.id, jsonb_build_object('name', n.name)
+      from unnest(p_names) as n (name)
+      left join job as j on j.id = substring(n.name from '^odc-([0-9]{1,18})-')::bigint
+     order by n.name;
+    notify odc;
+end;
+$$;

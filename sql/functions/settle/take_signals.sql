@@ -1,0 +1,16 @@
+-- odc.take_signals: running jobs that asked for a signal before their time limit and are due for it; marks them signalled.
+-- For executors that do not keep the time themselves.
+-- Raises     OD020 LeadershipLost
+create or replace function odc.take_signals(p_term bigint, p_now timestamptz)
+returns table (job_id bigint, attempt integer, signal integer, batch_only boolean)
+language plpgsql volatile set search_path = odc, pg_temp as $$
+begin
+    perform _hold_term(p_term);
+    return query
+    update running as r set signalled = true
+      from job as j
+     where j.id = r.job_id and r.intent is null and not r.signalled and r.state = 'RUNNING' and r.ends_at < 'infinity'
+       and j.signal_number is not null and r.ends_at - make_interval(secs => j.signal_before_s) <= p_now
+    returning r.job_id, r.attempt, j.signal_number, j.signal_batch;
+end;
+$$;

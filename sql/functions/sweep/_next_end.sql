@@ -1,0 +1,10 @@
+-- odc._next_end: when the next running job reaches its time limit, or is to be signalled before it.
+create or replace function odc._next_end()
+returns timestamptz
+language sql stable as $$
+    select least((select min(r.ends_at) from odc.running as r where r.intent is null and r.ends_at < 'infinity'),
+                 (select min(r.ends_at - make_interval(secs => j.signal_before_s))
+                    from odc.running as r
+                    join odc.job as j on j.id = r.job_id
+                   where r.intent is null and not r.signalled and r.ends_at < 'infinity' and j.signal_number is not null))
+$$;
