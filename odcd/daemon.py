@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import os
 from collections.abc import Callable, Coroutine
@@ -44,6 +45,8 @@ def run(settings: Settings, announce: Announce) -> None:
             dsn = postgres.start()
         # Read while we still may: the account need not be able to enter our virtual environment.
         source = schema.read_source(schema.sql_folder())
+        if settings.executor == "kubernetes":
+            _import_client()
         if os.geteuid() == 0:
             launcher = keeper.fork(settings.runner_folder, account)
             accounts.become(account, settings.home)
@@ -60,6 +63,18 @@ def run(settings: Settings, announce: Announce) -> None:
             end_runner(settings.runner_folder)
             if postgres is not None:
                 postgres.stop()
+
+
+def _import_client() -> None:
+    """Now: root's Python may be closed to the account that we become."""
+    try:
+        for name in ("kubernetes_asyncio.client", "kubernetes_asyncio.config", "yaml"):
+            importlib.import_module(name)
+    except ImportError as error:
+        raise OdcError(
+            f"the Kubernetes executor lacks a library: {error}",
+            'Install it: pip install "odc[k8s]"',
+        ) from error
 
 
 def _loop(daemon: Coroutine[object, object, bool]) -> bool:

@@ -71,6 +71,8 @@ def settings_page() -> str:
         *_field_docs(settings.Settings),
         *_field_docs(KubernetesSettings),
     ):
+        if not text:  # the settings that stand further below
+            continue
         found = SOURCE.match(text)
         by = ", ".join(map(_source, found[1].split(", "))) if found else ""
         lines.append(f"| {name} | {_cell(by)} | {_text(text[found.end() :] if found else text)} |")

@@ -96,7 +96,7 @@ WRONG: dict[str, Sequence[object]] = {
     "submit_line": (*TEXT, "x" * 32_769, "a\0"),
     "spool_output": FLAG,
     "pty": FLAG,
-    "image": [5, "", "x" * 2000, "registry.example/job:1.2"],
+    "image": [5, "", "x" * 2000],
     "no_such_field": (1,),
 }
 
