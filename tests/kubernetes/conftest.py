@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 import os
-import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.controlplane import build
 from tests.support.controlplane.api import Api
 from tests.support.controlplane.build import NoBinaries
 from tests.support.controlplane.kwok import Kwok
 from tests.support.controlplane.nodes import delete_nodes, many_nodes, until_ready
 from tests.support.controlplane.plane import Cluster, ControlPlane
+from tests.support.kube import ODCD, Kube, as_list
+from tests.support.manifests import FOLDER, applicable, apply
+from tests.support.pods import SMALL
 
 _HERE = Path(__file__).parent
+PATIENCE_S = 30
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if _HERE in item.path.parents and "cluster" in getattr(item, "fixturenames", ()):
+        asked = getattr(item, "fixturenames", ())
+        if _HERE in item.path.parents and "kubectl" in asked:  # which may have to be built
             item.add_marker(pytest.mark.long)
-
-
-@pytest.fixture(scope="session")
-def kubectl() -> Path:
-    """ODC_TEST_KUBECTL, else the one on PATH."""
-    named = os.environ.get("ODC_TEST_KUBECTL") or shutil.which("kubectl")
-    if named is None:
-        pytest.skip("needs kubectl: put one on PATH, or name one in ODC_TEST_KUBECTL")
-    return Path(named)
+        if _HERE in item.path.parents and "cluster" in asked:
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")
@@ -110,3 +109,37 @@ def nodes(cluster: Cluster, api: Api, kwok: Kwok) -> Iterator[Callable[..., list
     yield make
     cluster.mend()
     delete_nodes(api, made)
+
+
+@pytest.fixture(scope="session")
+def kubectl() -> Path:
+    try:
+        return build.kubectl()
+    except NoBinaries as why:
+        pytest.skip(str(why))
+
+
+@pytest.fixture
+def kube(cluster: Cluster, kubectl: Path) -> Kube:
+    """kubectl as the cluster's administrator."""
+    return Kube(kubectl=kubectl, kubeconfig=cluster.admin)
+
+
+@pytest.fixture(scope="module")
+def installed(cluster: Cluster, kubectl: Path) -> Iterator[Kube]:
+    """With the production overlay applied and its policies in force; gone after the file."""
+    kube = Kube(kubectl=kubectl, kubeconfig=cluster.admin)
+    manifests = applicable(kubectl, FOLDER / "overlays" / "production")
+    apply(kube, manifests)
+    until = time.monotonic() + PATIENCE_S
+    while "only odcd" not in kube.refusal(SMALL) or kube.as_user(ODCD).refusal(SMALL):
+        assert time.monotonic() < until, "the admission policies never came into force"
+        time.sleep(0.2)
+    yield kube
+    given = as_list([each for each in manifests if each["kind"] != "Namespace"])
+    kube.do("delete", "--wait=false", "--ignore-not-found", "-f", "-", given=given)
+
+
+@pytest.fixture
+def odcd(installed: Kube) -> Kube:
+    return installed.as_user(ODCD)

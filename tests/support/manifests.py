@@ -9,10 +9,15 @@ from typing import Any
 
 import yaml
 
+from tests.support.kube import Kube, as_list
+
 FOLDER = Path(__file__).parents[2] / "k8s"
 OVERLAYS = tuple(sorted(path.name for path in (FOLDER / "overlays").iterdir()))
 CUSTOM = frozenset({"Cluster"})
 """Kinds that an operator brings, whose schema no API server here has."""
+
+WORKLOADS = frozenset({"Deployment", "DaemonSet", "StatefulSet", "PersistentVolumeClaim"})
+"""What makes pods; taken away again where others test on the same control plane."""
 
 Manifest = dict[str, Any]
 
@@ -29,6 +34,14 @@ def text(kubectl: Path, folder: Path) -> str:
     assert done.returncode == 0, done.stderr
     assert done.stderr == "", "kustomize warns"
     return done.stdout
+
+
+def applicable(kubectl: Path, folder: Path) -> list[Manifest]:
+    return [each for each in render(kubectl, folder) if each["kind"] not in CUSTOM]
+
+
+def apply(kube: Kube, manifests: list[Manifest]) -> None:
+    kube.do("apply", "--server-side", "--force-conflicts", "-f", "-", given=as_list(manifests))
 
 
 def named(

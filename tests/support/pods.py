@@ -140,10 +140,11 @@ def a_pod(
 def changed(pod: dict[str, Any], path: str, value: object) -> dict[str, Any]:
     """A copy with one thing different, as in changed(pod, "spec/containers/0/image", "x").
 
-    None takes it away; an index one past the end appends.
+    None takes it away; an index one past the end appends; ~1 is a slash within a key.
     """
     copied = copy.deepcopy(pod)
-    *way, last = [int(part) if part.isdigit() else part for part in path.split("/")]
+    parts = [part.replace("~1", "/") for part in path.split("/")]
+    *way, last = [int(part) if part.isdigit() else part for part in parts]
     place: Any = copied
     for part in way:
         place = place[part] if isinstance(part, int) else place.setdefault(part, {})
@@ -161,3 +162,9 @@ def _pinned_to(node: str) -> dict[str, Any]:
     terms = [{"matchFields": [only]}]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     return {"nodeAffinity": required}
+
+
+H100 = next(each for each in gpu_types() if each.name == "h100")
+SMALL = a_pod(H100, 1)
+WHOLE = a_pod(H100, 8)
+NAMESPACES = {"gpu-batch": SMALL, "gpu-dev": WHOLE}

@@ -1,0 +1,50 @@
+"""k8s/ applied to a real API server."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.support.kube import Kube, as_list
+from tests.support.manifests import FOLDER, OVERLAYS, WORKLOADS, Manifest, applicable, apply
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_an_overlay_applies_and_applied_again_changes_nothing(kube: Kube, name: str) -> None:
+    manifests = applicable(kube.kubectl, FOLDER / "overlays" / name)
+    apply(kube, manifests)
+    before = _state(kube, manifests)
+    apply(kube, manifests)
+    assert _state(kube, manifests) == before
+    workloads = [m for m in manifests if m["kind"] in WORKLOADS]
+    kube.do("delete", "--wait=false", "-f", "-", given=as_list(workloads))
+
+
+def test_expressions_of_policies_fit_the_types(installed: Kube) -> None:
+    """The controller manager checks them against the schemas of what they match."""
+    until = time.monotonic() + 30
+    while True:
+        policies = installed.get("validatingadmissionpolicies")["items"]
+        ours = [p for p in policies if p["metadata"]["name"].startswith("odc-")]
+        statuses = {p["metadata"]["name"]: p.get("status", {}) for p in ours}
+        if all("typeChecking" in status for status in statuses.values()):
+            break
+        if time.monotonic() > until:
+            pytest.skip("this control plane has no controller manager to check them")
+        time.sleep(0.2)
+    assert {
+        name: warnings
+        for name, status in statuses.items()
+        if (warnings := status["typeChecking"].get("expressionWarnings"))
+    } == {}
+
+
+def _state(kube: Kube, manifests: list[Manifest]) -> list[Manifest]:
+    """What is on the server of the manifests, without what controllers write."""
+    found = kube.get("-f", "-", given=as_list(manifests))["items"]
+    for each in found:
+        each.pop("status", None)
+        each["metadata"].pop("resourceVersion")
+        each["metadata"].get("annotations", {}).pop("deployment.kubernetes.io/revision", None)
+    return found

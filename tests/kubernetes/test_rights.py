@@ -1,0 +1,131 @@
+"""What the shipped roles grant on a real API server, and what they do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.kube import Kube
+from tests.support.pods import NAMESPACES
+
+JOB = ["system:serviceaccount:gpu-batch:job", "system:serviceaccount:gpu-dev:job"]
+PLACES = ("gpu-controlplane", "kube-system", "default")
+NEEDED = [
+    *[f"{verb} nodes" for verb in ("get", "list", "watch")],
+    *[f"{verb} pods --all-namespaces" for verb in ("get", "list", "watch")],
+    *[
+        f"{asked} --namespace={namespace}"
+        for namespace in NAMESPACES
+        for asked in (
+            "create pods",
+            "patch pods",
+            "delete pods",
+            "get pods --subresource=log",
+            "get pods --subresource=exec",
+            "create pods --subresource=exec",
+            "get configmaps",
+            "list configmaps",
+            "watch configmaps",
+            "create configmaps",
+            "patch configmaps",
+            "delete configmaps",
+            f"get services/{namespace}-headless",
+            "get serviceaccounts/job",
+        )
+    ],
+    "get priorityclasses/odc-job",
+    "get namespaces/gpu-dev",
+    "get validatingadmissionpolicies/odc-pods",
+    "create selfsubjectaccessreviews",
+]
+REFUSED = [
+    "* *",
+    "* * --all-namespaces",
+    *[
+        f"{verb} secrets {place}"
+        for verb in ("get", "list", "watch", "create", "patch", "delete")
+        for place in (
+            "--all-namespaces",
+            *[f"--namespace={each}" for each in ("gpu-controlplane", *NAMESPACES)],
+        )
+    ],
+    *[
+        f"{asked} --namespace={namespace}"
+        for namespace in PLACES
+        for asked in (
+            "create pods",
+            "delete pods",
+            "create pods --subresource=exec",
+            "get pods --subresource=exec",
+            "get pods --subresource=log",
+            "get configmaps",
+        )
+    ],
+    *[
+        f"{asked} --namespace={namespace}"
+        for namespace in NAMESPACES
+        for asked in (
+            "deletecollection pods",
+            "update pods",
+            "patch pods --subresource=ephemeralcontainers",
+            "create pods --subresource=portforward",
+            "create pods --subresource=attach",
+            "create pods --subresource=binding",
+            "create serviceaccounts --subresource=token",
+            "create rolebindings",
+            "get services/other",
+            "create jobs.batch",
+        )
+    ],
+    "patch nodes",
+    "delete nodes",
+    "get nodes --subresource=proxy",
+    "create clusterrolebindings",
+    "impersonate users",
+    "patch validatingadmissionpolicies/odc-pods",
+    "list namespaces",
+]
+
+
+@pytest.mark.parametrize("asked", NEEDED)
+def test_odcd_may(odcd: Kube, asked: str) -> None:
+    assert odcd.can(asked)
+
+
+@pytest.mark.parametrize("asked", REFUSED)
+def test_odcd_may_not(odcd: Kube, asked: str) -> None:
+    assert not odcd.can(asked)
+
+
+@pytest.mark.parametrize("user", JOB)
+def test_a_job_may_do_nothing(installed: Kube, user: str) -> None:
+    """What is left is what everybody has: to ask who they are and which APIs there are."""
+    for namespace in ("gpu-controlplane", "gpu-batch", "gpu-dev", "default"):
+        listed = installed.as_user(user).do(
+            "auth", "can-i", "--list", "--no-headers", f"--namespace={namespace}"
+        )
+        lines = [line.split() for line in listed.splitlines()]
+        # A line names a resource, or begins with the paths it is about: [/healthz].
+        resources = {line[0] for line in lines if not line[0].startswith("[")}
+        assert {each.partition(".")[2] for each in resources} <= {
+            "authentication.k8s.io",
+            "authorization.k8s.io",
+        }
+        paths = [line for line in lines if line[0].startswith("[")]
+        assert all(line[-1] == "[get]" for line in paths)
+
+
+@pytest.mark.parametrize("user", JOB)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "get secrets --namespace=gpu-controlplane",
+        "list secrets --all-namespaces",
+        "list pods --namespace=gpu-batch",
+        "create pods --namespace=gpu-dev",
+        "create pods --subresource=exec --namespace=gpu-batch",
+        "get pods --subresource=exec --namespace=gpu-dev",
+        "get configmaps --namespace=gpu-batch",
+    ],
+)
+def test_a_job_may_not(installed: Kube, user: str, asked: str) -> None:
+    assert not installed.as_user(user).can(asked)
