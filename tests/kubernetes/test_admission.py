@@ -85,32 +85,32 @@ STRANGE: dict[str, tuple[str, object, str]] = {
     ),
     "hostPath": (
         "spec/volumes/0",
-        {"name": "job", "hostPath": {"path": "/etc"}},
+        {"name": "script", "hostPath": {"path": "/etc"}},
         "hostPath|volumes are",
     ),
     "secret": (
         "spec/volumes/0",
-        {"name": "job", "secret": {"secretName": "odc-db-app"}},
+        {"name": "script", "secret": {"secretName": "odc-db-app"}},
         "volumes are",
     ),
     "token by volume": (
         "spec/volumes/0",
-        {"name": "job", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
+        {"name": "script", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
         "volumes are",
     ),
     "another job's script": (
         "spec/volumes/0",
-        {"name": "job", "configMap": {"name": "odc-8-1"}},
+        {"name": "script", "configMap": {"name": "odc-8-1"}},
         "volumes are",
     ),
     "memory without a size": (
-        "spec/volumes/2/emptyDir",
+        "spec/volumes/3/emptyDir",
         {"medium": "Memory"},
         "volumes are",
     ),
     "another job's environment": (
-        "spec/containers/0/envFrom/0/configMapRef/name",
-        "odc-8-1",
+        "spec/containers/0/envFrom",
+        [{"configMapRef": {"name": "odc-8-1"}}],
         "the environment comes",
     ),
     "environment of a secret": (
@@ -143,7 +143,6 @@ STRANGE: dict[str, tuple[str, object, str]] = {
     "restarts": ("spec/restartPolicy", "OnFailure", "restart policy"),
     "service links": ("spec/enableServiceLinks", True, "service links"),
     "no memory limit": ("spec/containers/0/resources/limits/memory", None, "memory"),
-    "no cpu": ("spec/containers/0/resources/requests/cpu", None, "CPU"),
     "latest": ("spec/containers/0/image", "train:latest", "tag"),
     "no tag": ("spec/containers/0/image", "registry.example.com:5000/train", "tag"),
     "hook": (
@@ -186,6 +185,12 @@ def test_efa_and_its_capability_go_together(
     if "efa" in path:
         strange = container(strange, path.replace("limits", "requests"), value)
     assert reason in odcd.refusal(strange)
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_a_pod_requests_cpus(odcd: Kube, namespace: str) -> None:
+    strange = container(NAMESPACES[namespace], "resources/limits/cpu", None)
+    assert "requests CPU" in odcd.refusal(container(strange, "resources/requests/cpu", None))
 
 
 def test_an_image_by_digest_is_admitted(odcd: Kube) -> None:

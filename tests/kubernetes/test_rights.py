@@ -22,12 +22,7 @@ NEEDED = [
             "get pods --subresource=log",
             "get pods --subresource=exec",
             "create pods --subresource=exec",
-            "get configmaps",
-            "list configmaps",
-            "watch configmaps",
             "create configmaps",
-            "patch configmaps",
-            "delete configmaps",
             f"get services/{namespace}-headless",
             "get serviceaccounts/job",
         )
@@ -66,6 +61,8 @@ REFUSED = [
         for asked in (
             "deletecollection pods",
             "update pods",
+            "get configmaps",
+            "list configmaps",
             "patch pods --subresource=ephemeralcontainers",
             "create pods --subresource=portforward",
             "create pods --subresource=attach",

@@ -1,4 +1,4 @@
-"""The pods of jobs as odcd makes them, written out by hand: what admission must let pass."""
+"""Pods of jobs, made by odcd's own function for each GPU type: what admission must let pass."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from odcd.executor.kubernetes.inventory import NodeOffer
+from odcd.executor.kubernetes.pods import PodSettings, pod_of
+from tests.support.dispatches import a_dispatch_of, a_member
+
+Json = dict[str, Any]
 MIGRATION = Path(__file__).parents[2] / "sql" / "migrations" / "0001_queue.sql"
 ROW = re.compile(
     r"^\s*\('(?P<name>[\w-]+)',\s*'[^']*',\s*(?P<gpus>\d+),\s*\S+,\s*(?P<cpus>\d+),"
     r"\s*(?P<mem_mib>\d+),\s*(?P<efa>\d+),\s*'(?P<instance>[\w.-]+)'\)",
     re.M,
 )
-EFA_LEAST_GPUS = 8
-"""Only types whose nodes are joined by EFA into one machine get it: a whole node of eight GPUs."""
+HUGEPAGES_MIB = 5128 * 2
+"""What EFA's installer reserves on a node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,101 +48,38 @@ def gpu_types() -> list[GpuType]:
     ]
 
 
-def a_pod(
-    gpu_type: GpuType, gpus: int, *, job: int = 7, attempt: int = 1, rank: int = 0, gang: int = 1
-) -> dict[str, Any]:
-    """One member; whole nodes of an EFA type are in gpu-dev, all else in gpu-batch."""
-    whole = gpus == gpu_type.gpus
-    efa = gpu_type.efa if whole and gpus >= EFA_LEAST_GPUS else 0
-    namespace = "gpu-dev" if efa else "gpu-batch"
-    name, held = f"odc-{job}-{attempt}-{rank}", f"odc-{job}-{attempt}"
-    share = 1.0 if whole else gpus / gpu_type.gpus
-    memory = f"{int(gpu_type.mem_mib * share * 0.9) - (5120 if efa else 0)}Mi"
-    cpus = max(1, int(gpu_type.cpus * share) - 1)
-    resources = {"cpu": str(cpus), "memory": memory}
-    volumes: list[dict[str, Any]] = [
-        {"name": "job", "configMap": {"name": held, "defaultMode": 0o555}},
-        {"name": "run", "emptyDir": {}},
-        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": memory}},
-        {"name": "home", "emptyDir": {}},
-    ]
-    mounts = [
-        {"name": "job", "mountPath": "/odc/job", "readOnly": True},
-        {"name": "run", "mountPath": "/odc/run"},
-        {"name": "shm", "mountPath": "/dev/shm"},
-        {"name": "home", "mountPath": "/home/alice"},
-    ]
-    capabilities: dict[str, list[str]] = {"drop": ["ALL"]}
-    if gpus:
-        resources["nvidia.com/gpu"] = str(gpus)
-    if efa:
-        resources |= {"vpc.amazonaws.com/efa": str(efa), "hugepages-2Mi": "5120Mi"}
-        volumes.append({"name": "hugepages", "emptyDir": {"medium": "HugePages-2Mi"}})
-        mounts.append({"name": "hugepages", "mountPath": "/dev/hugepages"})
-        capabilities["add"] = ["IPC_LOCK"]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "labels": {
-                "app.kubernetes.io/name": "odc",
-                "app.kubernetes.io/component": "job",
-                "app.kubernetes.io/managed-by": "odcd",
-                "odc.dev/job-id": str(job),
-                "odc.dev/attempt": str(attempt),
-                "odc.dev/rank": str(rank),
-                "odc.dev/user": "alice",
-                "odc.dev/partition": "main",
-                "odc.dev/gpu-type": gpu_type.name,
-            },
-            "annotations": {"odc.dev/user": "alice@example.com", "odc.dev/term": "3"},
-        },
-        "spec": {
-            "hostname": name,
-            "subdomain": f"{namespace}-headless",
-            "serviceAccountName": "job",
-            "automountServiceAccountToken": False,
-            "enableServiceLinks": False,
-            "restartPolicy": "Never",
-            "shareProcessNamespace": True,
-            "priorityClassName": "odc-job",
-            "terminationGracePeriodSeconds": 30,
-            "affinity": _pinned_to(f"{gpu_type.name}-node-{rank}"),
-            "tolerations": [
-                {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-            ],
-            **({"schedulingGates": [{"name": "odc.dev/gang"}]} if gang > 1 else {}),
-            "securityContext": {
-                "runAsUser": 1000,
-                "runAsGroup": 1000,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "containers": [
-                {
-                    "name": "job",
-                    "image": "registry.example.com/train:2026.11",
-                    "command": ["/odc/job/script"],
-                    "envFrom": [{"configMapRef": {"name": held}}],
-                    "env": [{"name": "ODC_RANK", "value": str(rank)}],
-                    "resources": {
-                        "limits": {k: v for k, v in resources.items() if k != "cpu"},
-                        "requests": resources,
-                    },
-                    "securityContext": {
-                        "allowPrivilegeEscalation": False,
-                        "capabilities": capabilities,
-                    },
-                    "volumeMounts": mounts,
-                }
-            ],
-            "volumes": volumes,
-        },
-    }
+def a_pod(gpu_type: GpuType, gpus: int, *, job: int = 7, rank: int = 0, gang: int = 1) -> Json:
+    """One member of a job; a member of several is gated."""
+    part = gpus / gpu_type.gpus if gpu_type.gpus else 0.5
+    members = tuple(
+        a_member(
+            member,
+            node=f"{gpu_type.name}-node-{member}",
+            gpu_type=gpu_type.name,
+            gpu_indexes=tuple(range(gpus)),
+            cpus=int(gpu_type.cpus * part),
+            mem_mib=int(gpu_type.mem_mib * part * 0.9),
+            node_gpus=gpu_type.gpus,
+            node_cpus=gpu_type.cpus,
+            node_mem_mib=gpu_type.mem_mib,
+            virtual=False,
+        )
+        for member in range(gang)
+    )
+    offer = NodeOffer(gpus=gpu_type.gpus, efa=gpu_type.efa, hugepages_mib=HUGEPAGES_MIB)
+    dispatch, _ = a_dispatch_of(
+        job_id=job, user="alice@example.com", uid=1000, gid=1000, members=members
+    )
+    return pod_of(
+        dispatch,
+        members[rank],
+        {"LANG": "C.UTF-8", "NVIDIA_VISIBLE_DEVICES": "all"},
+        {member.node: offer for member in members},
+        PodSettings(image="registry.example.com/train:2026.11"),
+    )
 
 
-def changed(pod: dict[str, Any], path: str, value: object) -> dict[str, Any]:
+def changed(pod: Json, path: str, value: object) -> Json:
     """A copy with one thing different, as in changed(pod, "spec/containers/0/image", "x").
 
     None takes it away; an index one past the end appends; ~1 is a slash within a key.
@@ -155,13 +97,6 @@ def changed(pod: dict[str, Any], path: str, value: object) -> dict[str, Any]:
     else:
         place[last] = value
     return copied
-
-
-def _pinned_to(node: str) -> dict[str, Any]:
-    only = {"key": "metadata.name", "operator": "In", "values": [node]}
-    terms = [{"matchFields": [only]}]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    return {"nodeAffinity": required}
 
 
 H100 = next(each for each in gpu_types() if each.name == "h100")
