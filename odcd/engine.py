@@ -22,7 +22,7 @@ from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pods import PodSettings
 from odcd.executor.kubernetes.template import PodTemplate, read_template
 from odcd.executor.local import LocalExecutor
-from odcd.model import JobSpec
+from odcd.model import Identity, JobSpec
 from odcd.settings import Settings
 from odcd.store import Store
 
@@ -34,7 +34,7 @@ Launcher = Callable[[], Awaitable[None]]
 class Engine(Protocol):
     node_grace: timedelta | None
     """How long a node may be away before its jobs end; None: they stay its own."""
-    check_job: Callable[[JobSpec], None]
+    check_job: Callable[[Identity, JobSpec], None]
     """Raises what it has against a job that is to be submitted."""
 
     async def prepare(self) -> None:
@@ -106,7 +106,7 @@ class KubernetesEngine:
         self._cluster: Cluster | None = None
         self._reader: Executor | None = None
         self.node_grace: timedelta | None = self._own.node_grace
-        self.check_job: Callable[[JobSpec], None] = JobCheck(self._own.image)
+        self.check_job: Callable[[Identity, JobSpec], None] = JobCheck(self._own.image)
 
     async def prepare(self) -> None:
         if self._own.pod_template is not None:

@@ -54,7 +54,7 @@ class Prepared:
 
 def prepare(
     who: Identity, specs: Sequence[JobSpec], *, key: str | None, dry_run: bool,
-    check: Callable[[JobSpec], None] = lambda _: None,
+    check: Callable[[Identity, JobSpec], None] = lambda _who, _spec: None,
 ) -> Prepared:  # fmt: skip
     """check: what the executor asks of a job beside. Raises BadRequest, TooLarge or BadDependency;
     of several jobs it says which."""
@@ -75,7 +75,7 @@ def prepare(
     for index, spec in enumerate(specs):
         try:
             job = _job(spec, texts)
-            check(spec)
+            check(who, spec)
             parts.append(encode_job(job))
             jobs.append(job)
         except OdcError as error:

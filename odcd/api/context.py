@@ -41,7 +41,7 @@ class Api:
     """The uid the daemon runs under: an operator."""
     operators: frozenset[str] = field(default_factory=frozenset)
     """Users who may act for others, beside root and own_uid."""
-    check_job: Callable[[JobSpec], None] = lambda _: None
+    check_job: Callable[[Identity, JobSpec], None] = lambda _who, _spec: None
     """Raises what the executor has against a job."""
     serves_uid: int | None = None
     """The only user it serves (a user's own daemon); None: all."""

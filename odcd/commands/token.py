@@ -6,45 +6,48 @@ import argparse
 import hashlib
 import os
 import pwd
+import re
 import secrets
 from argparse import Namespace
 from datetime import timedelta
 
 from odcd.commands import Subparsers, add_database, describe
 from odcd.errors import BadRequest
+from odcd.model import Identity
 from odcd.settings import find_home
 
 MAX_HOURS = 24 * 365
+MAX_ID = 2**31 - 1
+USER = re.compile(r"^[A-Za-z_][A-Za-z0-9._-]{0,99}$")
 
 
 def add(subparsers: Subparsers) -> None:
     parser = describe(
         subparsers,
         "token",
-        "Make an API token for a user of this machine",
-        "odcd token alice --hours 8",
+        "Make an API token for a user of this machine, or for any other with --uid",
+        "odcd token alice --uid 5001 --hours 8",
     )
     add_database(parser)
     parser.add_argument("user", metavar="USER")
     parser.add_argument(
         "--hours", type=_hours, default=2.0, metavar="N", help="how long it lives; default 2"
     )
+    parser.add_argument(
+        "--uid", type=int, metavar="N", help="the user's, who need not be one of this machine"
+    )
+    parser.add_argument("--gid", type=int, metavar="N", help="with --uid; default the same number")
     parser.set_defaults(run=run)
 
 
 def run(args: Namespace) -> int:
     from odcd.clock import SystemClock
     from odcd.db import Database
-    from odcd.model import Identity
     from odcd.reach import with_database
     from odcd.store import Store
 
-    try:
-        entry = pwd.getpwnam(args.user)
-    except KeyError:
-        raise BadRequest(f'no user "{args.user}" on this machine', "See: getent passwd") from None
     key = f"odc_{secrets.token_urlsafe(32)}"
-    who = Identity(user=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid, operator=False)
+    who = _who(args)
 
     async def keep(dsn: str) -> None:
         digest = hashlib.sha256(key.encode()).hexdigest()
@@ -55,6 +58,31 @@ def run(args: Namespace) -> int:
     with_database(find_home(args.home, os.environ), args.dsn, keep)
     print(key)
     return 0
+
+
+def _who(args: Namespace) -> Identity:
+    if args.uid is not None:
+        gid = args.uid if args.gid is None else args.gid
+        if not 0 < args.uid < MAX_ID or not 0 < gid < MAX_ID:
+            raise BadRequest(
+                f"uid {args.uid} or gid {gid} is none of a user", f"Give 1 to {MAX_ID - 1}."
+            )
+        if not USER.match(args.user):
+            raise BadRequest(
+                f'"{args.user}" is no user name',
+                "Use letters, digits, dots, dashes and underscores.",
+            )
+        return Identity(user=args.user, uid=args.uid, gid=gid, operator=False)
+    if args.gid is not None:
+        raise BadRequest("--gid stands alone", "Give --uid, too.")
+    try:
+        entry = pwd.getpwnam(args.user)
+    except KeyError:
+        raise BadRequest(
+            f'no user "{args.user}" on this machine',
+            "See: getent passwd. One of elsewhere needs --uid.",
+        ) from None
+    return Identity(user=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid, operator=False)
 
 
 def _hours(text: str) -> float:

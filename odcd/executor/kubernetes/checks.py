@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from odcd.errors import BadRequest, NotImplementedYet, TooLarge
+from odcd.errors import BadRequest, NotAllowed, NotImplementedYet, TooLarge
 from odcd.executor.kubernetes.images import check_image
 from odcd.executor.kubernetes.launch import MAX_PACKED_BYTES, script_data
-from odcd.model import JobSpec
+from odcd.model import Identity, JobSpec
 
 MAX_VARIABLES_BYTES = 512 * 1024
 """Of environment and arguments: they are part of every pod, which may have 1.5 MiB."""
@@ -18,8 +18,13 @@ class JobCheck:
     def __init__(self, default_image: str | None) -> None:
         self._default_image = default_image
 
-    def __call__(self, spec: JobSpec) -> None:
-        """Raises BadRequest, TooLarge or NotImplementedYet."""
+    def __call__(self, who: Identity, spec: JobSpec) -> None:
+        """Raises NotAllowed, BadRequest, TooLarge or NotImplementedYet."""
+        if who.uid == 0 or who.gid == 0:
+            raise NotAllowed(
+                "jobs on Kubernetes run as the user who submits them, and not as root",
+                "Submit as another user, or with a token: odcd token USER.",
+            )
         if spec.image is not None:
             check_image(spec.image, "the image")
         elif self._default_image is None:
@@ -59,7 +64,7 @@ class JobCheck:
             )
 
 
-def refuse_images(spec: JobSpec) -> None:
+def refuse_images(who: Identity, spec: JobSpec) -> None:
     """For executors without containers."""
     if spec.image is not None:
         raise BadRequest(

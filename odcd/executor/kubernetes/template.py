@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from odcd.errors import BadRequest
 
-POD_LISTS = ("volumes", "tolerations", "imagePullSecrets", "hostAliases")
+POD_LISTS = ("volumes", "tolerations", "imagePullSecrets")
 CONTAINER_LISTS = ("volumeMounts", "env")
 POD_MAPS = ("nodeSelector",)
 META_MAPS = ("labels", "annotations")
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """additions: keys of a pod's spec (volumes, tolerations, imagePullSecrets, hostAliases,
+    """additions: keys of a pod's spec (volumes, tolerations, imagePullSecrets,
     nodeSelector), of its container (volumeMounts, env) and of its metadata (labels, annotations).
     What odc sets itself stays as it is."""
 
