@@ -7,8 +7,8 @@ if [ "$HOSTNAME" = "$primary" ]; then
   echo "$HOSTNAME is the primary"
 elif [ ! -s "$PGDATA/PG_VERSION" ]; then
   echo "$HOSTNAME copies $primary"
-  # The slot keeps what the standby has not read yet; it is there already when the copy is not the first.
-  psql "host=$host user=replicator replication=true" -c 'create_replication_slot standby physical' || true
+  # The slot keeps on the primary what the standby has not read yet.
+  pg_receivewal --create-slot --if-not-exists --slot standby --host "$host" --username replicator
   # A copy counts when it is whole: an interrupted one begins anew.
   rm -rf "$PGDATA" "$PGDATA.part"
   pg_basebackup --host "$host" --username replicator --pgdata "$PGDATA.part" \
