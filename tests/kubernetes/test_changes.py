@@ -91,7 +91,7 @@ def test_an_administrator_is_sent_to_odcctl(
 ) -> None:
     done = installed.run("create", "--raw", f"{_path(running)}/{way}", "-f", "-", given={})
     assert "only odcd connects to pods in gpu-dev" in done.stderr
-    assert "odcctl attach" in done.stderr
+    assert "odcctl logs" in done.stderr
 
 
 def test_odcd_is_let_through(odcd: Kube, running: dict[str, Any]) -> None:

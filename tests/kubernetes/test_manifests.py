@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -246,6 +247,19 @@ def test_what_is_pulled_ahead_is_the_default_image(production: list[Manifest]) -
     )
     pulled = named(production, "DaemonSet", "image-prepull")["spec"]["template"]["spec"]
     assert pulled["initContainers"][0]["image"] == settings["data"]["ODC_IMAGE"]
+
+
+def test_the_overlay_of_the_operators_page_works(kubectl: Path, tmp_path: Path) -> None:
+    page = FOLDER.parent / "docs" / "operating" / "kubernetes.md"
+    text = re.search(r"kustomization.yaml <<'END'\n(.*?)^END$", page.read_text(), re.M | re.S)
+    assert text is not None
+    shutil.copytree(FOLDER, tmp_path / "k8s")
+    overlay = tmp_path / "k8s" / "overlays" / "production"
+    with (overlay / "kustomization.yaml").open("a") as file:
+        file.write(text[1])
+    images = _images(render(kubectl, overlay))
+    assert "registry.example.com/odcd:0.1.0" in images
+    assert "registry.example.com/train:2026.11" in images, "pulled ahead"
 
 
 def test_the_dockerfile_runs_as_the_user_of_the_deployment(production: list[Manifest]) -> None:
