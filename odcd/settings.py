@@ -127,12 +127,16 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
         self_node=self_node,
         pg_version=getattr(args, "pg", None),
         lease=_seconds(environment, "ODC_LEASE_S", LEASE),
-        grace=_seconds(environment, "ODC_GRACE_S", GRACE),
+        grace=read_grace(environment),
         sweep=_seconds(environment, "ODC_SWEEP_S", SWEEP),
         operators=frozenset(args.operator or _words(environment, "ODC_OPERATORS")),
         log_format="json" if args.log_format == "json" else "text",
         detached=getattr(args, "detach", False),
     )
+
+
+def read_grace(environment: Mapping[str, str]) -> timedelta:
+    return _seconds(environment, "ODC_GRACE_S", GRACE)
 
 
 def default_home() -> Path:

@@ -37,6 +37,18 @@ def add_database(parser: argparse.ArgumentParser) -> None:
     choice.add_argument("--dsn", metavar="DSN", help="an external PostgreSQL, postgresql://…")
 
 
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Which cluster the Kubernetes executor runs jobs on."""
+    parser.add_argument("--executor", choices=["local", "kubernetes"], default="local")
+    parser.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        help="of --executor kubernetes; default the pod's own, else $KUBECONFIG, else "
+        "~/.kube/config",
+    )
+    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig; default its own")
+
+
 def add_serving(parser: argparse.ArgumentParser) -> None:
     """What up and serve share."""
     add_home(parser)

@@ -1,14 +1,19 @@
-"""odcd doctor: check what the daemon needs of this machine."""
+"""odcd doctor: check what the daemon needs of this machine, or of a Kubernetes cluster."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
-from odcd.commands import Subparsers, add_home, describe
-from odcd.settings import find_home
+from odcd.commands import Subparsers, add_cluster, add_home, describe
+from odcd.settings import find_home, read_grace
+
+if TYPE_CHECKING:
+    from odcd.health import Finding
 
 MARKS = {"ok": "ok  ", "note": "note", "bad": "BAD "}
 
@@ -17,10 +22,11 @@ def add(subparsers: Subparsers) -> None:
     parser = describe(
         subparsers,
         "doctor",
-        "Check what the daemon needs of this machine, and say what is missing",
-        "odcd doctor --home /var/lib/odc",
+        "Check what the daemon needs of this machine or a cluster, and say what is missing",
+        "odcd doctor --executor kubernetes --kubeconfig admin.conf",
     )
     add_home(parser)
+    add_cluster(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.set_defaults(run=run)
 
@@ -28,7 +34,10 @@ def add(subparsers: Subparsers) -> None:
 def run(args: Namespace) -> int:
     from odcd.health import examine
 
-    findings = examine(find_home(args.home, os.environ))
+    if args.executor == "kubernetes":
+        findings = _of_cluster(args)
+    else:
+        findings = examine(find_home(args.home, os.environ))
     if args.json:
         json.dump({"checks": [f.as_dict() for f in findings]}, sys.stdout, indent=2)
         print()
@@ -39,3 +48,11 @@ def run(args: Namespace) -> int:
             if finding.hint:
                 print(f"{'':<{width + 8}}{finding.hint}")
     return 1 if any(finding.verdict == "bad" for finding in findings) else 0
+
+
+def _of_cluster(args: Namespace) -> list[Finding]:
+    from odcd.cluster_health import examine_cluster
+    from odcd.executor.kubernetes.settings import read_kubernetes
+
+    settings = read_kubernetes(args.kubeconfig, args.context, os.environ)
+    return asyncio.run(examine_cluster(settings, int(read_grace(os.environ).total_seconds())))

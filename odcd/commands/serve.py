@@ -6,7 +6,7 @@ import os
 from argparse import Namespace
 
 from odcd import logs
-from odcd.commands import Subparsers, add_serving, describe
+from odcd.commands import Subparsers, add_cluster, add_serving, describe
 from odcd.errors import BadRequest
 from odcd.settings import read_settings
 
@@ -20,14 +20,7 @@ def add(subparsers: Subparsers) -> None:
     )
     add_serving(parser)
     parser.add_argument("--dsn", metavar="DSN", help="PostgreSQL 16 or newer; default $ODC_DSN")
-    parser.add_argument("--executor", choices=["local", "kubernetes"], default="local")
-    parser.add_argument(
-        "--kubeconfig",
-        metavar="FILE",
-        help="of --executor kubernetes; default the pod's own, "
-        "else $KUBECONFIG, else ~/.kube/config",
-    )
-    parser.add_argument("--context", metavar="NAME", help="of the kubeconfig; default its own")
+    add_cluster(parser)
     parser.set_defaults(run=run)
 
 

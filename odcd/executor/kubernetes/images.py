@@ -8,10 +8,12 @@ from odcd.errors import BadRequest
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_HOST = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9a-fA-F:]+\])(?::[0-9]{{1,5}})?"
+_PORT = r":[0-9]{1,5}"
+# Without a dot or a port it would be the first part of a path.
+_HOST = rf"(?:{_LABEL}(?:\.{_LABEL})+(?:{_PORT})?|(?:{_LABEL}|\[[0-9a-fA-F:]+\]){_PORT}|localhost)"
 _REFERENCE = re.compile(
-    rf"^(?P<name>(?:{_HOST}/)?{_COMPONENT}(?:/{_COMPONENT})*)"
-    r"(?::(?P<tag>[\w][\w.-]{0,127}))?(?:@(?P<digest>[a-z0-9]+:[0-9a-f]{32,128}))?$",
+    rf"(?P<name>(?:{_HOST}/)?{_COMPONENT}(?:/{_COMPONENT})*)"
+    r"(?::(?P<tag>[\w][\w.-]{0,127}))?(?:@(?P<digest>[a-z0-9]+:[0-9a-f]{32,128}))?",
     re.ASCII,
 )
 MAX_LENGTH = 1000
@@ -20,7 +22,7 @@ MOVING = frozenset({"latest"})
 
 def check_image(image: str, what: str) -> None:
     """Raises BadRequest for what is no reference, or one whose meaning moves."""
-    found = _REFERENCE.match(image) if len(image) <= MAX_LENGTH else None
+    found = _REFERENCE.fullmatch(image) if len(image) <= MAX_LENGTH else None
     if found is None:
         raise BadRequest(
             f'{what} "{image[:200]}" is not the reference of an image',

@@ -28,7 +28,7 @@ PLAIN = (
     _BEGIN
     + """\
 shift
-printf %s "$$" >/odc/run/pid
+printf '%s\\n' "$$" >/odc/run/pid
 exec "$script" "$@"
 """
 )
@@ -50,7 +50,7 @@ else
   "$script" "$@" <"$in" >/odc/run/out 2>&1 &
 fi
 child=$!
-printf %s "$child" >/odc/run/pid
+printf '%s\\n' "$child" >/odc/run/pid
 trap 'kill -TERM "$child"' TERM
 while :; do
   wait "$child"

@@ -20,10 +20,10 @@ _TAINT = re.compile(r"^[A-Za-z0-9]([-A-Za-z0-9_./]{0,251}[A-Za-z0-9/])?$")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesSettings:
     kubeconfig: Path | None = None
-    """--kubeconfig of serve. Of the cluster. Default: inside a pod that pod's own, else KUBECONFIG,
-    else ~/.kube/config."""
+    """--kubeconfig of serve, --kubeconfig of doctor. Of the cluster. Default: inside a pod that
+    pod's own, else KUBECONFIG, else ~/.kube/config."""
     context: str | None = None
-    """--context of serve. Of the kubeconfig; default its current one."""
+    """--context of serve, --context of doctor. Of the kubeconfig; default its current one."""
     namespace_batch: str = "gpu-batch"
     """ODC_NAMESPACE_BATCH. Where jobs run. Default gpu-batch."""
     namespace_dev: str = "gpu-dev"

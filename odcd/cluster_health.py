@@ -1,0 +1,334 @@
+"""What the daemon needs of a Kubernetes cluster, looked at without changing anything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import msgspec
+
+from odcd.errors import OdcError
+from odcd.executor.kubernetes import naming
+from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.executor.kubernetes.inventory import Inventory, offer_of, take_inventory
+from odcd.executor.kubernetes.objects import GPU, Meta, Node, Object, Pod, amount
+from odcd.executor.kubernetes.pods import PRIORITY_CLASS, SERVICE_ACCOUNT, PodSettings, pod_of
+from odcd.executor.kubernetes.settings import KubernetesSettings
+from odcd.executor.kubernetes.shares import EFA_HUGEPAGES_MIB
+from odcd.executor.kubernetes.template import PodTemplate, read_template
+from odcd.health import Finding
+from odcd.model import Dispatch, Member, NodeReport
+
+OLDEST = (1, 30)
+"""ValidatingAdmissionPolicies are stable since."""
+MANIFESTS = "Apply the manifests: kubectl apply --server-side -k k8s/overlays/production"
+PAGE = 5000
+EXAMPLE_IMAGE = "registry.example/job:1.0"
+LEVEL = "pod-security.kubernetes.io/enforce"
+
+
+class _Version(Object):
+    major: str
+    minor: str
+    git_version: str
+
+
+class _Named(Object):
+    metadata: Meta
+
+
+class _Nodes(Object):
+    items: list[Node]
+
+
+class _Pods(Object):
+    items: list[Pod]
+
+
+class _Review(Object):
+    class Status(Object):
+        allowed: bool = False
+        reason: str = ""
+
+    status: Status = msgspec.field(default_factory=lambda: _Review.Status())
+
+
+Check = Callable[["_Examination"], AsyncIterator[Finding]]
+
+
+async def examine_cluster(settings: KubernetesSettings, grace_s: int) -> list[Finding]:
+    found: list[Finding] = []
+    try:
+        template = PodTemplate()
+        if settings.pod_template is not None:
+            template = read_template(settings.pod_template)
+        cluster = await Cluster.connect(settings.kubeconfig, settings.context)
+    except OdcError as error:
+        return [Finding(about="cluster", verdict="bad", text=error.message, hint=error.hint)]
+    examination = _Examination(cluster, settings, template, grace_s)
+    try:
+        for check in (_server, _rights, _objects, _image, _nodes, _admission):
+            name = check.__name__.removeprefix("_")
+            try:
+                async for finding in check(examination):
+                    found.append(finding)
+            except ApiRefused as error:
+                found.append(_refused(name, error))
+            except OdcError as error:
+                found.append(
+                    Finding(about=name, verdict="bad", text=error.message, hint=error.hint)
+                )
+                break
+    finally:
+        await cluster.close()
+    return found
+
+
+class _Examination:
+    def __init__(
+        self, cluster: Cluster, settings: KubernetesSettings, template: PodTemplate, grace_s: int
+    ) -> None:
+        self.cluster = cluster
+        self.settings = settings
+        self.pods = PodSettings(
+            namespaces=settings.namespaces,
+            image=settings.image or EXAMPLE_IMAGE,
+            cluster_domain=settings.cluster_domain,
+            grace_s=grace_s,
+            tolerated=settings.tolerated,
+            template=template,
+        )
+        self.inventory = Inventory()
+        self.nodes: dict[str, Node] = {}
+
+
+async def _server(x: _Examination) -> AsyncIterator[Finding]:
+    version = msgspec.json.decode(await x.cluster.get("/version"), type=_Version)
+    text = f"Kubernetes {version.git_version} at {x.cluster.host}"
+    numbers = (int(version.major), int("".join(c for c in version.minor if c.isdigit()) or 0))
+    if numbers < OLDEST:
+        yield Finding(
+            about="cluster",
+            verdict="bad",
+            text=text,
+            hint=f"odc needs {OLDEST[0]}.{OLDEST[1]} or newer: its admission policies do.",
+        )
+    else:
+        yield Finding(about="cluster", verdict="ok", text=text)
+
+
+async def _rights(x: _Examination) -> AsyncIterator[Finding]:
+    """What the executor does, one question each; and what nobody should be able to."""
+    own = x.settings
+    asked = [("", verb, kind, "") for kind in ("nodes", "pods") for verb in ("list", "watch")]
+    for namespace in (own.namespace_batch, own.namespace_dev):
+        asked += [(namespace, verb, "pods", "") for verb in ("get", "create", "patch", "delete")]
+        asked += [
+            (namespace, "get", "pods", "log"),
+            (namespace, "create", "pods", "exec"),
+            (namespace, "create", "configmaps", ""),
+        ]
+    answers = await asyncio.gather(*(_may(x.cluster, *one) for one in asked))
+    missing = [_told(*one) for one, allowed in zip(asked, answers, strict=True) if not allowed]
+    if missing:
+        yield Finding(
+            about="rights",
+            verdict="bad",
+            text=f"odcd may not {', '.join(missing)}",
+            hint=f"Bind the roles of k8s/base/accounts.yaml. {MANIFESTS}",
+        )
+    else:
+        yield Finding(
+            about="rights", verdict="ok", text=f"all {len(asked)} that the executor needs"
+        )
+    if await _may(x.cluster, own.namespace_batch, "list", "secrets", ""):
+        yield Finding(
+            about="rights",
+            verdict="note",
+            text=f"odcd may list the secrets of {own.namespace_batch}, which it never does",
+            hint="Give it an account of its own, with the roles of k8s/base/accounts.yaml.",
+        )
+
+
+async def _may(cluster: Cluster, namespace: str, verb: str, resource: str, sub: str) -> bool:
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {
+            "resourceAttributes": {
+                "namespace": namespace, "verb": verb, "resource": resource, "subresource": sub,
+            }
+        },
+    }  # fmt: skip
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    answer = await cluster.post(path, review)
+    return msgspec.json.decode(answer, type=_Review).status.allowed
+
+
+def _told(namespace: str, verb: str, resource: str, sub: str) -> str:
+    where = f" in {namespace}" if namespace else ""
+    return f"{verb} {resource}{'/' + sub if sub else ''}{where}"
+
+
+async def _objects(x: _Examination) -> AsyncIterator[Finding]:
+    """Namespaces, and what pods name."""
+    named = {x.settings.namespace_batch: "baseline", x.settings.namespace_dev: "privileged"}
+    present = True
+    for namespace, level in named.items():
+        wanted = [
+            f"/api/v1/namespaces/{namespace}",
+            f"/api/v1/namespaces/{namespace}/services/{naming.service(namespace)}",
+            f"/api/v1/namespaces/{namespace}/serviceaccounts/{SERVICE_ACCOUNT}",
+        ]
+        for path in wanted:
+            what = path.removeprefix("/api/v1/").replace("/", " ").removesuffix("s")
+            try:
+                answer = await x.cluster.get(path)
+            except ApiRefused as error:
+                present = False
+                yield _absent(what, error)
+                continue
+            labels = msgspec.json.decode(answer, type=_Named).metadata.labels
+            if path == wanted[0] and labels.get(LEVEL) != level:
+                yield Finding(
+                    about="namespace",
+                    verdict="note",
+                    text=f"{namespace} enforces Pod Security level {labels.get(LEVEL, 'none')}, "
+                    f"and the manifests {level}",
+                    hint="With a looser level only the admission policies fence its pods.",
+                )
+    try:
+        await x.cluster.get(f"/apis/scheduling.k8s.io/v1/priorityclasses/{PRIORITY_CLASS}")
+    except ApiRefused as error:
+        present = False
+        yield _absent(f"priorityclass {PRIORITY_CLASS}", error)
+    if present:
+        yield Finding(
+            about="objects", verdict="ok", text="namespaces, services, accounts, priority class"
+        )
+
+
+async def _image(x: _Examination) -> AsyncIterator[Finding]:
+    if x.settings.image is None:
+        yield Finding(
+            about="image",
+            verdict="note",
+            text="there is no default: every job must name one with --container-image",
+            hint="ODC_IMAGE sets it, by digest or a fixed tag.",
+        )
+    else:
+        yield Finding(
+            about="image", verdict="ok", text=f"{x.settings.image}, of jobs that name none"
+        )
+
+
+async def _nodes(x: _Examination) -> AsyncIterator[Finding]:
+    nodes = msgspec.json.decode(
+        await x.cluster.get("/api/v1/nodes", [("limit", PAGE)]), type=_Nodes
+    ).items
+    pods = msgspec.json.decode(
+        await x.cluster.get("/api/v1/pods", [("limit", PAGE)]), type=_Pods
+    ).items
+    x.nodes = {node.metadata.name: node for node in nodes}
+    x.inventory = take_inventory(
+        nodes, pods, lambda pod: naming.key_of(pod) is not None, {}, x.settings.tolerated
+    )
+    taken = x.inventory.nodes
+    if not taken:
+        yield Finding(
+            about="nodes",
+            verdict="bad",
+            text=f"none of the cluster's {len(nodes)} nodes can run jobs",
+            hint="Control-plane nodes and those labelled odc.dev/ignore are left out.",
+        )
+    else:
+        kinds = Counter((n.gpu_type, n.gpus) for n in taken)
+        told = ", ".join(f"{c} x {t} with {g} GPUs" for (t, g), c in sorted(kinds.items()))
+        yield Finding(about="nodes", verdict="ok", text=told)
+    for name, why in sorted(x.inventory.left_out.items()):
+        yield Finding(about="node", verdict="note", text=f"{name} is left out: {why}")
+    for state, verdict in (("DOWN", "down"), ("DRAIN", "takes no jobs")):
+        for node in [n for n in taken if n.state == state][:20]:
+            yield Finding(
+                about="node", verdict="note", text=f"{node.name} {verdict}: {node.reason}"
+            )
+    for node in taken:
+        raw = x.nodes[node.name]
+        if raw.metadata.labels.get("nvidia.com/gpu.present") == "true" and not amount(
+            raw.status.allocatable, GPU
+        ):
+            yield Finding(
+                about="node",
+                verdict="note",
+                text=f"{node.name} has GPUs and offers none",
+                hint="Does NVIDIA's device plugin run there?",
+            )
+        offer = offer_of(raw)
+        if offer.efa and offer.hugepages_mib < EFA_HUGEPAGES_MIB:
+            yield Finding(
+                about="node",
+                verdict="note",
+                text=f"{node.name} has EFA and {offer.hugepages_mib} MiB of huge pages; jobs get "
+                f"none below {EFA_HUGEPAGES_MIB}",
+                hint="Reserve 5128 pages of 2 MiB before kubelet starts.",
+            )
+
+
+async def _admission(x: _Examination) -> AsyncIterator[Finding]:
+    """Would the pods of a job be admitted? One of each kind of node, as a dry run."""
+    kinds: dict[tuple[str, bool], NodeReport] = {}
+    for node in x.inventory.nodes:
+        kinds.setdefault((node.gpu_type, offer_of(x.nodes[node.name]).efa > 0), node)
+    admitted: list[str] = []
+    for (gpu_type, _), node in sorted(kinds.items()):
+        dispatch = _example(node)
+        offers = {node.name: offer_of(x.nodes[node.name])}
+        pod = pod_of(dispatch, dispatch.members[0], {}, offers, x.pods)
+        namespace = pod["metadata"]["namespace"]
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        try:
+            await x.cluster.post(path, pod, [("dryRun", "All")])
+            admitted.append(f"{gpu_type} in {namespace}")
+        except ApiRefused as error:
+            yield Finding(
+                about="admission",
+                verdict="bad",
+                text=f"a job on a whole {gpu_type} node would be refused: {error.message}",
+                hint=f"Policies and manifests of one version of odc go together. {MANIFESTS}",
+            )
+    if admitted:
+        yield Finding(
+            about="admission", verdict="ok", text=f"jobs are admitted: {', '.join(admitted)}"
+        )
+
+
+def _example(node: NodeReport) -> Dispatch:
+    """A job that takes all of a node."""
+    member = Member(
+        rank=0, node=node.name, gpu_type=node.gpu_type, gpu_indexes=tuple(range(node.gpus)),
+        cpus=node.cpus, mem_mib=node.mem_mib, node_gpus=node.gpus, node_cpus=node.cpus,
+        node_mem_mib=node.mem_mib, virtual=False,
+    )  # fmt: skip
+    return Dispatch(
+        term=0, job_id=0, attempt=0, array_job_id=None, array_task_id=None, array_min=None,
+        array_max=None, array_count=None, array_step=None, name="doctor", user="doctor", uid=65534,
+        gid=65534, account="default", partition="main", qos="normal", work_dir="/", umask=0o022,
+        stdin=None, stdout=None, stderr=None, open_mode="truncate", script_digest="",
+        environment_digest="", args=(), options={}, submit_host="doctor", restarts=0,
+        started_at=datetime(2000, 1, 1, tzinfo=UTC), ends_at=None, signal_number=None,
+        signal_before_s=None, signal_batch=False, members=(member,),
+    )  # fmt: skip
+
+
+def _absent(what: str, error: ApiRefused) -> Finding:
+    if error.status == 404:
+        return Finding(about="objects", verdict="bad", text=f"there is no {what}", hint=MANIFESTS)
+    return replace(_refused("objects", error), verdict="note")
+
+
+def _refused(about: str, error: ApiRefused) -> Finding:
+    hint = "Is the token or certificate of the kubeconfig valid?" if error.status == 401 else None
+    return Finding(about=about, verdict="bad", text=error.message, hint=hint)

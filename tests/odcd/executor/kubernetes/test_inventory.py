@@ -1,0 +1,200 @@
+"""Nodes as the planner is told of them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from odcd.executor.kubernetes.inventory import Inventory, take_inventory
+from odcd.executor.kubernetes.naming import key_of
+from odcd.executor.kubernetes.objects import Node, Pod, quantity, requests
+from odcd.model import NodeReport
+
+READY = {"type": "Ready", "status": "True"}
+ALLOCATABLE = {"cpu": "191450m", "memory": "2036Gi", "nvidia.com/gpu": "8"}
+
+
+def a_node(name: str = "n1", **more: Any) -> Node:
+    labels = {
+        "GpuType": "h100",
+        "topology.kubernetes.io/zone": "us-east-1a",
+        **more.pop("labels", {}),
+    }
+    status = {"allocatable": more.pop("allocatable", ALLOCATABLE),
+              "conditions": more.pop("conditions", [READY])}  # fmt: skip
+    return msgspec.convert(
+        {"metadata": {"name": name, "labels": labels}, "spec": more, "status": status}, Node
+    )
+
+
+def a_pod(
+    name: str = "other", owner: str | None = None, phase: str = "Running", node: str = "n1",
+    labels: dict[str, str] | None = None, **asked: str,
+) -> Pod:  # fmt: skip
+    wanted = dict(asked)
+    if "gpu" in wanted:
+        wanted["nvidia.com/gpu"] = wanted.pop("gpu")
+    return msgspec.convert(
+        {
+            "metadata": {
+                "name": name, "namespace": "team", "labels": labels or {},
+                "ownerReferences": [{"kind": owner}] if owner else [],
+            },
+            "spec": {"nodeName": node, "containers": [{"resources": {"requests": wanted}}]},
+            "status": {"phase": phase},
+        },
+        Pod,
+    )  # fmt: skip
+
+
+def inventory(
+    *nodes: Node, pods: tuple[Pod, ...] = (), tolerated: tuple[str, ...] = ()
+) -> Inventory:
+    types = {"p5.48xlarge": "h100", "g6.12xlarge": "l4"}
+    return take_inventory(nodes, pods, lambda pod: key_of(pod) is not None, types, tolerated)
+
+
+def report(*nodes: Node, **more: Any) -> NodeReport:
+    [one] = inventory(*nodes, **more).nodes
+    return one
+
+
+def test_daemons_come_off_the_node_and_others_are_counted_as_use() -> None:
+    one = report(
+        a_node(),
+        pods=(
+            a_pod("dcgm", "DaemonSet", cpu="450m", memory="1Gi"),
+            a_pod("etcd", "Node", cpu="1"),
+            a_pod("notebook", cpu="1500m", memory="10Gi", gpu="2"),
+            a_pod("done", phase="Succeeded", cpu="64", gpu="4"),
+            a_pod("elsewhere", node="n2", cpu="64", gpu="4"),
+            a_pod("odc-7-1-0", labels={"app.kubernetes.io/managed-by": "odcd"}, cpu="9", gpu="1"),
+        ),
+    )
+    assert (one.gpus, one.cpus, one.mem_mib) == (8, 190, 2035 * 1024)
+    assert (one.foreign_gpus, one.foreign_cpus, one.foreign_mem_mib) == (2, 2, 10 * 1024)
+    assert (one.state, one.zone) == ("UP", "us-east-1a")
+
+
+@pytest.mark.parametrize(
+    ("fields", "state", "says"),
+    [
+        ({"conditions": [{"type": "Ready", "status": "False", "message": "disk"}]}, "DOWN", "disk"),
+        ({"conditions": [{"type": "Ready", "status": "Unknown"}]}, "DOWN", "not ready"),
+        ({"conditions": []}, "DOWN", "not ready"),
+        ({"unschedulable": True}, "DRAIN", "cordoned"),
+        ({"taints": [{"key": "dedicated", "value": "ml", "effect": "NoSchedule"}]}, "DRAIN",
+         "dedicated=ml:NoSchedule"),
+        ({"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]}, "UP", ""),
+        ({"taints": [{"key": "odc.dev/pool", "effect": "NoExecute"}]}, "UP", ""),
+        ({"taints": [{"key": "dedicated", "effect": "PreferNoSchedule"}]}, "UP", ""),
+        ({"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]}, "UP", ""),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_a_node_says_whether_it_takes_jobs(fields: dict[str, Any], state: str, says: str) -> None:
+    one = report(a_node(**fields))
+    assert one.state == state
+    assert says in (one.reason or "")
+
+
+def test_a_site_tolerates_taints_of_its_own() -> None:
+    node = a_node(taints=[{"key": "dedicated", "effect": "NoSchedule"}])
+    assert report(node, tolerated=("dedicated",)).state == "UP"
+
+
+@pytest.mark.parametrize(
+    ("labels", "gpus", "expected"),
+    [
+        ({"GpuType": "B200"}, "8", "b200"),
+        ({"GpuType": "", "node.kubernetes.io/instance-type": "p5.48xlarge"}, "8", "h100"),
+        ({"GpuType": "", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}, "8", "a100"),
+        ({"GpuType": "", "nvidia.com/gpu.product": "Tesla-V100"}, "8", "tesla-v100"),
+        ({"GpuType": ""}, "8", "gpu"),
+        ({"GpuType": "", "kubernetes.io/arch": "arm64"}, "0", "cpu-arm"),
+        ({"GpuType": ""}, "0", "cpu-x86"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_type_is_told_by_labels(labels: dict[str, str], gpus: str, expected: str) -> None:
+    node = a_node(labels=labels, allocatable={**ALLOCATABLE, "nvidia.com/gpu": gpus})
+    assert report(node).gpu_type == expected
+
+
+@pytest.mark.parametrize(
+    ("allocatable", "says"),
+    [
+        ({}, "nothing of it is left"),
+        ({"cpu": "500m", "memory": "1Gi"}, "0 CPUs"),
+        ({"cpu": "eight", "memory": "1Gi"}, "cannot be read"),
+        ({**ALLOCATABLE, "nvidia.com/gpu": "64"}, "62 at most"),
+    ],
+    ids=["nothing", "less than a CPU", "nonsense", "too many GPUs"],
+)
+def test_a_node_that_can_run_nothing_is_left_out_and_said_so(
+    allocatable: dict[str, str], says: str
+) -> None:
+    taken = inventory(a_node(allocatable=allocatable))
+    assert taken.nodes == []
+    assert says in taken.left_out["n1"]
+
+
+def test_control_planes_and_ignored_nodes_are_not_ours() -> None:
+    taken = inventory(
+        a_node("cp", labels={"node-role.kubernetes.io/control-plane": ""}),
+        a_node("mine", labels={"odc.dev/ignore": "true"}),
+    )
+    assert (taken.nodes, taken.left_out) == ([], {})
+
+
+def test_features_and_topology_are_labels() -> None:
+    one = report(
+        a_node(
+            labels={
+                "feature.odc.dev/nvme": "true", "feature.odc.dev/rack": "r7", "nsight": "true",
+                "node.kubernetes.io/instance-type": "p5.48xlarge",
+                "kubernetes.io/hostname": "ip-10-0-0-1",
+                "topology.k8s.aws/network-node-layer-1": "nn-1",
+                "topology.k8s.aws/network-node-layer-2": "nn-2",
+                "odc.dev/placement-group": "pg-1",
+            }
+        )
+    )  # fmt: skip
+    assert one.features == ("nsight", "nvme", "p5.48xlarge", "rack-r7")
+    assert (one.topology, one.efa_domain) == (("nn-1", "nn-2"), "pg-1")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("3920m", "3.92"), ("16Gi", str(16 * 2**30)), ("1e3", "1000"), ("2", "2"), ("5k", "5000")],
+    ids=str,
+)
+def test_amounts_are_read_as_kubernetes_writes_them(text: str, value: str) -> None:
+    assert quantity(text) == Decimal(value)
+
+
+@pytest.mark.parametrize("text", ["", "eight", "1Zi", "--1", "1.2.3"], ids=str)
+def test_what_is_no_amount_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no amount"):
+        quantity(text)
+
+
+def test_a_pod_asks_for_the_most_it_needs_at_once() -> None:
+    pod = msgspec.convert(
+        {
+            "spec": {
+                "containers": [{"resources": {"requests": {"cpu": "1"}}},
+                               {"resources": {"requests": {"cpu": "2"}}}],
+                "initContainers": [
+                    {"restartPolicy": "Always", "resources": {"requests": {"cpu": "500m"}}},
+                    {"resources": {"requests": {"cpu": "4"}}},
+                ],
+                "overhead": {"cpu": "250m"},
+            }
+        },
+        Pod,
+    )  # fmt: skip
+    assert requests(pod, "cpu") == Decimal("4.75")

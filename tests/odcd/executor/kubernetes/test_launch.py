@@ -1,0 +1,192 @@
+"""How a container begins, by a real shell; and that nothing of a job is ever code of it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odcd.executor.kubernetes.launch import (
+    MAX_PLAIN_BYTES,
+    command,
+    literal,
+    script_data,
+    signal_command,
+)
+from tests.support.dispatches import a_dispatch_of, a_member
+
+REFERENCE = re.compile(r"\$(\$|\([A-Za-z_][A-Za-z0-9_]*\))")
+
+
+def expanded(text: str, environment: dict[str, str]) -> str:
+    """As Kubernetes does: $$ is $, $(NAME) the variable's value if there is one."""
+    return REFERENCE.sub(
+        lambda found: "$" if found[1] == "$" else environment.get(found[1][1:-1], found[0]), text
+    )
+
+
+class Container:
+    """A folder that stands for the container's /odc."""
+
+    def __init__(self, folder: Path, script: str) -> None:
+        self.folder = folder
+        self.script = script
+        for name in ("job", "run", "work"):
+            (folder / name).mkdir(mode=0o777)
+        data = script_data(script)
+        assert data is not None
+        if "data" in data:
+            self._write("script", data["data"]["script"].encode())
+        else:
+            self._write("script.gz", base64.b64decode(data["binaryData"]["script.gz"]))
+
+    def _write(self, name: str, content: bytes) -> None:
+        path = self.folder / "job" / name
+        path.write_bytes(content)
+        path.chmod(0o555)
+
+    def argv(self, **fields: Any) -> list[str]:
+        dispatch, _ = a_dispatch_of(self.script, work_dir=str(self.folder / "work"), **fields)
+        words = [expanded(word, {"HOME": "/root"}) for word in command(dispatch, a_member())]
+        return [*words[:2], words[2].replace("/odc/", f"{self.folder}/"), *words[3:]]
+
+    def begin(self, **fields: Any) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.argv(**fields), cwd=self.folder / "work", text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def run(self, **fields: Any) -> tuple[int, str, str]:
+        process = self.begin(**fields)
+        out, err = process.communicate(timeout=20)
+        return process.returncode, out, err
+
+    def read(self, name: str) -> str:
+        return (self.folder / "work" / name).read_text()
+
+
+def test_a_script_is_run_with_its_arguments_umask_and_exit_code(tmp_path: Path) -> None:
+    box = Container(tmp_path, '#!/bin/sh\numask\nprintf "<%s>" "$@"\nexit 7\n')
+    words = ("a b", "$(HOME)", "$$", "`id`", '"; exit 1; "', "*", "")
+    code, out, _ = box.run(args=words, umask=0o027)
+    assert code == 7
+    assert out == "0027\n" + "".join(f"<{word}>" for word in words)
+
+
+def test_the_script_is_the_process_that_is_told_to_end(tmp_path: Path) -> None:
+    box = Container(tmp_path, "#!/bin/sh\necho up\nexec sleep 60\n")
+    process = box.begin()
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    assert int((tmp_path / "run" / "pid").read_text()) == process.pid
+    process.terminate()
+    assert process.wait(10) == -signal.SIGTERM
+    process.communicate()
+
+
+def test_a_long_script_comes_packed(tmp_path: Path) -> None:
+    filler = "".join(f"# {'x' * 100}\n" for _ in range(MAX_PLAIN_BYTES // 90))
+    script = f'#!/bin/sh\n{filler}echo "$1" done\n'
+    data = script_data(script)
+    assert data is not None
+    assert gzip.decompress(base64.b64decode(data["binaryData"]["script.gz"])).decode() == script
+    assert Container(tmp_path, script).run(args=("all",))[:2] == (0, "all done\n")
+
+
+def test_a_script_that_no_config_map_holds_is_told_from_others() -> None:
+    noise = random.Random(1).randbytes(2_000_000).hex()
+    assert script_data(f"#!/bin/sh\n# {noise}\n") is None
+
+
+def test_output_goes_to_files_and_to_the_log(tmp_path: Path) -> None:
+    box = Container(tmp_path, "#!/bin/sh\necho out\necho err >&2\ncat\nexit 3\n")
+    (tmp_path / "work" / "in").write_text("typed\n")
+    code, out, err = box.run(stdout="o-%j", stderr="e-%j", stdin="in")
+    assert (code, out, err) == (3, "out\ntyped\n", "err\n")
+    assert (box.read("o-1"), box.read("e-1")) == ("out\ntyped\n", "err\n")
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("truncate", "new\n"), ("append", "old\nnew\n")])
+def test_files_are_emptied_or_added_to(tmp_path: Path, mode: str, expected: str) -> None:
+    box = Container(tmp_path, "#!/bin/sh\necho new\n")
+    (tmp_path / "work" / "o").write_text("old\n")
+    assert box.run(stdout="o", open_mode=mode)[0] == 0
+    assert box.read("o") == expected
+
+
+def test_both_streams_share_a_file_unless_each_has_one(tmp_path: Path) -> None:
+    box = Container(tmp_path, "#!/bin/sh\necho out\necho err >&2\n")
+    assert box.run(stdout="both")[:2] == (0, "out\nerr\n")
+    assert box.read("both") == "out\nerr\n"
+
+
+def test_a_job_with_files_is_told_to_end_and_may_take_its_time(tmp_path: Path) -> None:
+    script = (
+        "#!/bin/sh\ntrap 'echo saving; sleep 0.3; echo saved; exit 4' TERM\necho up\n"
+        "while :; do sleep 0.1; done\n"
+    )
+    box = Container(tmp_path, script)
+    process = box.begin(stdout="o")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    process.terminate()
+    assert process.wait(10) == 4
+    assert process.stdout.read() == "saving\nsaved\n"
+    assert box.read("o") == "up\nsaving\nsaved\n"
+    process.communicate()
+
+
+def test_a_file_that_cannot_be_written_is_said_and_the_job_goes_on(tmp_path: Path) -> None:
+    box = Container(tmp_path, "#!/bin/sh\necho out\nexit 5\n")
+    code, out, err = box.run(stdout="no/such/folder/o")
+    assert (code, out) == (5, "out\n")
+    assert "no/such/folder/o" in err
+
+
+@pytest.mark.parametrize("files", [{}, {"stdout": "o"}], ids=["plain", "with files"])
+def test_a_signal_reaches_the_script(tmp_path: Path, files: dict[str, str]) -> None:
+    script = "#!/bin/sh\ntrap 'echo told; exit 9' USR1\necho up\nwhile :; do sleep 0.1; done\n"
+    box = Container(tmp_path, script)
+    process = box.begin(**files)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    words = list(signal_command("USR1"))
+    words[2] = words[2].replace("/odc/", f"{tmp_path}/")
+    assert subprocess.run(words, check=False).returncode == 0
+    assert process.wait(10) == 9
+    assert "told" in process.stdout.read()
+    process.communicate()
+
+
+def test_a_packed_script_that_is_broken_does_not_run(tmp_path: Path) -> None:
+    box = Container(tmp_path, "#!/bin/sh\necho ran\n")
+    (tmp_path / "job" / "script").unlink()
+    (tmp_path / "job" / "script.gz").write_bytes(b"nonsense")
+    code, out, _ = box.run()
+    assert (code, out) == (126, "")
+
+
+@given(st.text(alphabet="$()aA_x \n'\"`\\", max_size=40))
+def test_kubernetes_leaves_what_is_literal_alone(text: str) -> None:
+    assert expanded(literal(text), {"a": "WRONG", "A_x": "WRONG", "x": "WRONG"}) == text
+
+
+def test_no_process_is_left_behind(tmp_path: Path) -> None:
+    """The copies end with the job, so the container ends."""
+    box = Container(tmp_path, "#!/bin/sh\necho out\n")
+    process = box.begin(stdout="o")
+    process.communicate(timeout=20)
+    time.sleep(0.1)
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)

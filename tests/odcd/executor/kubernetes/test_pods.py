@@ -1,0 +1,266 @@
+"""The pod of a member, where it matters to its job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from odcd.errors import BadRequest, NotAllowed, NotImplementedYet, TooLarge
+from odcd.executor.kubernetes.checks import JobCheck, refuse_images
+from odcd.executor.kubernetes.images import check_image
+from odcd.executor.kubernetes.inventory import NodeOffer
+from odcd.executor.kubernetes.naming import label
+from odcd.executor.kubernetes.pods import PodSettings, namespace_of, pod_of, script_of
+from odcd.executor.kubernetes.settings import read_kubernetes
+from odcd.executor.kubernetes.template import PodTemplate, read_template
+from tests.support.builders import ALICE, ROOT, a_job
+from tests.support.dispatches import a_dispatch_of, a_member
+
+SETTINGS = PodSettings(image="registry.example/job:1.0")
+WHOLE = NodeOffer(gpus=8, efa=32, hugepages_mib=10_256)
+
+
+def a_pod(
+    *members: Any, rank: int = 0, env: dict[str, str] | None = None, offer: NodeOffer = WHOLE,
+    settings: PodSettings = SETTINGS, **fields: Any,
+) -> dict[str, Any]:  # fmt: skip
+    members = members or (a_member(virtual=False),)
+    dispatch, _ = a_dispatch_of(members=members, uid=1001, gid=100, user="alice", **fields)
+    offers = {member.node: offer for member in members}
+    return pod_of(dispatch, members[rank], env or {}, offers, settings)
+
+
+def variables(pod: dict[str, Any]) -> dict[str, str]:
+    return {one["name"]: one["value"] for one in pod["spec"]["containers"][0]["env"]}
+
+
+def gang(count: int, gpus: int = 8) -> tuple[Any, ...]:
+    return tuple(
+        a_member(rank, gpu_indexes=tuple(range(gpus)), cpus=190, mem_mib=2_000_000, virtual=False)
+        for rank in range(count)
+    )
+
+
+def test_a_gang_knows_its_peers_by_names_that_resolve() -> None:
+    told = variables(a_pod(*gang(2), rank=1, job_id=7, attempt=3))
+    hosts = "odc-7-3-0.gpu-dev-headless.gpu-dev.svc.cluster.local"
+    assert told["MASTER_ADDR"] == hosts
+    assert told["ODC_PEERS"] == f"{hosts},{hosts.replace('3-0', '3-1')}"
+    assert (told["MASTER_PORT"], told["ODC_RANK"], told["SLURM_NNODES"]) == ("29500", "1", "2")
+    assert told["SLURM_JOB_NODELIST"] == "odc-7-3-[0-1]"
+    assert told["ODC_NODE"] == "gpu-02"
+
+
+def test_whole_nodes_with_efa_get_all_of_it_and_partial_ones_none() -> None:
+    whole = a_pod(*gang(2))
+    container = whole["spec"]["containers"][0]
+    assert container["resources"]["limits"]["vpc.amazonaws.com/efa"] == "32"
+    assert container["resources"]["requests"]["hugepages-2Mi"] == "5120Mi"
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["IPC_LOCK"]}
+    assert whole["metadata"]["namespace"] == "gpu-dev"
+    part = a_pod(*gang(2, gpus=4))
+    container = part["spec"]["containers"][0]
+    assert "vpc.amazonaws.com/efa" not in container["resources"]["limits"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert part["metadata"]["namespace"] == "gpu-batch"
+
+
+def test_members_of_a_gang_wait_for_each_other_and_one_alone_does_not() -> None:
+    assert a_pod(*gang(2))["spec"]["schedulingGates"] == [{"name": "odc.dev/gang"}]
+    assert "schedulingGates" not in a_pod()["spec"]
+
+
+def test_memory_is_limited_to_the_share_and_cpus_may_burst() -> None:
+    quarter = a_member(gpu_indexes=(0, 1), cpus=40, mem_mib=0, virtual=False)
+    resources = a_pod(quarter)["spec"]["containers"][0]["resources"]
+    assert (resources["requests"]["cpu"], resources["limits"]["cpu"]) == ("40", "72")
+    assert resources["limits"]["memory"] == f"{2_097_152 // 4}Mi"
+    asked = a_member(cpus=192, mem_mib=5000, virtual=False)
+    resources = a_pod(asked)["spec"]["containers"][0]["resources"]
+    assert resources["limits"]["cpu"] == "192"
+    assert resources["limits"]["memory"] == resources["requests"]["memory"] == "5000Mi"
+
+
+def test_shared_memory_is_a_part_of_the_memory_that_it_counts_against() -> None:
+    pod = a_pod(a_member(mem_mib=8192, virtual=False))
+    [shm] = [v for v in pod["spec"]["volumes"] if v["name"] == "shm"]
+    assert shm["emptyDir"] == {"medium": "Memory", "sizeLimit": "4096Mi"}
+
+
+def test_a_job_cannot_reach_for_devices_or_paths_of_elsewhere() -> None:
+    env = {
+        "NVIDIA_VISIBLE_DEVICES": "all", "CUDA_VISIBLE_DEVICES": "0,1", "PATH": "/home/alice/bin",
+        "LD_PRELOAD": "/x.so", "WANDB": "on", "SLURM_JOB_ID": "99", "PRICE": "$(HOME)$5",
+    }  # fmt: skip
+    told = variables(a_pod(env=env, job_id=7))
+    assert "CUDA_VISIBLE_DEVICES" not in told
+    assert told["NVIDIA_VISIBLE_DEVICES"] == "void"
+    assert not {"PATH", "LD_PRELOAD"} & told.keys()
+    assert (told["WANDB"], told["SLURM_JOB_ID"], told["HOME"]) == ("on", "7", "/home/alice")
+    assert told["PRICE"] == "$$(HOME)$$5"
+    with_gpus = variables(a_pod(a_member(gpu_indexes=(0,), virtual=False), env=env))
+    assert not {"NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"} & with_gpus.keys()
+    assert with_gpus["SLURM_GPUS_ON_NODE"] == "1"
+
+
+def test_names_of_users_and_partitions_are_cleaned_for_labels_and_kept_whole_beside() -> None:
+    settings = PodSettings(image="x:1")
+    member = a_member(virtual=False)
+    dispatch, _ = a_dispatch_of(
+        user="alice@example.com/team", partition="größe 1", members=(member,)
+    )
+    pod = pod_of(dispatch, member, {}, {}, settings)
+    assert pod["metadata"]["labels"]["odc.dev/user"] == "alice-example.com-team"
+    assert pod["metadata"]["annotations"]["odc.dev/user"] == "alice@example.com/team"
+    assert pod["metadata"]["labels"]["odc.dev/partition"] == "gr-e-1"
+
+
+@pytest.mark.parametrize("text", ["", "-", "é", "a" * 100, "..a..", "x/y z", "-_.-"], ids=ascii)
+def test_a_label_is_always_one_that_kubernetes_takes(text: str) -> None:
+    import re
+
+    assert re.fullmatch(r"|[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", label(text))
+
+
+def test_the_script_goes_with_the_pod_of_rank_0() -> None:
+    dispatch, _ = a_dispatch_of(job_id=7, attempt=2)
+    script = script_of(dispatch, "#!/bin/sh\n", "gpu-batch", "the-uid")
+    [owner] = script["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["uid"]) == ("Pod", "odc-7-2-0", "the-uid")
+    assert script["data"] == {"script": "#!/bin/sh\n"}
+
+
+def test_the_namespace_is_the_same_for_all_members() -> None:
+    members = gang(2)
+    dispatch, _ = a_dispatch_of(members=members)
+    offers = {members[0].node: WHOLE}
+    assert namespace_of(dispatch, offers, SETTINGS.namespaces) == "gpu-dev"
+
+
+# -- images ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["pytorch/pytorch:2.9.1", "x:1", "registry.example:5000/a/b_c/d-e:v1.2",
+     "nvcr.io/nvidia/cuda@sha256:" + "a" * 64, "a/b:1@sha256:" + "0" * 64, "[::1]:5000/x:1"],
+    ids=str,
+)  # fmt: skip
+def test_a_fixed_image_is_taken(image: str) -> None:
+    check_image(image, "the image")
+
+
+@pytest.mark.parametrize(
+    ("image", "says"),
+    [
+        ("pytorch/pytorch", "another image tomorrow"),
+        ("pytorch/pytorch:latest", "another image tomorrow"),
+        ("PyTorch/x:1", "not the reference"),
+        ("a b:1", "not the reference"),
+        ("x:", "not the reference"),
+        ("x@sha256:abc", "not the reference"),
+        ("http://x/y:1", "not the reference"),
+        ("x:1\n", "not the reference"),
+        ("x" * 2000 + ":1", "not the reference"),
+    ],
+    ids=lambda value: ascii(value)[:30],
+)
+def test_another_image_is_refused(image: str, says: str) -> None:
+    with pytest.raises(BadRequest, match=says):
+        check_image(image, "the image")
+
+
+# -- what a submit refuses ------------------------------------------------------------------------
+
+CHECK = JobCheck("x:1")
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "says"),
+    [
+        ({"image": "x:latest"}, BadRequest, "tomorrow"),
+        ({"pty": True}, NotImplementedYet, "terminals"),
+        ({"environment": {"ÄRGER": "1"}}, BadRequest, "Kubernetes refuses"),
+        ({"environment": {"A\tB": "1"}}, BadRequest, "Kubernetes refuses"),
+        ({"environment": {"BIG": "x" * 600_000}}, TooLarge, "more than a pod may carry"),
+        ({"args": ["x" * 100_000] * 6}, TooLarge, "more than a pod may carry"),
+    ],
+    ids=["moving image", "terminal", "name", "blank in a name", "environment", "arguments"],
+)
+def test_what_no_pod_can_be_is_refused_at_submit(
+    fields: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        CHECK(ALICE, a_job(**fields))
+
+
+def test_a_script_beyond_a_config_map_is_refused_at_submit() -> None:
+    import random
+
+    noise = random.Random(1).randbytes(1_000_000).hex()
+    with pytest.raises(TooLarge, match="ConfigMap"):
+        CHECK(ALICE, a_job(script=f"#!/bin/sh\n# {noise}\n"))
+    CHECK(ALICE, a_job(script="#!/bin/sh\n" + "# again and again\n" * 200_000))
+
+
+def test_a_job_needs_an_image_and_a_user() -> None:
+    with pytest.raises(BadRequest, match="names no container image"):
+        JobCheck(None)(ALICE, a_job())
+    JobCheck(None)(ALICE, a_job(image="x:1"))
+    with pytest.raises(NotAllowed, match="not as root"):
+        CHECK(ROOT, a_job())
+    with pytest.raises(BadRequest, match="runs processes of its machine"):
+        refuse_images(ALICE, a_job(image="x:1"))
+    CHECK(ALICE, a_job(environment={"BASH_FUNC_x%%": "() { :; }", "a.b-c": "$(HOME)"}))
+
+
+# -- settings and the pod template ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ODC_NAMESPACE_BATCH", "Batch_Jobs"), ("ODC_IMAGE", "x:latest"),
+        ("ODC_NODE_GRACE_S", "soon"), ("ODC_START_S", "-1"), ("ODC_OUTPUT_BYTES", "12"),
+        ("ODC_CLUSTER_DOMAIN", "-x-"), ("ODC_TOLERATIONS", "a b c=d"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_wrong_setting_is_named(name: str, value: str) -> None:
+    with pytest.raises(BadRequest, match=name):
+        read_kubernetes(None, None, {name: value})
+
+
+def test_a_site_adds_to_pods_and_takes_nothing_away(tmp_path: Any) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text(
+        "volumes: [{name: data, persistentVolumeClaim: {claimName: d}}, {name: run, emptyDir: {}}]\n"
+        "volumeMounts: [{name: data, mountPath: /data}]\n"
+        "nodeSelector: {pool: gpu}\nlabels: {team: ml, odc.dev/job-id: '666'}\n"
+    )
+    pod = a_pod(settings=PodSettings(image="x:1", template=read_template(path)), job_id=7)
+    names = [volume["name"] for volume in pod["spec"]["volumes"]]
+    assert names == ["script", "run", "home", "shm", "data"]
+    assert pod["spec"]["nodeSelector"] == {"pool": "gpu"}
+    assert pod["metadata"]["labels"]["odc.dev/job-id"] == "7"
+    assert pod["metadata"]["labels"]["team"] == "ml"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["hostNetwork: true", "volumes: {}", "- a", "a: [", "serviceAccountName: admin", "\0"],
+    ids=ascii,
+)
+def test_a_template_that_odc_does_not_take_is_refused(tmp_path: Any, text: str) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text(text)
+    with pytest.raises(BadRequest, match="pod template"):
+        read_template(path)
+    with pytest.raises(BadRequest, match="cannot be read"):
+        read_template(tmp_path / "none.yaml")
+
+
+def test_an_empty_template_changes_nothing() -> None:
+    pod = {"metadata": {}, "spec": {"containers": [{}]}}
+    assert PodTemplate().apply(pod) is pod

@@ -1,0 +1,167 @@
+"""What becomes of a pod's status: the fact of each way in which a member can end."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from odcd.executor.kubernetes.naming import key_of
+from odcd.executor.kubernetes.objects import Pod
+from odcd.executor.kubernetes.status import Seen, read_pod, vanished
+
+NOW = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
+BEGAN = "2026-01-01T12:00:00Z"
+ENDED = "2026-01-01T12:00:20Z"
+KEY = (7, 1, 0)
+
+
+def a_pod(phase: str = "Running", state: dict[str, Any] | None = None, **status: Any) -> Pod:
+    statuses = [{"name": "job", "state": state}] if state else []
+    return msgspec.convert(
+        {
+            "metadata": {
+                "name": "odc-7-1-0", "namespace": "gpu-batch",
+                "labels": {"app.kubernetes.io/managed-by": "odcd"},
+            },
+            "spec": {"nodeName": "n1"},
+            "status": {"phase": phase, "containerStatuses": statuses, **status},
+        },
+        Pod,
+    )  # fmt: skip
+
+
+def ended(exit_code: int = 0, reason: str = "Completed", **more: Any) -> dict[str, Any]:
+    return {
+        "terminated": {
+            "exitCode": exit_code, "reason": reason, "startedAt": BEGAN, "finishedAt": ENDED, **more
+        }
+    }  # fmt: skip
+
+
+def seen(*args: Any, **more: Any) -> Seen:
+    return read_pod(a_pod(*args, **more), KEY, NOW)
+
+
+DISRUPTED = {
+    "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
+    "message": "made room",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("phase", "state", "status", "kind", "code", "signal", "cause", "says"),
+    [
+        ("Succeeded", ended(), {}, "exited", 0, None, None, ""),
+        ("Failed", ended(3, "Error"), {}, "exited", 3, None, None, ""),
+        ("Failed", ended(137, "Error"), {}, "exited", None, 9, None, ""),
+        ("Failed", ended(143, "Error"), {}, "exited", None, 15, None, ""),
+        ("Failed", ended(200, "Error"), {}, "exited", 200, None, None, ""),
+        ("Failed", ended(137, "OOMKilled"), {}, "exited", None, 9, "oom", ""),
+        ("Failed", ended(1, "Error"), {"reason": "DeadlineExceeded", "message": "too long"},
+         "exited", 1, None, "timeout", "too long"),
+        ("Failed", ended(137, "Error"), {"reason": "Evicted", "message": "low on memory"},
+         "lost", None, None, None, "Evicted: low on memory"),
+        ("Failed", ended(0), {"reason": "Terminated", "message": "node shutdown"},
+         "lost", None, None, None, "node shutdown"),
+        ("Failed", ended(143, "Error"), {"conditions": [DISRUPTED]},
+         "lost", None, None, None, "PreemptionByScheduler: made room"),
+        ("Failed", ended(137, "ContainerStatusUnknown"), {}, "lost", None, None, None, "Unknown"),
+        ("Failed", None, {"reason": "OutOfnvidia.com/gpu", "message": "7 of 8 in use"},
+         "start_failed", None, None, "launch", "OutOfnvidia.com/gpu: 7 of 8 in use"),
+        ("Failed", None, {"reason": "UnexpectedAdmissionError", "message": "no devices"},
+         "start_failed", None, None, "launch", "no devices"),
+        ("Failed", {"running": {"startedAt": BEGAN}}, {"reason": "NodeLost", "message": "gone"},
+         "lost", None, None, None, "NodeLost: gone"),
+        ("Failed", ended(128, "StartError", message="exec: no such file"), {},
+         "start_failed", None, None, None, "exec: no such file"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value and len(value) < 20 else "",
+)  # fmt: skip
+def test_every_end_has_its_fact(
+    phase: str, state: Any, status: Any, kind: str, code: Any, signal: Any, cause: Any, says: str
+) -> None:
+    end = seen(phase, state, **status).end
+    assert end is not None
+    assert (end.kind, end.exit_code, end.signal, end.cause) == (kind, code, signal, cause)
+    assert says in (end.detail or "")
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "hopeless"),
+    [
+        ("ErrImagePull", 'pull access denied for "team/x", repository does not exist', True),
+        ("ImagePullBackOff", 'Back-off pulling image "x:1": ErrImagePull: x:1: not found', True),
+        ("ErrImagePull", "dial tcp: lookup registry.example: i/o timeout", False),
+        ("ImagePullBackOff", 'Back-off pulling image "x:1": 503 Service Unavailable', False),
+        ("InvalidImageName", "couldn't parse image name", True),
+        ("CreateContainerConfigError", 'configmap "odc-7-1" not found', False),
+        ("CreateContainerConfigError", 'secret "db" not found', True),
+        ("CreateContainerError", "context deadline exceeded", False),
+        ("CreateContainerError", "failed to create spec: no such device", True),
+        ("ContainerCreating", "", False),
+        ("PodInitializing", "", False),
+    ],
+    ids=str,
+)
+def test_only_what_will_never_start_is_given_up(reason: str, message: str, hopeless: bool) -> None:
+    told = seen("Pending", {"waiting": {"reason": reason, "message": message}})
+    assert told.end is None
+    assert told.begun is None
+    assert (told.hopeless is not None) == hopeless
+    if told.hopeless is not None:
+        # Not "launch": it would be tried again and again.
+        assert (told.hopeless.kind, told.hopeless.cause) == ("start_failed", None)
+        assert message in (told.hopeless.detail or "")
+
+
+def test_a_start_is_told_when_the_container_runs() -> None:
+    begun = seen("Running", {"running": {"startedAt": BEGAN}}).begun
+    assert begun is not None
+    assert (begun.kind, begun.at) == ("started", datetime(2026, 1, 1, 12, tzinfo=UTC))
+    assert seen("Pending", {"waiting": {"reason": "ContainerCreating"}}).begun is None
+
+
+def test_a_job_that_ended_at_once_has_started_too() -> None:
+    told = seen("Succeeded", ended())
+    assert told.begun is not None
+    assert told.end is not None
+    assert told.end.at == datetime(2026, 1, 1, 12, 0, 20, tzinfo=UTC)
+
+
+def test_whole_seconds_of_kubelet_are_not_before_the_start() -> None:
+    """Kubelet cuts fractions off: what it says of this second may lie before our own start."""
+    now = datetime(2026, 1, 1, 12, 0, 0, 900_000, tzinfo=UTC)
+    begun = read_pod(a_pod("Running", {"running": {"startedAt": BEGAN}}), KEY, now).begun
+    assert begun is not None
+    assert begun.at == now
+
+
+def test_a_pod_that_vanished_was_lost_if_it_had_begun() -> None:
+    gone = vanished(a_pod("Running", {"running": {"startedAt": BEGAN}}), KEY, NOW)
+    assert gone.kind == "lost"
+    never = vanished(a_pod("Pending"), KEY, NOW)
+    assert (never.kind, never.cause) == ("start_failed", "launch")
+
+
+def test_only_our_own_names_are_members() -> None:
+    ours = a_pod()
+    assert key_of(ours) == KEY
+    for name in ("odc-7-1", "odc-7-1-0-x", "xodc-7-1-0", "odc-7-1-99999999"):
+        other = msgspec.structs.replace(
+            ours, metadata=msgspec.structs.replace(ours.metadata, name=name)
+        )
+        assert key_of(other) is None
+    unlabelled = msgspec.structs.replace(
+        ours, metadata=msgspec.structs.replace(ours.metadata, labels={})
+    )
+    assert key_of(unlabelled) is None
+
+
+def test_a_second_less_than_fresh_is_kept() -> None:
+    late = NOW + timedelta(seconds=10)
+    end = read_pod(a_pod("Succeeded", ended()), KEY, late).end
+    assert end is not None
+    assert end.at < NOW

@@ -1,0 +1,198 @@
+"""Nodes that somebody else keeps: their states, who else uses them, and what of jobs on them."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.builders import NOW, ROOT, Queue
+from tests.support.database import Sql
+
+GRACE = timedelta(seconds=120)
+
+
+def register(queue: Queue, **nodes: dict[str, Any]) -> None:
+    """Nodes n1=…, each h100:8 with 64 CPUs and 64000 MiB unless it says otherwise."""
+    body = [
+        {"name": name, "gpu_type": "h100", "gpus": 8, "cpus": 64, "mem_mib": 64_000, **more}
+        for name, more in nodes.items()
+    ]
+    queue.sql.execute(
+        "select odc.register_nodes(0, $1::jsonb, true, $2)", json.dumps(body), queue.now
+    )
+
+
+def node(queue: Queue, name: str = "n1") -> dict[str, Any]:
+    return queue.sql.row(
+        "select n.state::text, n.reason, f.gpus, f.cpus, f.mem_mib, f.up from odc.node as n "
+        "join odc.node_free as f on f.node_id = n.id where n.name = $1",
+        name,
+    )
+
+
+@pytest.fixture
+def queue(sql: Sql) -> Queue:
+    sql.execute("update odc.partition set policy = 'fifo'")
+    return Queue(sql)
+
+
+def test_what_others_use_is_not_given_to_jobs(queue: Queue) -> None:
+    register(queue, n1={"foreign_gpus": 3, "foreign_cpus": 10, "foreign_mem_mib": 4000})
+    whole = queue.submit(gpus=8)
+    part = queue.submit(gpus=5)
+    assert queue.start() == [part]
+    assert queue.contradictions() == []
+    told = json.loads(queue.sql.value("select odc.explain_job($1, $2)", whole, queue.now))
+    assert any(
+        "3 GPUs, 10 CPUs and 4000 MiB of n1 are used by what odc does not run" in cause["text"]
+        for cause in told["why"]
+    )
+    queue.end(part)
+    register(queue, n1={})
+    assert queue.start() == [whole]
+    assert queue.contradictions() == []
+
+
+def test_others_never_take_what_jobs_hold(queue: Queue) -> None:
+    register(queue, n1={})
+    job = queue.submit(gpus=6)
+    assert queue.start() == [job]
+    register(queue, n1={"foreign_gpus": 4, "foreign_cpus": 64, "foreign_mem_mib": 64_000})
+    assert queue.contradictions() == []
+    assert node(queue)["gpus"] == 0
+    queue.end(job)
+    assert node(queue)["gpus"] == 6
+    register(queue, n1={"foreign_gpus": 4})
+    assert (node(queue)["gpus"], queue.contradictions()) == (4, [])
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("others"), st.integers(0, 8), st.integers(0, 64)),
+            st.tuples(st.just("submit"), st.integers(0, 8), st.integers(1, 32)),
+            st.tuples(st.just("end"), st.integers(0, 5), st.just(0)),
+            st.tuples(st.just("size"), st.sampled_from((4, 8)), st.sampled_from((32, 64))),
+        ),
+        max_size=12,
+    )
+)
+def test_the_books_hold_whatever_others_do(sql: Sql, steps: list[tuple[str, int, int]]) -> None:
+    with sql.trial():
+        queue = Queue(sql)
+        gpus, cpus, size = 0, 0, {"gpus": 8, "cpus": 64}
+        for kind, first, second in steps:
+            queue.move(1)
+            if kind == "others":
+                gpus, cpus = first, second
+            elif kind == "size":
+                size = {"gpus": first, "cpus": second}
+            register(
+                queue,
+                n1={**size, "foreign_gpus": min(gpus, size["gpus"]),
+                    "foreign_cpus": min(cpus, size["cpus"])},
+            )  # fmt: skip
+            if kind == "submit" and first <= size["gpus"]:
+                queue.submit(gpus=first, cpus_per_task=min(second, size["cpus"]))
+                queue.start()
+            running = sql.values("select job_id from odc.running order by 1")
+            if kind == "end" and first < len(running):
+                queue.end(running[first])
+            assert queue.contradictions() == []
+
+
+def test_a_cordoned_node_drains_and_comes_back(queue: Queue) -> None:
+    register(queue, n1={}, n2={})
+    register(queue, n1={"state": "DRAIN", "reason": "cordoned"}, n2={})
+    assert (node(queue)["state"], node(queue)["reason"], node(queue)["up"]) == (
+        "DRAIN", "cordoned", False,
+    )  # fmt: skip
+    register(queue, n1={}, n2={})
+    assert (node(queue)["state"], node(queue)["reason"]) == ("UP", None)
+    assert queue.sql.values("select kind from odc.event where kind like 'node_%' order by id") == [
+        "node_drain", "node_up",
+    ]  # fmt: skip
+
+
+def test_an_operators_word_comes_before_the_inventorys(queue: Queue) -> None:
+    register(queue, n1={})
+    actor = json.dumps({"user": ROOT.user, "uid": 0, "operator": True})
+    queue.sql.execute(
+        "select odc.set_node_state($1::jsonb, '{n1}', 'DRAIN', 'new disks', $2)", actor, queue.now
+    )
+    for told in ({}, {"state": "DOWN", "reason": "not ready"}, {"state": "DRAIN"}):
+        register(queue, n1=told)
+        assert (node(queue)["state"], node(queue)["reason"]) == ("DRAIN", "new disks")
+
+
+def sweep(queue: Queue) -> Any:
+    return queue.sql.value("select odc.sweep(0, $1, false, $2)", queue.now, GRACE)
+
+
+def test_a_node_may_be_away_for_its_grace_and_no_longer(queue: Queue) -> None:
+    register(queue, n1={}, n2={})
+    job = queue.submit(gpus=8, node_list=["n1"])
+    other = queue.submit(gpus=8, node_list=["n2"])
+    assert queue.start() == [job, other]
+    away = {"state": "DOWN", "reason": "not ready: kubelet stopped posting"}
+    register(queue, n1=away, n2={})
+    queue.move(100)
+    register(queue, n1=away, n2={})
+    assert sweep(queue) <= NOW + GRACE
+    assert queue.running(job)["intent"] is None
+    queue.move(20)
+    sweep(queue)
+    assert queue.running(job)["intent"] == "node_fail"
+    assert "kubelet stopped posting" in queue.running(job)["exit_detail"]
+    assert queue.running(other)["intent"] is None
+
+
+def test_a_node_that_comes_back_in_time_keeps_its_jobs(queue: Queue) -> None:
+    register(queue, n1={})
+    job = queue.submit(gpus=8)
+    queue.start()
+    register(queue, n1={"state": "DOWN", "reason": "not ready"})
+    queue.move(119)
+    register(queue, n1={})
+    queue.move(60)
+    sweep(queue)
+    assert queue.running(job)["intent"] is None
+
+
+def test_a_node_that_an_operator_took_down_keeps_its_jobs(queue: Queue) -> None:
+    register(queue, n1={})
+    job = queue.submit(gpus=8)
+    queue.start()
+    actor = json.dumps({"user": ROOT.user, "uid": 0, "operator": True})
+    queue.sql.execute(
+        "select odc.set_node_state($1::jsonb, '{n1}', 'DOWN', 'tests', $2)", actor, queue.now
+    )
+    queue.move(1000)
+    sweep(queue)
+    assert queue.running(job)["intent"] is None
+
+
+@pytest.mark.parametrize(("requeue", "state"), [(True, "PENDING"), (False, "NODE_FAIL")])
+def test_whether_a_job_of_a_lost_node_runs_again_is_its_own_choice(
+    queue: Queue, requeue: bool, state: str
+) -> None:
+    register(queue, n1={})
+    job = queue.submit(gpus=8, requeue=requeue)
+    queue.start()
+    register(queue, n1={"state": "DOWN", "reason": "gone"})
+    queue.move(121)
+    sweep(queue)
+    queue.sql.rows(
+        "select * from odc.record_facts(0, array[$1]::bigint[], '{1}', '{0}', '{lost}', "
+        "array[$2]::timestamptz[], '{null}', '{null}', '{null}', '{gone}', $2)",
+        job, queue.now,
+    )  # fmt: skip
+    assert queue.state(job) == state
