@@ -235,7 +235,7 @@ def test_a_wrong_setting_is_named(name: str, value: str) -> None:
 def test_a_site_adds_to_pods_and_takes_nothing_away(tmp_path: Any) -> None:
     path = tmp_path / "pod.yaml"
     path.write_text(
-        "volumes: [{name: data, persistentVolumeClaim: {claimName: d}}, {name: run, emptyDir: {}}]\n"
+        "volumes: [{name: data, persistentVolumeClaim: {claimName: d}}, {name: run}]\n"
         "volumeMounts: [{name: data, mountPath: /data}]\n"
         "nodeSelector: {pool: gpu}\nlabels: {team: ml, odc.dev/job-id: '666'}\n"
     )
