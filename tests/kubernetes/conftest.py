@@ -15,6 +15,7 @@ from tests.support.controlplane.build import NoBinaries
 from tests.support.controlplane.kwok import Kwok
 from tests.support.controlplane.nodes import delete_nodes, many_nodes, until_ready
 from tests.support.controlplane.plane import Cluster, ControlPlane
+from tests.support.controlplane.processes import ProcessNodes, why_not
 from tests.support.kube import ODCD, Kube, as_list
 from tests.support.manifests import FOLDER, applicable, apply
 from tests.support.pods import SMALL
@@ -143,3 +144,26 @@ def installed(cluster: Cluster, kubectl: Path) -> Iterator[Kube]:
 @pytest.fixture
 def odcd(installed: Kube) -> Kube:
     return installed.as_user(ODCD)
+
+
+@pytest.fixture
+def processes(cluster: Cluster, tmp_path: Path) -> Iterator[Callable[..., ProcessNodes]]:
+    """Makes nodes that really run their pods, `processes(h100=2)`; they go at the end."""
+    if why := why_not():
+        pytest.skip(why)
+    made: list[ProcessNodes] = []
+
+    def make(**counts: int) -> ProcessNodes:
+        nodes = many_nodes(**counts)
+        for node in nodes:
+            node["metadata"]["name"] = f"real-{node['metadata']['name']}"
+        found = ProcessNodes(cluster, tmp_path / f"kubelet-{len(made)}", nodes)
+        made.append(found)
+        found.start()
+        return found
+
+    yield make
+    cluster.mend()
+    for one in made:
+        one.kill()
+        delete_nodes(cluster.api, one.names)

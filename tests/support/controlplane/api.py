@@ -47,16 +47,9 @@ class Api:
     """Requests as one user, by a kubeconfig; may be used by several threads."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        config = yaml.safe_load(kubeconfig.read_text())
-        context = _named(config, "context", config["current-context"])
-        cluster = _named(config, "cluster", context["cluster"])
-        user = _named(config, "user", context["user"])
-        headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
         self.kubeconfig = kubeconfig
-        self.url: str = cluster["server"].rstrip("/")
-        self._http = httpx.Client(
-            base_url=self.url, headers=headers, verify=_tls(cluster, user), timeout=30
-        )
+        self.url, headers, tls = credentials(kubeconfig)
+        self._http = httpx.Client(base_url=self.url, headers=headers, verify=tls, timeout=30)
         self._resources: dict[str, dict[str, Manifest]] = {}
 
     def close(self) -> None:
@@ -192,6 +185,16 @@ class Api:
         meta = manifest["metadata"]
         within = f"/namespaces/{meta.get('namespace', 'default')}" if resource["namespaced"] else ""
         return f"{root}{within}/{resource['name']}" + (f"/{meta['name']}" if named else "")
+
+
+def credentials(kubeconfig: Path) -> tuple[str, dict[str, str], ssl.SSLContext]:
+    """Of a kubeconfig: the server's address, the headers that say who asks, and TLS."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    context = _named(config, "context", config["current-context"])
+    cluster = _named(config, "cluster", context["cluster"])
+    user = _named(config, "user", context["user"])
+    headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
+    return cluster["server"].rstrip("/"), headers, _tls(cluster, user)
 
 
 def _plain(value: object) -> str:

@@ -1,0 +1,285 @@
+"""Nodes that run containers as processes do what kubelet does: tests of real jobs rely on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from tests.support.controlplane.api import Api, Manifest
+from tests.support.controlplane.children import wait_until
+from tests.support.controlplane.kubelet.env import NotYet, argv, environment, expand
+from tests.support.controlplane.plane import ControlPlane
+from tests.support.controlplane.pods import a_pod
+from tests.support.controlplane.processes import ProcessNodes
+
+Processes = Callable[..., ProcessNodes]
+
+
+def _path(namespace: str, name: str = "p") -> str:
+    return f"/api/v1/namespaces/{namespace}/pods/{name}"
+
+
+def _state(pod: Manifest) -> Manifest:
+    return pod["status"].get("containerStatuses", [{"state": {}}])[0]["state"]
+
+
+def _over(pod: Manifest) -> bool:
+    return pod["status"]["phase"] in ("Succeeded", "Failed")
+
+
+def _running(pod: Manifest) -> bool:
+    return pod["status"]["phase"] == "Running"
+
+
+def _bash(script: str) -> tuple[str, ...]:
+    return ("/bin/bash", "-c", script)
+
+
+def _configmap(namespace: str, name: str, **data: str) -> Manifest:
+    meta = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("$(A)", "a"),
+        ("$$(A)", "$(A)"),
+        ("$(B)-$(A)", "$(B)-a"),
+        ("$$$(A) $A", "$a $A"),
+        ("$(A", "$(A"),
+    ],
+    ids=["known", "escaped", "unknown", "dollar", "open"],
+)
+def test_references_expand_as_kubernetes_defines(text: str, expected: str) -> None:
+    assert expand(text, {"A": "a"}) == expected
+
+
+def test_later_variables_win_and_may_use_earlier_ones() -> None:
+    container: Mapping[str, Any] = {
+        "envFrom": [{"configMapRef": {"name": "c"}}],
+        "env": [{"name": "B", "value": "$(A)!"}, {"name": "A", "value": "mine"}],
+        "command": ["echo", "$(B) $(A)"],
+    }
+    made = environment(container, {"c": {"A": "theirs"}}, lambda path: path, {})
+    assert made == {"A": "mine", "B": "theirs!"}
+    assert argv(container, made) == ["echo", "theirs! mine"]
+
+
+def test_a_configmap_that_is_missing_is_named() -> None:
+    with pytest.raises(NotYet, match='configmap "c" not found') as missing:
+        environment({"envFrom": [{"configMapRef": {"name": "c"}}]}, {}, str, {})
+    assert missing.value.reason == "CreateContainerConfigError"
+
+
+def test_a_pod_runs_its_script_and_its_exit_code_is_known(
+    api: Api, namespace: str, processes: Processes
+) -> None:
+    (node,) = processes(h100=1).names
+    api.create(_configmap(namespace, "script", script="#!/bin/bash\necho to $GREET; exit 7\n"))
+    volume = {"name": "job", "configMap": {"name": "script", "defaultMode": 0o755}}
+    container = {
+        "volumeMounts": [{"name": "job", "mountPath": "/odc/job"}],
+        "env": [{"name": "GREET", "value": "you"}],
+    }
+    made = a_pod(namespace, "p", node, command=("/odc/job/script",), gpus=1, container=container)
+    made["spec"]["volumes"] = [volume]
+    api.create(made)
+    done = api.until(_path(namespace), _over)
+    ended = _state(done)["terminated"]
+    assert (done["status"]["phase"], ended["exitCode"], ended["reason"]) == ("Failed", 7, "Error")
+    assert ended["containerID"].startswith("containerd://")
+    assert api.log(namespace, "p") == "to you\n"
+
+
+def test_a_pod_waits_for_its_configmap(api: Api, namespace: str, processes: Processes) -> None:
+    (node,) = processes(h100=1).names
+    container = {"volumeMounts": [{"name": "job", "mountPath": "/odc/job"}]}
+    made = a_pod(namespace, "p", node, command=("cat", "/odc/job/a"), container=container)
+    made["spec"]["volumes"] = [{"name": "job", "configMap": {"name": "late"}}]
+    api.create(made)
+    time.sleep(1)
+    assert _state(api.get(_path(namespace)))["waiting"]["reason"] == "ContainerCreating"
+    api.create(_configmap(namespace, "late", a="there"))
+    api.until(_path(namespace), lambda pod: pod["status"]["phase"] == "Succeeded")
+    assert api.log(namespace, "p") == "there"
+
+
+def test_the_user_the_host_name_and_the_volumes_are_the_pods(
+    api: Api, namespace: str, processes: Processes
+) -> None:
+    (node,) = processes(h100=1).names
+    script = (
+        "id -u; id -g; hostname; touch /dev/shm/x /work/y && df -m /dev/shm | awk 'END{print $2}'"
+    )
+    made = a_pod(
+        namespace,
+        "p",
+        node,
+        command=_bash(script),
+        spec={
+            "hostname": "odc-7-1-0",
+            "securityContext": {"runAsUser": 1234, "runAsGroup": 4321},
+            "volumes": [
+                {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "3Mi"}},
+                {"name": "work", "emptyDir": {}},
+            ],
+        },
+        container={
+            "volumeMounts": [
+                {"name": "shm", "mountPath": "/dev/shm"},
+                {"name": "work", "mountPath": "/work"},
+            ]
+        },
+    )
+    api.create(made)
+    api.until(_path(namespace), _over)
+    assert api.log(namespace, "p") == "1234\n4321\nodc-7-1-0\n3\n"
+
+
+def test_logs_are_followed_and_cut_as_asked(api: Api, namespace: str, processes: Processes) -> None:
+    (node,) = processes(h100=1).names
+    script = "echo one; echo two >&2; while [ $SECONDS -lt 2 ]; do sleep 0.05; done; echo three"
+    made = a_pod(namespace, "p", node, command=_bash(script))
+    api.create(made)
+    api.until(_path(namespace), _running)
+    wait_until(lambda: api.log(namespace, "p") == "one\ntwo\n", "two lines")
+    assert api.log(namespace, "p", tailLines=1) == "two\n"
+    assert api.log(namespace, "p", limitBytes=5) == "one\nt"
+    with api.stream(f"{_path(namespace)}/log", follow=True) as lines:
+        assert list(lines) == ["one", "two", "three"]
+    assert api.log(namespace, "p", sinceSeconds=1) == "three\n"
+
+
+def test_a_job_that_obeys_ends_within_its_grace(
+    api: Api, namespace: str, processes: Processes
+) -> None:
+    (node,) = processes(h100=1).names
+    script = "trap 'echo saved; exit 5' TERM; echo up; sleep 600 & wait"
+    api.create(a_pod(namespace, "p", node, command=_bash(script)))
+    api.until(_path(namespace), _running)
+    with api.stream(f"{_path(namespace)}/log", follow=True) as lines:
+        assert next(lines) == "up"
+        api.patch(_path(namespace), {"metadata": {"finalizers": ["test.odc.dev/look"]}})
+        api.delete(_path(namespace), grace_s=20)
+        assert list(lines) == ["saved"]
+    done = api.until(_path(namespace), _over)
+    assert _state(done)["terminated"]["exitCode"] == 5
+    api.patch(_path(namespace), {"metadata": {"finalizers": None}})
+    api.until_gone(_path(namespace))
+
+
+def test_a_job_that_does_not_obey_is_killed_after_its_grace(
+    api: Api, namespace: str, processes: Processes
+) -> None:
+    (node,) = processes(h100=1).names
+    script = "trap '' TERM; echo up; while true; do sleep 1; done"
+    api.create(a_pod(namespace, "p", node, command=_bash(script)))
+    api.until(_path(namespace), _running)
+    api.patch(_path(namespace), {"metadata": {"finalizers": ["test.odc.dev/look"]}})
+    began = time.monotonic()
+    api.delete(_path(namespace), grace_s=1)
+    done = api.until(_path(namespace), _over)
+    assert _state(done)["terminated"]["exitCode"] == 137
+    assert 0.9 < time.monotonic() - began < 5
+    api.patch(_path(namespace), {"metadata": {"finalizers": None}})
+    api.until_gone(_path(namespace))
+
+
+@pytest.mark.parametrize(
+    ("image", "reason", "words"),
+    [
+        ("missing/x:1", "ImagePullBackOff", "not found"),
+        ("private/x:1", "ImagePullBackOff", "pull access denied"),
+        ("badname/X", "InvalidImageName", "invalid reference format"),
+    ],
+    ids=["missing", "private", "bad-name"],
+)
+def test_an_image_that_cannot_be_had_is_waited_for_with_the_registrys_words(
+    api: Api, namespace: str, processes: Processes, image: str, reason: str, words: str
+) -> None:
+    (node,) = processes(h100=1).names
+    api.create(a_pod(namespace, "p", node, image=image))
+    seen = api.until(
+        _path(namespace), lambda pod: _state(pod).get("waiting", {}).get("reason") == reason
+    )
+    assert words in _state(seen)["waiting"]["message"]
+    api.delete(_path(namespace), grace_s=5)
+    api.until_gone(_path(namespace))
+
+
+def test_a_command_that_is_not_there_says_so(
+    api: Api, namespace: str, processes: Processes
+) -> None:
+    (node,) = processes(h100=1).names
+    api.create(a_pod(namespace, "p", node, command=("no-such-program",)))
+    ended = _state(api.until(_path(namespace), _over))["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
+    assert "no-such-program" in ended["message"]
+
+
+def test_a_deadline_ends_a_pod_and_keeps_it(api: Api, namespace: str, processes: Processes) -> None:
+    (node,) = processes(h100=1).names
+    spec = {"activeDeadlineSeconds": 1, "terminationGracePeriodSeconds": 1}
+    api.create(a_pod(namespace, "p", node, command=("sleep", "600"), spec=spec))
+    done = api.until(_path(namespace), _over)
+    assert done["status"]["reason"] == "DeadlineExceeded"
+    time.sleep(1)
+    assert api.pod(namespace, "p") is not None
+
+
+def test_members_find_each_other_by_the_headless_services_names(
+    api: Api, namespace: str, processes: Processes
+) -> None:
+    first, second = processes(h100=2).names
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "peers", "namespace": namespace},
+        "spec": {"clusterIP": "None", "selector": {"a": "b"}, "publishNotReadyAddresses": True},
+    }
+    api.create(service)
+    listen = (
+        'python3 -c \'import socket as s; l = s.create_server(("", 7777));'
+        " print(l.accept()[0].recv(9).decode())'"
+    )
+    call = (
+        f"until exec 3<>/dev/tcp/p0.peers.{namespace}.svc.cluster.local/7777; do sleep 0.1; done"
+        " 2>/dev/null; echo -n hello >&3; getent hosts p0 || echo alone"
+    )
+    for name, node, script in (("p0", first, listen), ("p1", second, call)):
+        spec = {"hostname": name, "subdomain": "peers"}
+        api.create(a_pod(namespace, name, node, command=_bash(script), spec=spec))
+    api.until(_path(namespace, "p1"), lambda pod: pod["status"]["phase"] == "Succeeded")
+    api.until(_path(namespace, "p0"), lambda pod: pod["status"]["phase"] == "Succeeded")
+    assert api.log(namespace, "p0") == "hello\n"
+    assert api.log(namespace, "p1") == "alone\n"
+
+
+def test_a_pod_survives_the_api_servers_death_and_its_end_is_told_after(
+    plane: ControlPlane, namespace: str, processes: Processes
+) -> None:
+    (node,) = processes(h100=1).names
+    plane.api.create(a_pod(namespace, "p", node, command=_bash("sleep 2; exit 9")))
+    plane.api.until(_path(namespace), _running)
+    plane.kill_apiserver()
+    time.sleep(2.5)
+    plane.start_apiserver()
+    done = plane.api.until(_path(namespace), _over)
+    assert _state(done)["terminated"]["exitCode"] == 9
+
+
+def test_a_node_without_power_takes_its_containers_along(
+    api: Api, namespace: str, processes: Processes
+) -> None:
+    node = processes(h100=1)
+    api.create(a_pod(namespace, "p", node.names[0], command=("sleep", "600")))
+    api.until(_path(namespace), _running)
+    node.kill()
+    assert _running(api.get(_path(namespace)))
+    node.start()
+    done = api.until(_path(namespace), _over)
+    assert _state(done)["terminated"]["reason"] == "ContainerStatusUnknown"

@@ -1,0 +1,143 @@
+"""A container as a process of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import pwd
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.support.controlplane.kubelet.env import NotYet, argv
+from tests.support.controlplane.kubelet.logs import ContainerLog, now, rfc3339
+from tests.support.controlplane.kubelet.status import Ended
+
+_SCRIPT = Path(__file__).parent / "container.py"
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Process:
+    """One container; its output goes to its log."""
+
+    def __init__(self, spec: dict[str, Any], folder: Path, name: str) -> None:
+        self.spec = spec
+        self.started_at = ""
+        self.log = ContainerLog(folder / f"{name}.log")
+        self._file = folder / f"{name}.json"
+        self._process: asyncio.subprocess.Process | None = None
+        self._copying: asyncio.Task[None] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        pod: Mapping[str, Any],
+        container: Mapping[str, Any],
+        env: dict[str, str],
+        mounts: list[dict[str, Any]],
+        folder: Path,
+    ) -> Process:
+        """By the manifests; raises NotYet where kubelet would refuse."""
+        name: str = container["name"]
+        stage = folder / f"{name}-root"
+        stage.mkdir(exist_ok=True)
+        security = {
+            **pod["spec"].get("securityContext", {}),
+            **container.get("securityContext", {}),
+        }
+        uid: int = security.get("runAsUser", 0)
+        if security.get("runAsNonRoot") and uid == 0:
+            message = "container has runAsNonRoot and image will run as root"
+            raise NotYet("CreateContainerConfigError", message)
+        groups = [*security.get("supplementalGroups", [])]
+        groups += [security["fsGroup"]] if "fsGroup" in security else []
+        env.setdefault("HOME", _home(uid))
+        spec = {
+            "argv": argv(container, env),
+            "env": env,
+            "cwd": container.get("workingDir", "/"),
+            "uid": uid,
+            "gid": security.get("runAsGroup", 0),
+            "groups": groups,
+            "hostname": hostname(pod),
+            "stage": str(stage),
+            "mounts": mounts,
+            "no_new_privileges": security.get("allowPrivilegeEscalation") is False,
+            "drop_capabilities": "ALL" in security.get("capabilities", {}).get("drop", []),
+        }
+        return cls(spec, folder, name)
+
+    @staticmethod
+    def base_env(pod: Mapping[str, Any]) -> dict[str, str]:
+        """What kubelet and the image give before the manifest says anything."""
+        return {
+            "PATH": _PATH,
+            "HOSTNAME": hostname(pod),
+            "KUBERNETES_SERVICE_HOST": "10.96.0.1",
+            "KUBERNETES_SERVICE_PORT": "443",
+        }
+
+    async def start(self) -> str:
+        """Empty when the command runs; else why it cannot."""
+        self._file.write_text(json.dumps(self.spec))
+        read, write = os.pipe()
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-I", "-S", str(_SCRIPT), str(self._file), str(write),
+                stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT, pass_fds=(write,), start_new_session=True,
+            )  # fmt: skip
+        finally:
+            os.close(write)
+        failed = await asyncio.to_thread(_read_all, read)
+        if failed:
+            await self._process.wait()
+            return failed
+        self.started_at = rfc3339(now())
+        self._copying = asyncio.create_task(self._copy())
+        return ""
+
+    async def _copy(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        while data := await self._process.stdout.read(1 << 16):
+            self.log.write(data)
+        self.log.end()
+
+    async def ended(self) -> Ended:
+        assert self._process is not None
+        assert self._copying is not None
+        code = await self._process.wait()
+        await asyncio.shield(self._copying)
+        return Ended(code=code if code >= 0 else 128 - code, started_at=self.started_at)
+
+    def terminate(self) -> None:
+        self._send(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+
+def hostname(pod: Mapping[str, Any]) -> str:
+    return pod["spec"].get("hostname") or pod["metadata"]["name"][:63]
+
+
+def _read_all(descriptor: int) -> str:
+    with os.fdopen(descriptor, "rb") as report:
+        return report.read().decode()
+
+
+def _home(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_dir
+    except KeyError:
+        return "/"
