@@ -46,10 +46,10 @@ class Refused(Exception):
 class Api:
     """Requests as one user, by a kubeconfig; may be used by several threads."""
 
-    def __init__(self, kubeconfig: Path) -> None:
+    def __init__(self, kubeconfig: Path, timeout_s: float = 30.0) -> None:
         self.kubeconfig = kubeconfig
         self.url, headers, tls = credentials(kubeconfig)
-        self._http = httpx.Client(base_url=self.url, headers=headers, verify=tls, timeout=30)
+        self._http = httpx.Client(base_url=self.url, headers=headers, verify=tls, timeout=timeout_s)
         self._resources: dict[str, dict[str, Manifest]] = {}
 
     def close(self) -> None:

@@ -12,16 +12,15 @@ import yaml
 def write_kubeconfig(
     path: Path,
     server: str,
-    ca: bytes | None,
+    ca: bytes,
     *,
     token: str = "",
     certificate: tuple[bytes, bytes] | None = None,
     namespace: str = "default",
 ) -> Path:
     """One cluster, one user, one context; the user by token or by certificate and key."""
-    cluster: dict[str, Any] = {"server": server}
-    if ca is not None:
-        cluster["certificate-authority-data"] = base64.b64encode(ca).decode()
+    authority = base64.b64encode(ca).decode()
+    cluster: dict[str, Any] = {"server": server, "certificate-authority-data": authority}
     user: dict[str, str] = {"token": token} if token else {}
     if certificate is not None:
         user["client-certificate-data"] = base64.b64encode(certificate[0]).decode()

@@ -165,17 +165,15 @@ class ControlPlane(Cluster):
             namespace=namespace,
         )
 
-    def account_kubeconfig(
-        self, namespace: str, name: str, server: str = "", hours: int = 12
-    ) -> Path:
-        """A kubeconfig with a token of a service account; server: a proxy's address instead."""
+    def account_kubeconfig(self, namespace: str, name: str, hours: int = 12) -> Path:
+        """A kubeconfig with a token of a service account."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         asked = {"spec": {"expirationSeconds": hours * 3600}}
         token = self.api.request("POST", path, asked)["status"]["token"]
         return write_kubeconfig(
-            self.folder / f"account-{_slug(namespace, name, server)}.kubeconfig",
-            server or self.url,
-            None if server.startswith("http:") else self.ca,
+            self.folder / f"account-{_slug(namespace, name)}.kubeconfig",
+            self.url,
+            self.ca,
             token=token,
             namespace=namespace,
         )
