@@ -13,6 +13,8 @@ import jsonschema
 import kubernetes_validate
 import pytest
 
+from odcd.__main__ import parser
+from odcd.settings import read_settings
 from tests.support.manifests import (
     CUSTOM,
     FOLDER,
@@ -226,6 +228,20 @@ def test_odcd_finds_its_settings_and_its_database(overlay: list[Manifest]) -> No
     services = [m["metadata"]["name"] for m in overlay if m["kind"] == "Service"]
     clusters = [m["metadata"]["name"] for m in overlay if m["kind"] == "Cluster"]
     assert "odc-db-rw" in services or "odc-db" in clusters
+
+
+def test_odcd_takes_its_arguments_and_settings(overlay: list[Manifest]) -> None:
+    deployment = named(overlay, "Deployment", "odcd")
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    settings = named(overlay, "ConfigMap", container["envFrom"][0]["configMapRef"]["name"])["data"]
+    own = {each["name"]: each["value"] for each in container["env"] if "value" in each}
+    read = read_settings(parser().parse_args(container["args"]), settings | own)
+    assert read.executor == "kubernetes"
+    assert read.listen == ("0.0.0.0", container["ports"][0]["containerPort"])
+    assert read.kubernetes.image == settings["ODC_IMAGE"]
+    assert str(read.home).startswith(container["volumeMounts"][0]["mountPath"] + "/")
+    page = (FOLDER.parent / "docs" / "reference" / "settings.md").read_text()
+    assert [name for name in settings if f"`{name}`" not in page] == []
 
 
 def test_a_fail_over_of_production_loses_no_commit(production: list[Manifest]) -> None:
