@@ -1,0 +1,95 @@
+"""odcd with the rights and under the policies of k8s/: real daemon, real API server."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.controlplane.children import free_port
+from tests.support.controlplane.plane import ControlPlane
+from tests.support.daemon import Odc
+from tests.support.kube import Kube
+
+PATIENCE_S = 60
+
+
+@pytest.fixture
+def served(
+    odc: Odc, empty_database_url: str, shared_plane: ControlPlane, installed: Kube
+) -> Iterator[Odc]:
+    """odcd as the service account odcd, and odcctl as alice, who has a token."""
+    config = odc.work / "kubeconfig"
+    config.write_text(shared_plane.account_kubeconfig("gpu-controlplane", "odcd").read_text())
+    config.chmod(0o644)
+    address = f"127.0.0.1:{free_port()}"
+    odc.environment["ODC_IMAGE"] = "registry.example.com/train:1"
+    serve = ("serve", "--dsn", empty_database_url, "--executor", "kubernetes")
+    with odc.serving(*serve, "--kubeconfig", str(config), "--listen", address):
+        token = odc.odcd("token", "alice", "--uid", "5001", "--dsn", empty_database_url).stdout
+        odc.environment |= {"ODC_SERVER": f"http://{address}", "ODC_TOKEN": token.strip()}
+        yield odc
+
+
+def within(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def known(odc: Odc) -> set[str]:
+    found = json.loads(odc.odcctl("nodes", "--json").stdout)["nodes"]
+    return {node["name"] for node in found if node["state"] == "IDLE"}
+
+
+def submit(odc: Odc, *options: str) -> str:
+    return odc.odcctl("submit", "--parsable", *options, "--wrap", "true").stdout.strip()
+
+
+def until(odc: Odc, job: str, *states: str) -> dict[str, Any]:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        (shown,) = json.loads(odc.odcctl("show", job, "--json").stdout)["jobs"]
+        if shown["state"] in states:
+            return shown
+        assert time.monotonic() < deadline, shown
+        time.sleep(0.2)
+
+
+def pods(kube: Kube, namespace: str, job: str) -> list[dict[str, Any]]:
+    return kube.get("pods", f"--namespace={namespace}", f"--selector=odc.dev/job-id={job}")["items"]
+
+
+@pytest.mark.parametrize(
+    ("options", "namespace", "count"),
+    [
+        (("--gres=gpu:h100:1",), "gpu-batch", 1),
+        (("--gres=gpu:h100:8", "-N2"), "gpu-dev", 2),
+        (("-c", "1", "-p", "main"), "gpu-batch", 1),
+    ],
+    ids=["one GPU", "a gang with EFA", "no GPU"],
+)
+def test_a_job_runs_and_is_cancelled(
+    served: Odc,
+    installed: Kube,
+    nodes: Callable[..., list[str]],
+    options: tuple[str, ...],
+    namespace: str,
+    count: int,
+) -> None:
+    names = nodes(h100=2)
+    within(lambda: known(served) >= set(names))
+    job = submit(served, *options)
+    until(served, job, "RUNNING")
+    made = pods(installed, namespace, job)
+    assert len(made) == count
+    held = installed.get("configmap", f"odc-{job}-1", f"--namespace={namespace}")
+    assert held["metadata"]["ownerReferences"][0]["name"] == f"odc-{job}-1-0"
+    assert "hello from kwok" in served.odcctl("logs", job).stdout
+    served.odcctl("cancel", job)
+    until(served, job, "CANCELLED")
+    within(lambda: pods(installed, namespace, job) == [])
