@@ -93,3 +93,17 @@ def test_a_job_runs_and_is_cancelled(
     served.odcctl("cancel", job)
     until(served, job, "CANCELLED")
     within(lambda: pods(installed, namespace, job) == [])
+
+
+def test_doctor_finds_nothing_missing(
+    served: Odc, installed: Kube, nodes: Callable[..., list[str]]
+) -> None:
+    nodes(h100=1)
+    config = served.work / "kubeconfig"
+    done = served.odcd(
+        "doctor", "--executor", "kubernetes", "--kubeconfig", config, "--json", check=False
+    )
+    checks = json.loads(done.stdout)["checks"]
+    assert [each for each in checks if each["verdict"] == "bad"] == []
+    about = {each["about"] for each in checks if each["verdict"] == "ok"}
+    assert {"rights", "objects", "admission"} <= about, checks

@@ -29,7 +29,6 @@ NEEDED = [
     ],
     "get priorityclasses/odc-job",
     "get namespaces/gpu-dev",
-    "get validatingadmissionpolicies/odc-pods",
     "create selfsubjectaccessreviews",
 ]
 REFUSED = [
@@ -78,6 +77,8 @@ REFUSED = [
     "get nodes --subresource=proxy",
     "create clusterrolebindings",
     "impersonate users",
+    "get namespaces/gpu-controlplane",
+    "get validatingadmissionpolicies/odc-pods",
     "patch validatingadmissionpolicies/odc-pods",
     "list namespaces",
 ]
