@@ -147,7 +147,7 @@ def odcd(installed: Kube) -> Kube:
 
 
 @pytest.fixture
-def processes(cluster: Cluster, tmp_path: Path) -> Iterator[Callable[..., ProcessNodes]]:
+def processes(shared_plane: ControlPlane, tmp_path: Path) -> Iterator[Callable[..., ProcessNodes]]:
     """Makes nodes that really run their pods, `processes(h100=2)`; they go at the end."""
     if why := why_not():
         pytest.skip(why)
@@ -157,13 +157,13 @@ def processes(cluster: Cluster, tmp_path: Path) -> Iterator[Callable[..., Proces
         nodes = many_nodes(**counts)
         for node in nodes:
             node["metadata"]["name"] = f"real-{node['metadata']['name']}"
-        found = ProcessNodes(cluster, tmp_path / f"kubelet-{len(made)}", nodes)
+        found = ProcessNodes(shared_plane, tmp_path / f"kubelet-{len(made)}", nodes)
         made.append(found)
         found.start()
         return found
 
     yield make
-    cluster.mend()
+    shared_plane.mend()
     for one in made:
         one.kill()
-        delete_nodes(cluster.api, one.names)
+        delete_nodes(shared_plane.api, one.names)

@@ -126,11 +126,13 @@ def test_a_gated_pod_waits_for_its_gate(api: Api, namespace: str, nodes: Nodes) 
     api.until(_pod(namespace, "p"), lambda pod: pod["status"]["phase"] == "Running")
 
 
-def test_logs_of_kwok_come_through_the_api_server(api: Api, namespace: str, nodes: Nodes) -> None:
+def test_logs_of_kwok_come_through_the_api_server(
+    plane: ControlPlane, namespace: str, nodes: Nodes
+) -> None:
     (node,) = nodes(h100=1)
-    api.create(a_pod(namespace, "p", node))
-    api.until(_pod(namespace, "p"), lambda pod: pod["status"]["phase"] == "Running")
-    assert api.log(namespace, "p") == "hello from kwok\n"
+    plane.api.create(a_pod(namespace, "p", node))
+    plane.api.until(_pod(namespace, "p"), lambda pod: pod["status"]["phase"] == "Running")
+    assert plane.api.log(namespace, "p") == "hello from kwok\n"
 
 
 def test_a_lost_node_is_unreachable_until_it_returns(api: Api, nodes: Nodes) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.support.controlplane.api import Api, Manifest
 from tests.support.controlplane.children import wait_until
 from tests.support.controlplane.kubelet.env import NotYet, argv, environment, expand
-from tests.support.controlplane.plane import ControlPlane
+from tests.support.controlplane.plane import Cluster, ControlPlane
 from tests.support.controlplane.pods import a_pod
 from tests.support.controlplane.processes import ProcessNodes
 
@@ -209,6 +209,21 @@ def test_an_image_that_cannot_be_had_is_waited_for_with_the_registrys_words(
     assert words in _state(seen)["waiting"]["message"]
     api.delete(_path(namespace), grace_s=5)
     api.until_gone(_path(namespace))
+
+
+def test_exec_runs_inside_the_container(
+    cluster: Cluster, namespace: str, processes: Processes
+) -> None:
+    (node,) = processes(h100=1).names
+    spec = {"hostname": "inside", "securityContext": {"runAsUser": 1234, "runAsGroup": 1234}}
+    cluster.api.create(a_pod(namespace, "p", node, command=("sleep", "600"), spec=spec))
+    cluster.api.until(_path(namespace), _running)
+    script = "hostname; id -u; cat; exit 7"
+    done = cluster.try_kubectl(
+        "exec", "-i", "-n", namespace, "p", "--", "bash", "-c", script, stdin="typed\n"
+    )
+    assert done.stdout == "inside\n1234\ntyped\n"
+    assert done.returncode == 7
 
 
 def test_a_command_that_is_not_there_says_so(

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,13 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 # The kernel sends the signal when the THREAD that forked ends, so one that lives to the end forks.
 _forker = ThreadPoolExecutor(1, "forks-children")
+
+
+def module(name: str, *args: str) -> tuple[list[str], dict[str, str]]:
+    """Command and environment that run a module of the tests as a program."""
+    folders = [str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+    return [sys.executable, "-m", f"tests.support.{name}", *args], env
 
 
 def free_port() -> int:

@@ -13,12 +13,10 @@ import sys
 from pathlib import Path
 
 from tests.support.controlplane.api import Manifest
-from tests.support.controlplane.children import Child, free_port
+from tests.support.controlplane.children import Child, free_port, module
 from tests.support.controlplane.nodes import KUBELET, is_ready
 from tests.support.controlplane.pki import Pki
 from tests.support.controlplane.plane import Cluster
-
-_ROOT = Path(__file__).parents[3]
 
 
 def why_not() -> str:
@@ -70,11 +68,8 @@ class ProcessNodes(Child):
                 }
             )
         )
-        super().__init__(
-            [sys.executable, "-m", "tests.support.controlplane.kubelet", str(config)],
-            folder / "kubelet.log",
-            env={**os.environ, "PYTHONPATH": str(_ROOT)},
-        )
+        argv, env = module("controlplane.kubelet", str(config))
+        super().__init__(argv, folder / "kubelet.log", env)
 
     def start(self) -> None:
         super().start()

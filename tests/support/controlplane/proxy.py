@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import socket
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
-from tests.support.controlplane.children import Child, free_port
+from tests.support.controlplane.children import Child, free_port, module
 from tests.support.controlplane.kubeconfig import write_kubeconfig
 from tests.support.controlplane.pki import Pki
 from tests.support.controlplane.plane import Cluster
-
-_ROOT = Path(__file__).parents[3]
 
 
 class FaultProxy(Child):
@@ -52,11 +48,8 @@ class FaultProxy(Child):
                 }
             )
         )
-        super().__init__(
-            [sys.executable, "-m", "tests.support.controlplane.faults", str(config)],
-            folder / "proxy.log",
-            env={**os.environ, "PYTHONPATH": str(_ROOT)},
-        )
+        argv, env = module("controlplane.faults", str(config))
+        super().__init__(argv, folder / "proxy.log", env)
 
     def start(self) -> None:
         super().start()

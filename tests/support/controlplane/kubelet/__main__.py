@@ -18,6 +18,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.support.controlplane.kubelet.client import Client
+from tests.support.controlplane.kubelet.exec import FEATURE, serve_exec
 from tests.support.controlplane.kubelet.logs import now, rfc3339
 from tests.support.controlplane.kubelet.pod import PodWorker
 from tests.support.controlplane.kubelet.process import hostname
@@ -59,6 +60,7 @@ class Kubelet:
             ],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": self._config["port"]}},
             "conditions": [_ready()],
+            "declaredFeatures": [FEATURE],
         }
         code, found = await self.client.request("POST", "/api/v1/nodes", node)
         if code == 409:
@@ -166,6 +168,7 @@ class Kubelet:
     async def _serve(self) -> None:
         app = web.Application()
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._log)
+        app.router.add_route("*", "/exec/{namespace}/{pod}/{container}", self._exec)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0)
         await runner.setup()
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -174,13 +177,7 @@ class Kubelet:
 
     async def _log(self, request: web.Request) -> web.StreamResponse:
         where = request.match_info
-        for worker in self._workers.values():
-            meta = worker.pod["metadata"]
-            if (meta["namespace"], meta["name"]) == (where["namespace"], where["pod"]):
-                break
-        else:
-            return web.Response(status=404, text=f'pod "{where["pod"]}" not found\n')
-        log = worker.logs.get(where["container"])
+        log = self._worker(request).logs.get(where["container"])
         if log is None:
             text = f'container "{where["container"]}" in pod "{where["pod"]}" is waiting to start'
             return web.Response(status=400, text=text + "\n")
@@ -191,6 +188,20 @@ class Kubelet:
             await answer.write(piece)
         await answer.write_eof()
         return answer
+
+    async def _exec(self, request: web.Request) -> web.StreamResponse:
+        process = self._worker(request).running.get(request.match_info["container"])
+        if process is None:
+            raise web.HTTPNotFound(text="container not found\n")
+        return await serve_exec(request, process)
+
+    def _worker(self, request: web.Request) -> PodWorker:
+        where = request.match_info
+        for worker in self._workers.values():
+            meta = worker.pod["metadata"]
+            if (meta["namespace"], meta["name"]) == (where["namespace"], where["pod"]):
+                return worker
+        raise web.HTTPNotFound(text=f'pod "{where["pod"]}" not found\n')
 
 
 def _ready() -> dict[str, str]:

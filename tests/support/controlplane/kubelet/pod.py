@@ -57,7 +57,7 @@ class PodWorker:
         self._started_at = rfc3339(now())
         self._ip = ""
         self._states: dict[str, State] = {}
-        self._running: dict[str, Process] = {}
+        self.running: dict[str, Process] = {}
         self.logs: dict[str, ContainerLog] = {}
         self._seen_deletion(pod)
 
@@ -67,7 +67,7 @@ class PodWorker:
 
     def forget(self) -> None:
         """Removed by force: its processes end at once."""
-        for process in self._running.values():
+        for process in self.running.values():
             process.kill()
         self._gone = True
         self._stopping.set()
@@ -102,7 +102,7 @@ class PodWorker:
             made = await self._volumes()
             for container in self._containers:
                 await self._start(container, made, hosts)
-            if self._running:
+            if self.running:
                 await self._report("Running")
             await self._unless_stopped(self._all_ended())
         except Stopped:
@@ -163,7 +163,7 @@ class PodWorker:
                 f" create failed: runc create failed: unable to start container process: {message}",
             ).state(container_id(self.pod, name))
             return
-        self._running[name] = process
+        self.running[name] = process
         self._states[name] = {"running": {"startedAt": process.started_at}}
 
     async def _process(
@@ -187,19 +187,19 @@ class PodWorker:
         return env.pod_field({**self.pod, "status": now_known}, path)
 
     async def _all_ended(self) -> None:
-        for name, process in self._running.items():
+        for name, process in self.running.items():
             self._states[name] = (await process.ended()).state(container_id(self.pod, name))
 
     async def _stop(self) -> None:
         """TERM to all, KILL to those that are there when the grace is over."""
         meta, spec = self.pod["metadata"], self.pod["spec"]
         grace_s = meta.get("deletionGracePeriodSeconds", spec["terminationGracePeriodSeconds"])
-        for process in self._running.values():
+        for process in self.running.values():
             process.terminate()
         try:
             await asyncio.wait_for(self._all_ended(), grace_s)
         except TimeoutError:
-            for process in self._running.values():
+            for process in self.running.values():
                 process.kill()
             await self._all_ended()
 

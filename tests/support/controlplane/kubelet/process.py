@@ -81,6 +81,11 @@ class Process:
             "KUBERNETES_SERVICE_PORT": "443",
         }
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     async def start(self) -> str:
         """Empty when the command runs; else why it cannot."""
         self._file.write_text(json.dumps(self.spec))
