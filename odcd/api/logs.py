@@ -15,7 +15,6 @@ from odcd.api.routing import Call, Operation
 from odcd.api.streaming import Begun, Streamed
 from odcd.errors import BadRequest, OdcError, WrongState
 from odcd.executor.base import Executor
-from odcd.executor.output import streams
 from odcd.model import Dispatch, Selector
 
 MEDIA_TYPE = "application/octet-stream"
@@ -76,7 +75,7 @@ class LogRoutes:
         if dispatch is None:
             return
         stderr = query.stream == "stderr"
-        if query.rank == "all" and not _one_file(dispatch, stderr=stderr):
+        if query.rank == "all" and not executor.shares_output(dispatch, stderr=stderr):
             pieces = _all_ranks(executor, dispatch, stderr=stderr, follow=query.follow)
         else:
             rank = 0 if query.rank == "all" else int(query.rank)
@@ -105,14 +104,6 @@ def _not_started(job_id: int) -> WrongState:
         f"job {job_id} has not started, so it has written nothing",
         "With follow=true the answer waits for it; of an array, name one task, as in 7_3.",
     )
-
-
-def _one_file(dispatch: Dispatch, *, stderr: bool) -> bool:
-    """Nobody can tell then which member wrote a line."""
-    if dispatch.options.get("spool_output") or dispatch.options.get("pty"):
-        return False
-    files = streams(dispatch, dispatch.members[0])
-    return (files.stderr if stderr and files.stderr else files.stdout).shared
 
 
 def _check_rank(dispatch: Dispatch, rank: str) -> None:

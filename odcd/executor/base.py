@@ -89,6 +89,10 @@ class Executor(Protocol):
         """The output of one member, from its beginning; with follow, until it has ended."""
         ...
 
+    def shares_output(self, dispatch: Dispatch, *, stderr: bool) -> bool:
+        """Do its members write to one file, so that nobody can tell who wrote a line?"""
+        ...
+
     async def close(self) -> None:
         """Let go without touching what runs."""
         ...

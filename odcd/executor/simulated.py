@@ -205,6 +205,9 @@ class SimulatedExecutor:
         for nothing in ():
             yield nothing
 
+    def shares_output(self, dispatch: Dispatch, *, stderr: bool) -> bool:
+        return False
+
     async def close(self) -> None:
         self._changed.set()
 

@@ -602,6 +602,9 @@ class KubernetesExecutor:
         """Both streams are one: that is how containers are logged."""
         return self._output.logs(dispatch, rank, follow=follow)
 
+    def shares_output(self, dispatch: Dispatch, *, stderr: bool) -> bool:
+        return False
+
     async def attach(self, dispatch: Dispatch, rank: int) -> Attached | Replayed:
         raise NotImplementedYet(
             "terminals of jobs on Kubernetes are not carried out yet",

@@ -46,6 +46,8 @@ def main(spec: dict[str, Any], report: int) -> None:
         _end_as(_wait_for(job, report))
     try:
         os.setsid()
+        # As container runtimes do: whoever runs in it, it is root's.
+        Path(spec["cwd"]).mkdir(parents=True, exist_ok=True)
         _become(spec)
         os.chdir(spec["cwd"])
         os.execvpe(spec["argv"][0], spec["argv"], spec["env"])

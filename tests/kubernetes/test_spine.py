@@ -1,0 +1,215 @@
+"""What users rely on, once on each executor: the same commands, the same answers."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.support.controlplane.nodes import delete_nodes, many_nodes
+from tests.support.controlplane.plane import ControlPlane
+from tests.support.controlplane.processes import ProcessNodes, why_not
+from tests.support.daemon import wait
+from tests.support.database import TestServer
+from tests.support.stacks import Stack, on_kubernetes, on_local
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def real_nodes(
+    shared_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ProcessNodes]:
+    if why := why_not():
+        pytest.skip(why)
+    nodes = many_nodes(h100=2)
+    with ProcessNodes(shared_plane, tmp_path_factory.mktemp("kubelet"), nodes) as made:
+        yield made
+    delete_nodes(shared_plane.api, made.names)
+
+
+@pytest.fixture(scope="module", params=["local", "kubernetes"])
+def stack(request: pytest.FixtureRequest, postgres_server: TestServer) -> Iterator[Stack]:
+    with ExitStack() as undo:
+        dsn = postgres_server.clone()
+        undo.callback(postgres_server.drop, dsn)
+        if request.param == "local":
+            yield undo.enter_context(on_local(dsn))
+            return
+        nodes: ProcessNodes = request.getfixturevalue("real_nodes")
+        plane: ControlPlane = request.getfixturevalue("shared_plane")
+        request.getfixturevalue("installed")
+        kubeconfig = plane.account_kubeconfig("gpu-controlplane", "odcd")
+        yield undo.enter_context(on_kubernetes(dsn, kubeconfig, nodes.names))
+
+
+@pytest.fixture(autouse=True)
+def empty(stack: Stack) -> Iterator[None]:
+    yield
+    stack("cancel", "--all", check=False)
+    wait(lambda: not stack.json("queue")["jobs"], stack.log)
+
+
+def test_a_job_runs_and_what_it_wrote_stays(stack: Stack) -> None:
+    job = stack.submit("--gpus", "1", script='echo "job $ODC_JOB_ID has $ODC_GPUS GPU"; exit 3')
+    ended = stack.end(job)
+    assert (ended["state"], ended["exit_code"], ended["signal"]) == ("FAILED", 3, None), stack(
+        "show", str(job)
+    )
+    wait(lambda: stack("logs", str(job)) == f"job {job} has 1 GPU\n", stack.log)
+    assert str(job) in stack("history")
+
+
+def test_arguments_and_environment_arrive_as_they_are(stack: Stack) -> None:
+    script = stack.odc.work / "say.sh"
+    script.write_text('#!/bin/sh\nprintf "<%s>" "$@" "$PRICE"\n')
+    words = ["a b", "$(HOME)", "`id`", "$$", '";exit 1;"']
+    job = int(stack("submit", "--parsable", "--export", "PRICE=$(X)$5", str(script), *words))
+    assert stack.end(job)["state"] == "COMPLETED"
+    expected = "".join(f"<{word}>" for word in [*words, "$(X)$5"])
+    wait(lambda: stack("logs", str(job)) == expected, stack.log)
+
+
+def test_who_waits_is_told_for_whom_and_until_when(stack: Stack) -> None:
+    first = stack.submit("-N", "2", "--gpus-per-node", "8", "-t", "10", script="sleep 60")
+    stack.until(first, "RUNNING")
+    second = stack.submit("--gpus", "8", "-t", "5", script="true")
+    waiting = stack.until(second, "PENDING")
+    told = stack.json("why", str(second))
+    assert any(cause.get("job_id") == first and cause["until"] for cause in told["why"])
+    assert told["eta"] is None or told["eta"]["p50"]
+    planned = wait(lambda: stack.job(second)["planned_start_at"], stack.log)
+    assert planned > waiting["submitted_at"]
+    assert f"{second}" in stack("queue")
+    stack("cancel", str(first))
+    assert stack.end(second)["state"] == "COMPLETED"
+
+
+def test_a_held_job_waits_for_its_release(stack: Stack) -> None:
+    job = stack.submit("--hold", script="echo went")
+    assert stack.until(job, "PENDING")["reason"] == "JobHeldUser"
+    stack("release", str(job))
+    assert stack.end(job)["state"] == "COMPLETED"
+
+
+def test_a_cancelled_job_may_still_say_what_it_saved(stack: Stack) -> None:
+    job = stack.submit(
+        script="trap 'sleep 0.5; echo saved; exit 0' TERM\necho up\nwhile :; do sleep 0.1; done"
+    )
+    stack.until_it_says(job, "up")
+    stack("cancel", str(job))
+    assert stack.end(job)["state"] == "CANCELLED"
+    wait(lambda: "saved\n" in stack("logs", str(job)), stack.log)
+
+
+def test_a_requeued_job_runs_again_under_its_number(stack: Stack) -> None:
+    job = stack.submit(script='echo "attempt $ODC_ATTEMPT"; [ "$ODC_ATTEMPT" = 2 ] || sleep 60')
+    stack.until_it_says(job, "attempt 1")
+    stack("requeue", str(job))
+    ended = stack.end(job)
+    assert (ended["state"], ended["restarts"]) == ("COMPLETED", 1)
+    wait(lambda: "attempt 2" in stack("logs", str(job)), stack.log)
+
+
+def test_a_gang_starts_together_and_its_members_know_one_another(stack: Stack) -> None:
+    script = 'echo "rank $ODC_RANK of $ODC_NODE_COUNT, master $MASTER_ADDR:$MASTER_PORT"'
+    job = stack.submit("-N", "2", "--gpus-per-node", "4", script=script)
+    ended = stack.end(job)
+    assert (ended["state"], sorted(ended["node_names"])) == ("COMPLETED", sorted(stack.nodes[:2]))
+    lines = wait(
+        lambda: (
+            (found := stack("logs", str(job), "--rank", "all").splitlines())
+            and len(found) == 2
+            and found
+        ),
+        lambda: stack("logs", str(job)) + stack.log(),
+    )
+    said = {re.sub(r"^\d+: ", "", line) for line in lines}
+    master = {line.partition("master ")[2] for line in said}
+    assert {line.partition(",")[0] for line in said} == {"rank 0 of 2", "rank 1 of 2"}
+    assert len(master) == 1
+
+
+def test_one_member_that_fails_ends_its_gang(stack: Stack) -> None:
+    job = stack.submit(
+        "-N", "2", "--gpus-per-node", "8",
+        script='[ "$ODC_RANK" = 1 ] && { sleep 1; exit 4; }; sleep 60',
+    )  # fmt: skip
+    ended = stack.end(job)
+    assert (ended["state"], ended["exit_code"]) == ("FAILED", 4)
+
+
+def test_a_time_limit_ends_a_job(stack: Stack) -> None:
+    job = stack.submit("-t", "0:02", script="sleep 60")
+    assert stack.end(job)["state"] == "TIMEOUT"
+    assert 2 <= stack.job(job)["elapsed_s"] <= 5 if "elapsed_s" in stack.job(job) else True
+
+
+def test_an_array_runs_each_task_and_a_dependent_job_after_all(stack: Stack) -> None:
+    array = stack.submit("--array", "0-3%2", script='echo "task $SLURM_ARRAY_TASK_ID"')
+    after = stack.submit("--dependency", f"afterok:{array}", script="echo all")
+    assert stack.end(after)["state"] == "COMPLETED"
+    wait(lambda: stack("logs", f"{array}_3") == "task 3\n", stack.log)
+    broken = stack.submit(script="exit 1")
+    never = stack.submit("--dependency", f"afterok:{broken}", script="true")
+    stack.end(broken)
+    assert stack.until(never, "PENDING")["reason"] == "DependencyNeverSatisfied"
+
+
+def test_a_killed_daemon_is_followed_by_one_that_knows_every_exit(stack: Stack) -> None:
+    going = stack.submit(script="sleep 6; exit 7")
+    ends = stack.submit(script="sleep 1; echo last words; exit 5")
+    stack.until(going, "RUNNING")
+    stack.until(ends, "RUNNING")
+    stack.kill(signal.SIGKILL)
+    stack.start()
+    assert (stack.end(ends)["exit_code"], stack.end(going)["exit_code"]) == (5, 7)
+    wait(lambda: stack("logs", str(ends)) == "last words\n", stack.log)
+    assert stack.job(going)["restarts"] == 0
+
+
+def test_output_is_followed_to_its_end(stack: Stack) -> None:
+    job = stack.submit(script="for i in 1 2 3; do echo line $i; sleep 0.5; done")
+    assert stack("logs", str(job), "-f") == "line 1\nline 2\nline 3\n"
+
+
+def test_a_drained_node_takes_no_jobs(stack: Stack, as_operator: Callable[..., str]) -> None:
+    as_operator("node", "drain", stack.nodes[0], "--reason", "tests")
+    try:
+        job = stack.submit("--gpus", "8", script="true")
+        assert stack.end(job)["node_names"] == [stack.nodes[1]]
+    finally:
+        as_operator("node", "resume", stack.nodes[0])
+
+
+@pytest.fixture
+def as_operator(stack: Stack) -> Callable[..., str]:
+    """odcctl over the daemon's socket, as the user who runs it."""
+
+    def run(*argv: str) -> str:
+        kept = {name: stack.odc.environment.pop(name, None) for name in ("ODC_SERVER", "ODC_TOKEN")}
+        try:
+            return stack(*argv)
+        finally:
+            stack.odc.environment |= {name: value for name, value in kept.items() if value}
+
+    return run
+
+
+def test_a_limit_keeps_a_job_waiting_and_says_so(
+    stack: Stack, as_operator: Callable[..., str]
+) -> None:
+    as_operator("qos", "create", "narrow", "--limit", "user.jobs=1")
+    try:
+        first = stack.submit("--qos", "narrow", script="sleep 60")
+        stack.until(first, "RUNNING")
+        second = stack.submit("--qos", "narrow", script="true")
+        assert wait(lambda: stack.job(second)["reason"], stack.log) == "QOSMaxJobsPerUserLimit"
+        assert "narrow" in stack("why", str(second))
+        stack("cancel", str(first))
+        assert stack.end(second)["state"] == "COMPLETED"
+    finally:
+        as_operator("qos", "delete", "narrow")
