@@ -142,7 +142,7 @@ def test_the_user_the_host_name_and_the_volumes_are_the_pods(
 
 def test_logs_are_followed_and_cut_as_asked(api: Api, namespace: str, processes: Processes) -> None:
     (node,) = processes(h100=1).names
-    script = "echo one; echo two >&2; while [ $SECONDS -lt 2 ]; do sleep 0.05; done; echo three"
+    script = "echo one; echo two >&2; while [ $SECONDS -lt 4 ]; do sleep 0.05; done; echo three"
     made = a_pod(namespace, "p", node, command=_bash(script))
     api.create(made)
     api.until(_path(namespace), _running)
@@ -151,7 +151,7 @@ def test_logs_are_followed_and_cut_as_asked(api: Api, namespace: str, processes:
     assert api.log(namespace, "p", limitBytes=5) == "one\nt"
     with api.stream(f"{_path(namespace)}/log", follow=True) as lines:
         assert list(lines) == ["one", "two", "three"]
-    assert api.log(namespace, "p", sinceSeconds=1) == "three\n"
+    assert api.log(namespace, "p", sinceSeconds=3) == "three\n"
 
 
 def test_a_job_that_obeys_ends_within_its_grace(
@@ -184,7 +184,7 @@ def test_a_job_that_does_not_obey_is_killed_after_its_grace(
     api.delete(_path(namespace), grace_s=1)
     done = api.until(_path(namespace), _over)
     assert _state(done)["terminated"]["exitCode"] == 137
-    assert 0.9 < time.monotonic() - began < 5
+    assert 0.9 < time.monotonic() - began < 20
     api.patch(_path(namespace), {"metadata": {"finalizers": None}})
     api.until_gone(_path(namespace))
 
@@ -209,6 +209,20 @@ def test_an_image_that_cannot_be_had_is_waited_for_with_the_registrys_words(
     assert words in _state(seen)["waiting"]["message"]
     api.delete(_path(namespace), grace_s=5)
     api.until_gone(_path(namespace))
+
+
+def test_a_container_over_its_memory_is_killed_and_says_so(
+    api: Api, namespace: str, processes: Processes
+) -> None:
+    (node,) = processes(h100=1).names
+    script = "exec python3 -c 'b = bytearray(200 << 20); print(len(b))'"
+    limits = {"resources": {"limits": {"memory": "64Mi", "cpu": "1"}}}
+    api.create(a_pod(namespace, "p", node, command=_bash(script), container=limits))
+    done = api.until(_path(namespace), _over)
+    if done["status"]["phase"] == "Succeeded":
+        pytest.skip("no control groups here that limit memory")
+    ended = _state(done)["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (137, "OOMKilled")
 
 
 def test_exec_runs_inside_the_container(
@@ -291,7 +305,9 @@ def test_a_node_without_power_takes_its_containers_along(
     api: Api, namespace: str, processes: Processes
 ) -> None:
     node = processes(h100=1)
-    api.create(a_pod(namespace, "p", node.names[0], command=("sleep", "600")))
+    limits = {"resources": {"limits": {"memory": "64Mi"}}}
+    made = a_pod(namespace, "p", node.names[0], command=("sleep", "600"), container=limits)
+    api.create(made)
     api.until(_path(namespace), _running)
     node.kill()
     assert _running(api.get(_path(namespace)))

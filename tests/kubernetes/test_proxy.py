@@ -99,7 +99,7 @@ def test_a_stalled_watch_stays_open_and_says_nothing(
     patient = Api(through.kubeconfig, timeout_s=1)
     seen: list[str] = []
     with patient.stream(path, watch=True) as lines:
-        time.sleep(0.1)
+        time.sleep(0.5)
         cluster.api.create(_configmap(namespace, "unseen"))
         with pytest.raises(httpx.ReadTimeout):
             seen.extend(lines)

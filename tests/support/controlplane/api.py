@@ -135,7 +135,7 @@ class Api:
         self,
         path: str,
         true: Callable[[Manifest], object],
-        within_s: float = 30.0,
+        within_s: float = 60.0,
     ) -> Manifest:
         """The object when `true` says so of it; missing or unreachable counts as not yet."""
         found: list[Manifest] = [{}]
@@ -158,7 +158,7 @@ class Api:
             raise AssertionError(f"{error}; its status: {status}") from None
         return found[0]
 
-    def until_gone(self, path: str, within_s: float = 30.0) -> None:
+    def until_gone(self, path: str, within_s: float = 60.0) -> None:
         def gone() -> bool:
             try:
                 self.get(path)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.support.controlplane.api import Manifest
 from tests.support.controlplane.children import Child, free_port, module
+from tests.support.controlplane.kubelet.memory import sweep
 from tests.support.controlplane.nodes import KUBELET, is_ready
 from tests.support.controlplane.pki import Pki
 from tests.support.controlplane.plane import Cluster
@@ -78,6 +79,12 @@ class ProcessNodes(Child):
     def _ready(self) -> bool:
         found = {one["metadata"]["name"]: one for one in self._cluster.api.items("/api/v1/nodes")}
         return all(name in found and is_ready(found[name]) for name in self.names)
+
+    def kill(self) -> None:
+        super().kill()
+        pods = self.log.parent / "pods"
+        if pods.is_dir():
+            sweep(pod.name for pod in pods.iterdir())
 
     def restart(self) -> None:
         self.kill()

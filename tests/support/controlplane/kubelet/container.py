@@ -3,8 +3,9 @@
     python container.py SPEC REPORT_FD
 
 SPEC is JSON: argv, env, cwd, uid, gid, groups, hostname, stage (an empty folder), mounts (source
-or tmpfs_bytes, target, read_only), no_new_privileges, drop_capabilities. What cannot be done is
-written to REPORT_FD, which closes on exec. Needs root. A script: only the standard library.
+or tmpfs_bytes, target, read_only), no_new_privileges, drop_capabilities, cgroup (the file to write
+0 to, or empty). What cannot be done is written to REPORT_FD, which closes on exec. Needs root.
+A script: only the standard library.
 
 The root is the host's, in an overlay: the command sees every program of this machine, and nothing
 it writes outside its volumes is seen by anybody else or kept.
@@ -48,6 +49,8 @@ def main(spec: dict[str, Any], report: int) -> None:
         os.setsid()
         # As container runtimes do: whoever runs in it, it is root's.
         Path(spec["cwd"]).mkdir(parents=True, exist_ok=True)
+        if spec["cgroup"]:
+            Path(spec["cgroup"]).write_text("0")
         _become(spec)
         os.chdir(spec["cwd"])
         os.execvpe(spec["argv"][0], spec["argv"], spec["env"])

@@ -15,7 +15,9 @@ from typing import Any
 
 from tests.support.controlplane.kubelet.env import NotYet, argv
 from tests.support.controlplane.kubelet.logs import ContainerLog, now, rfc3339
+from tests.support.controlplane.kubelet.memory import MemoryLimit
 from tests.support.controlplane.kubelet.status import Ended
+from tests.support.controlplane.kubelet.volumes import bytes_of
 
 _SCRIPT = Path(__file__).parent / "container.py"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -24,9 +26,13 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class Process:
     """One container; its output goes to its log."""
 
-    def __init__(self, spec: dict[str, Any], folder: Path, name: str) -> None:
+    def __init__(
+        self, spec: dict[str, Any], folder: Path, name: str, limit: MemoryLimit | None
+    ) -> None:
         self.spec = spec
+        self._limit = limit
         self.started_at = ""
+        self._ended: Ended | None = None
         self.log = ContainerLog(folder / f"{name}.log")
         self._file = folder / f"{name}.json"
         self._process: asyncio.subprocess.Process | None = None
@@ -69,7 +75,10 @@ class Process:
             "no_new_privileges": security.get("allowPrivilegeEscalation") is False,
             "drop_capabilities": "ALL" in security.get("capabilities", {}).get("drop", []),
         }
-        return cls(spec, folder, name)
+        asked = container.get("resources", {}).get("limits", {}).get("memory")
+        limit = MemoryLimit(f"{folder.name}-{name}", bytes_of(asked)) if asked else None
+        spec["cgroup"] = limit.procs if limit else ""
+        return cls(spec, folder, name, limit)
 
     @staticmethod
     def base_env(pod: Mapping[str, Any]) -> dict[str, str]:
@@ -118,7 +127,11 @@ class Process:
         assert self._copying is not None
         code = await self._process.wait()
         await asyncio.shield(self._copying)
-        return Ended(code=code if code >= 0 else 128 - code, started_at=self.started_at)
+        if self._ended is None:
+            self._ended = Ended(code=code if code >= 0 else 128 - code, started_at=self.started_at)
+            if self._limit is not None and self._limit.close() and code != 0:
+                self._ended.reason = "OOMKilled"
+        return self._ended
 
     def terminate(self) -> None:
         self._send(signal.SIGTERM)
