@@ -193,6 +193,11 @@ def test_a_pod_requests_cpus(odcd: Kube, namespace: str) -> None:
     assert "requests CPU" in odcd.refusal(container(strange, "resources/requests/cpu", None))
 
 
+def test_a_claim_of_the_sites_template_is_admitted(odcd: Kube) -> None:
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    assert odcd.refusal(changed(SMALL, "spec/volumes/4", claim)) == ""
+
+
 def test_an_image_by_digest_is_admitted(odcd: Kube) -> None:
     image = f"registry.example.com:5000/train@sha256:{'a' * 64}"
     assert odcd.refusal(container(SMALL, "image", image)) == ""
