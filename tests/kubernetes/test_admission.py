@@ -193,6 +193,12 @@ def test_a_pod_requests_cpus(odcd: Kube, namespace: str) -> None:
     assert "requests CPU" in odcd.refusal(container(strange, "resources/requests/cpu", None))
 
 
+def test_efa_comes_with_gpus(odcd: Kube) -> None:
+    strange = container(WHOLE, "resources/limits/nvidia.com~1gpu", None)
+    strange = container(strange, "resources/requests/nvidia.com~1gpu", None)
+    assert "EFA comes with GPUs" in odcd.refusal(strange)
+
+
 def test_a_claim_of_the_sites_template_is_admitted(odcd: Kube) -> None:
     claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
     assert odcd.refusal(changed(SMALL, "spec/volumes/4", claim)) == ""
