@@ -162,6 +162,19 @@ def test_the_api_server_comes_back_as_it_was(
     plane.api.until(_pod(namespace, "after"), lambda pod: pod["status"]["phase"] == "Running")
 
 
+def test_pods_of_kwok_that_ended_meanwhile_end_after_its_restart(
+    plane: ControlPlane, kwok: Kwok, namespace: str, nodes: Nodes
+) -> None:
+    (node,) = nodes(h100=1)
+    plane.api.create(a_pod(namespace, "p", node, run_s=1))
+    plane.api.until(_pod(namespace, "p"), lambda pod: pod["status"]["phase"] == "Running")
+    plane.kill_apiserver()
+    time.sleep(2.5)
+    plane.start_apiserver()
+    kwok.restart()
+    plane.api.until(_pod(namespace, "p"), lambda pod: pod["status"]["phase"] == "Succeeded")
+
+
 def test_a_paused_scheduler_binds_nothing(
     plane: ControlPlane, namespace: str, nodes: Nodes
 ) -> None:
