@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.support.kube import Kube, as_list
-from tests.support.manifests import FOLDER, OVERLAYS, WORKLOADS, Manifest, applicable, apply
+from tests.support.manifests import (
+    FOLDER,
+    OVERLAYS,
+    WORKLOADS,
+    Manifest,
+    applicable,
+    apply,
+    pod_spec,
+)
 
 
 @pytest.mark.parametrize("name", OVERLAYS)
@@ -19,6 +28,18 @@ def test_an_overlay_applies_and_applied_again_changes_nothing(kube: Kube, name: 
     assert _state(kube, manifests) == before
     workloads = [m for m in manifests if m["kind"] in WORKLOADS]
     kube.do("delete", "--wait=false", "-f", "-", given=as_list(workloads))
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_pods_of_an_overlay_pass_pod_security(installed: Kube, kubectl: Path, name: str) -> None:
+    manifests = applicable(kubectl, FOLDER / "overlays" / name)
+    apply(installed, [m for m in manifests if m["kind"] in ("Namespace", "ServiceAccount")])
+    refusals = {
+        each["metadata"]["name"]: installed.refusal(_pod_of(each))
+        for each in manifests
+        if pod_spec(each)
+    }
+    assert set(refusals.values()) == {""}, refusals
 
 
 def test_expressions_of_policies_fit_the_types(installed: Kube) -> None:
@@ -48,3 +69,21 @@ def _state(kube: Kube, manifests: list[Manifest]) -> list[Manifest]:
         each["metadata"].pop("resourceVersion")
         each["metadata"].get("annotations", {}).pop("deployment.kubernetes.io/revision", None)
     return found
+
+
+def _pod_of(workload: Manifest) -> Manifest:
+    """The pod its controller would make."""
+    template = workload["spec"]["template"]
+    claims = [each["metadata"]["name"] for each in workload["spec"].get("volumeClaimTemplates", [])]
+    volumes = [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims]
+    spec = template["spec"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": workload["metadata"]["name"],
+            "namespace": workload["metadata"]["namespace"],
+            "labels": template["metadata"]["labels"],
+        },
+        "spec": spec | {"volumes": [*spec.get("volumes", []), *volumes]},
+    }
