@@ -13,7 +13,7 @@ import yaml
 
 from tests.support.controlplane.build import binaries
 from tests.support.controlplane.children import Child, free_port
-from tests.support.controlplane.nodes import KUBELET
+from tests.support.controlplane.nodes import KUBELET, delete_leases
 from tests.support.controlplane.pki import Pki
 from tests.support.controlplane.plane import Cluster
 
@@ -38,6 +38,7 @@ class Kwok(Child):
         log_lines: tuple[str, ...] = ("hello from kwok",),
     ) -> None:
         folder.mkdir(exist_ok=True)
+        self._cluster = cluster
         port = free_port()
         said = folder / "container.log"
         said.write_text("".join(f"{_LOG_TIME} stdout F {line}\n" for line in log_lines))
@@ -63,7 +64,10 @@ class Kwok(Child):
         self.wait_until(self._healthy, "kwok to be ready")
 
     def restart(self) -> None:
+        """Kills it and starts it anew; it takes its nodes' leases over at once."""
         self.kill()
+        ours = self._cluster.api.items("/api/v1/nodes", labelSelector=f"{KUBELET}=kwok")
+        delete_leases(self._cluster.api, [node["metadata"]["name"] for node in ours])
         self.start()
 
     def _healthy(self) -> bool:

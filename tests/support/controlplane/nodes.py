@@ -13,6 +13,7 @@ from tests.support.controlplane.api import Api, Manifest, Refused
 KUBELET = "test.odc.dev/kubelet"
 """A label: who plays the kubelet of the node, `kwok` or `processes`; without it, nobody."""
 PLACEMENT_GROUP = "odc.dev/placement-group"
+_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 HUGEPAGES_MIB = 10256
 """What the EFA installer reserves: 5,128 pages of 2 MiB."""
 
@@ -172,6 +173,13 @@ def delete_nodes(api: Api, names: Iterable[str], at_once: int = 8) -> None:
     with ThreadPoolExecutor(at_once) as pool:
         list(pool.map(lambda path: _gone(api, path, 0), paths))
         list(pool.map(lambda name: _gone(api, f"/api/v1/nodes/{name}"), sorted(gone)))
+    delete_leases(api, gone)  # or the next node of that name would start with a dead one's
+
+
+def delete_leases(api: Api, names: Iterable[str], at_once: int = 8) -> None:
+    """The leases of these nodes, as if nobody had ever played their kubelet."""
+    with ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(lambda name: _gone(api, f"{_LEASES}/{name}"), sorted(names)))
 
 
 def until_ready(api: Api, names: Iterable[str], within_s: float = 90.0) -> None:
