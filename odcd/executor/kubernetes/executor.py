@@ -214,7 +214,10 @@ class KubernetesExecutor:
             self._unstarted.discard(key)
             if key not in self._over:
                 self._over.add(key)
-                self._ledger.tell(self._verdicts.pop(key, seen.end))
+                end = seen.end
+                if key[:2] not in self._stops:
+                    end = status.by_delete(pod, end)
+                self._ledger.tell(self._verdicts.pop(key, end))
         elif seen.hopeless is not None and pod.metadata.deletion_timestamp is None:
             self._condemn(pod, key, seen.hopeless)
         elif seen.begun is None:

@@ -96,9 +96,15 @@ class Maker:
             try:
                 await self._cluster.delete(path, options)
             except ApiRefused as error:
-                # Not there, or another by that name is.
-                if error.status not in (NOT_FOUND, CONFLICT):
+                if error.status == NOT_FOUND:
+                    return
+                if error.status != CONFLICT or not (unchanged or await self._is_gone(pod)):
                     raise
+
+    async def _is_gone(self, pod: Pod) -> bool:
+        """It is not there, or another by that name is."""
+        found = await self.find(pod.metadata.namespace, pod.metadata.name)
+        return found is None or found.metadata.uid != pod.metadata.uid
 
     async def find(self, namespace: str, name: str) -> Pod | None:
         """None: the API server says that there is none. Raises ApiRefused, RunnerDown."""

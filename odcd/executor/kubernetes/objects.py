@@ -45,6 +45,7 @@ class Meta(Object):
     annotations: dict[str, str] = {}
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int = 0
     owner_references: list[Owner] = []
 
 

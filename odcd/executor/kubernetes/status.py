@@ -82,6 +82,19 @@ def vanished(pod: Pod, key: Key, now: datetime) -> Fact:
     return _fact(key, "start_failed", now, cause="launch", detail=f"{who} before it started")
 
 
+def by_delete(pod: Pod, end: Fact) -> Fact:
+    """The end of a pod that others deleted: what TERM and KILL did was not the job's doing."""
+    gone_at = pod.metadata.deletion_timestamp
+    if gone_at is None or end.kind != "exited" or end.cause or end.exit_code == 0:
+        return end
+    asked_at = gone_at - timedelta(seconds=pod.metadata.deletion_grace_period_seconds)
+    ended = _state(pod).terminated
+    if ended is None or ended.finished_at is None or ended.finished_at < asked_at:
+        return end
+    key = (end.job_id, end.attempt, end.rank)
+    return _fact(key, "lost", end.at, detail="its pod was deleted, and not by odc")
+
+
 def late(pod: Pod, key: Key, now: datetime, waits: str | None, budget_s: float) -> Fact:
     """The end of a start that took too long."""
     told = waits or ("no node took it" if not pod.spec.node_name else "kubelet has told nothing")

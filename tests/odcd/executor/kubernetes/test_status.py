@@ -10,7 +10,7 @@ import pytest
 
 from odcd.executor.kubernetes.naming import key_of
 from odcd.executor.kubernetes.objects import Pod
-from odcd.executor.kubernetes.status import Seen, read_pod, vanished
+from odcd.executor.kubernetes.status import Seen, by_delete, read_pod, vanished
 
 NOW = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
 BEGAN = "2026-01-01T12:00:00Z"
@@ -165,3 +165,27 @@ def test_a_second_less_than_fresh_is_kept() -> None:
     end = read_pod(a_pod("Succeeded", ended()), KEY, late).end
     assert end is not None
     assert end.at < NOW
+
+
+@pytest.mark.parametrize(
+    ("state", "deleted_at", "kind"),
+    [
+        pytest.param(ended(143, "Error"), "2026-01-01T12:00:45Z", "lost", id="by-its-term"),
+        pytest.param(ended(1, "Error"), "2026-01-01T12:00:50Z", "lost", id="trapped-and-failed"),
+        pytest.param(ended(0), "2026-01-01T12:00:50Z", "exited", id="trapped-and-done"),
+        pytest.param(ended(143, "Error"), "2026-01-01T12:00:51Z", "exited", id="ended-before"),
+        pytest.param(ended(137, "OOMKilled"), "2026-01-01T12:00:45Z", "exited", id="by-the-kernel"),
+        pytest.param(ended(143, "Error"), None, "exited", id="not-deleted"),
+    ],
+)
+def test_what_a_delete_by_others_ends_is_lost_and_not_the_jobs_failure(
+    state: dict[str, Any], deleted_at: str | None, kind: str
+) -> None:
+    """It was asked 30 s before what Kubernetes writes down; the container ended at 12:00:20."""
+    pod = a_pod("Failed", state)
+    if deleted_at:
+        pod.metadata.deletion_timestamp = datetime.fromisoformat(deleted_at)
+        pod.metadata.deletion_grace_period_seconds = 30
+    end = read_pod(pod, KEY, NOW).end
+    assert end is not None
+    assert by_delete(pod, end).kind == kind
