@@ -184,7 +184,10 @@ class Daemon:
                 await self._engine.claim(lead.term)
                 await executor.open(lead.term)
                 await self._register(executor, lead.term)
-                return await take_over(lead, self._store, executor, planner)
+                await take_over(lead, self._store, executor, planner)
+                took_ms = round((self._clock.monotonic() - begun) * 1000)
+                log.info("executor.ready", extra={"took_ms": took_ms})
+                return
             except RunnerDown as error:
                 log.error("executor.down", extra={"why": error.message})
                 patience_s = UNREACHED_LEASES * self._settings.lease.total_seconds()
