@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= auto
 
-.PHONY: setup demo test test-long lint bench docs lock clean
+.PHONY: setup demo test test-long test-soak lint bench docs lock clean
 
 setup: $(STAMP)
 
@@ -27,6 +27,10 @@ test: $(STAMP)
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m long
 	ODC_TEST_PG=16 $(BIN)/python -m pytest -q -n $(WORKERS) tests/sql tests/sim
+
+# 10,000 jobs on 1,000 nodes while everything fails now and then; test-long has a small one.
+test-soak: $(STAMP)
+	ODC_SOAK_JOBS=10000 ODC_SOAK_NODES=1000 $(BIN)/python -m pytest -q -s -m long tests/kubernetes/test_soak.py
 
 $(VENV)/.lint: $(STAMP) requirements/lint.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/lint.lock
