@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 import platform
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Callable
 from importlib.metadata import version
-from pathlib import Path
 
-from benchmarks import looking, planning, policies, running, submitting, traces
-from benchmarks.figures import HEAD, Figure, explained, percentile
+from benchmarks import looking, planning, policies, running, submitting
+from benchmarks.figures import HEAD, Figure, explained
+from benchmarks.results import RESULTS, git, kept_sections, machine
 from odcd.postgres_files import INSTALLS
 
-RESULTS = Path(__file__).with_name("RESULTS.md")
 FIGURES: dict[str, Callable[[int], list[Figure]]] = {
     "submit": submitting.submits,
     "many": submitting.requests_of_many,
@@ -52,10 +47,9 @@ def main() -> int:
             print(figure.row(), flush=True)
     print("", *explained(figures), sep="\n")
     if options.write:
-        kept = traces.section_of(RESULTS.read_text("utf-8"))
-        RESULTS.write_text(
-            report(figures, options.runs, options.date) + ("\n" + kept if kept else "")
-        )
+        kept = kept_sections(RESULTS.read_text("utf-8"))
+        new = report(figures, options.runs, options.date)
+        RESULTS.write_text("\n".join([new, *kept]))
     return 0
 
 
@@ -84,44 +78,6 @@ def report(figures: list[Figure], runs: int, date: str | None) -> str:
         *explained(figures),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
-
-
-def git(*words: str) -> str:
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(RESULTS.parent), *words],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-    except OSError:
-        return ""
-    return done.stdout.strip()
-
-
-def machine() -> str:
-    model = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        platform.machine(),
-    )
-    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return (
-        f"{os.cpu_count()} cores ({model}), {memory_gib:.0f} GiB; "
-        f"a write of 8 KiB reaches the disk in {flush_ms():.2f} ms (median)"
-    )
-
-
-def flush_ms() -> float:
-    took: list[float] = []
-    with tempfile.NamedTemporaryFile(dir="/tmp") as file:
-        for _ in range(200):
-            begin = time.perf_counter()
-            os.pwrite(file.fileno(), bytes(8192), 0)
-            os.fdatasync(file.fileno())
-            took.append((time.perf_counter() - begin) * 1000)
-    return percentile(took, 0.5)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).with_name("RESULTS.md")
-HEADING = "## Traces"
+from benchmarks.results import RESULTS, TRACES, with_section
+
 KTH, KTH_EASY_MAX_S = ("KTH-SP2-1996-2.1-cln.swf.gz", "--cluster", "100x1"), 262_194
 PHILLY, PHILLY_EASY_MAX_S = ("philly-2017-a.csv.gz", "--cluster", "27x8"), 1_128_342
 LUBLIN = ("lublin_256.swf.gz", "--cluster", "256x1")
@@ -133,7 +133,7 @@ def main() -> int:
     text = "\n".join(section(rows)) + "\n"
     print(text)
     if options.write:
-        RESULTS.write_text(with_section(RESULTS.read_text("utf-8"), text))
+        RESULTS.write_text(with_section(RESULTS.read_text("utf-8"), TRACES, text))
     return 0
 
 
@@ -174,7 +174,7 @@ def row(run: Run, told: dict[str, Any]) -> str:
 
 def section(rows: list[str]) -> list[str]:
     return [
-        HEADING,
+        TRACES,
         "",
         "Written by `python -m benchmarks.traces FOLDER --write`; each row is one `odcd simulate`,",
         "whose options are in `benchmarks/traces.py`. In brackets what other simulators give,",
@@ -187,19 +187,6 @@ def section(rows: list[str]) -> list[str]:
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
         *rows,
     ]
-
-
-def with_section(text: str, new: str) -> str:
-    """The text with its section of traces replaced, or with one at its end."""
-    return text.replace(section_of(text), "").rstrip() + "\n\n" + new
-
-
-def section_of(text: str) -> str:
-    begin = text.find(HEADING)
-    if begin < 0:
-        return ""
-    end = text.find("\n## ", begin + 1)
-    return text[begin:] if end < 0 else text[begin : end + 1]
 
 
 if __name__ == "__main__":

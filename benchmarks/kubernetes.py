@@ -1,0 +1,300 @@
+"""How fast jobs become pods: python -m benchmarks.kubernetes [--write].
+
+A real API server, scheduler and controllers, and KWOK as the kubelet of 1,000 nodes; odcd is a
+process of its own, PostgreSQL writes to the disk, and all of it shares the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cluster import Seen, all_cpu_s, burst, cpu_s, listing, rss_mib, whole_cpu_s
+from benchmarks.figures import HEAD, Figure, explained, percentile
+from benchmarks.results import KUBERNETES, RESULTS, git, machine, with_section
+from tests.support.controlplane.children import wait_until
+from tests.support.controlplane.kwok import Kwok
+from tests.support.controlplane.nodes import many_nodes, until_ready
+from tests.support.controlplane.plane import ControlPlane
+from tests.support.served import Site, a_site
+
+NODES = 1_000
+STARTS = 2_000
+SAMPLES = 40
+RUNNING = 2_500
+STEADY_S = 60.0
+WORKERS = 8
+"""Attempts that odcd makes at once; the plain creates have as many clients."""
+PATIENCE_S = 300.0
+OTHERS = "this benchmark and all else on the machine"
+
+
+class Bench:
+    """One daemon on one cluster of 1,000 nodes."""
+
+    def __init__(self, plane: ControlPlane, kwok: Kwok, site: Site) -> None:
+        self.plane = plane
+        self.kwok = kwok
+        self.site = site
+        self.daemon = site.daemon("odcd")
+        self.token = ""
+
+    def start(self) -> tuple[float, float]:
+        """Seconds from exec, and from leading, until all nodes are registered."""
+        written = self.daemon.log.stat().st_size if self.daemon.log.exists() else 0
+        begin = time.perf_counter()
+        self.daemon.start()
+        leads = self._logged("leader.leads", written)
+        ready = self._logged("executor.ready", written)
+        self.token = self.token or self.site.token("ann", 5001)
+        return ready - begin, ready - leads
+
+    def _logged(self, event: str, written: int) -> float:
+        """When it was, by perf_counter(); to a millisecond, as log lines are."""
+
+        def line() -> str:
+            text = self.daemon.log.read_bytes()[written:].decode()
+            return next((found for found in text.splitlines() if event in found), "")
+
+        wait_until(line, event)
+        at = time.mktime(time.strptime(line()[:19], "%Y-%m-%dT%H:%M:%S")) - time.timezone
+        return at + float(line()[19:23]) - time.time() + time.perf_counter()
+
+    def submit(self, count: int = 1, **fields: Any) -> float:
+        """So many jobs in one request; when it was answered."""
+        body = a_job(**fields)
+        if count == 1:
+            self.daemon.call("POST", "/v1/jobs", self.token, body)
+        else:
+            self.daemon.call("POST", "/v1/jobs/batch", self.token, {"jobs": [body] * count})
+        return time.perf_counter()
+
+    def idle(self) -> None:
+        wait_until(lambda: not any(self.jobs().values()), "no jobs to be left", PATIENCE_S)
+
+    def jobs(self) -> dict[str, int]:
+        return self.daemon.call("GET", "/v1/cluster", self.token)["jobs"]
+
+    def processes(self) -> dict[str, int]:
+        running = self.site.postgres.postmaster()
+        assert running is not None
+        own = {"odcd": self.daemon.pid} if self.daemon.running else {}
+        return own | {
+            "PostgreSQL": running.pid, "API server": self.plane.apiserver.pid,
+            "etcd": self.plane.etcd.pid, "scheduler": self.plane.scheduler.pid,
+            "controllers": self.plane.controllers.pid, "KWOK": self.kwok.pid,
+        }  # fmt: skip
+
+    def shares(self, before: dict[str, float], took_s: float) -> str:
+        """Who had how much of a core meanwhile."""
+        used = {
+            name: (whole_cpu_s(pid) - before[name]) / took_s
+            for name, pid in self.processes().items()
+        }
+        used[OTHERS] = (all_cpu_s() - before[OTHERS]) / took_s - sum(used.values())
+        return ", ".join(
+            f"{name} {100 * share:.0f} %"
+            for name, share in sorted(used.items(), key=lambda one: -one[1])
+        )
+
+    def used(self) -> dict[str, float]:
+        own = {name: whole_cpu_s(pid) for name, pid in self.processes().items()}
+        return own | {OTHERS: all_cpu_s()}
+
+
+def a_job(run_s: int | None = None, **fields: Any) -> dict[str, Any]:
+    """2 KB of environment and a script of 300 bytes, as real ones have; without run_s it stays."""
+    environment = {
+        f"SETTING_OF_THE_USER_{n:02}": f"/home/ann/project/{n:03}" * 2 for n in range(28)
+    }
+    if run_s is not None:
+        environment["TEST_RUN_S"] = str(run_s)
+    return {
+        "script": "#!/bin/bash\n" + "# what the job does\n" * 14 + "srun true\n",
+        "work_dir": "/tmp", "name": "bench", "gpus": 1, "time_limit_s": 36_000,
+        "environment": environment,
+    } | fields  # fmt: skip
+
+
+def resyncs(bench: Bench, runs: int, what: str) -> list[Figure]:
+    whole: list[float] = []
+    leading: list[float] = []
+    for _ in range(runs):
+        bench.daemon.stop()
+        from_exec, from_lead = bench.start()
+        whole.append(from_exec)
+        leading.append(from_lead)
+    return [
+        Figure(
+            f"daemon start to {NODES:,} nodes registered{what}", whole, "s", 3,
+            note=f"of it {percentile(leading, 0.5):.2f} s from leading: nodes and pods listed, the "
+            "inventory written, the jobs compared. Before that Python's imports, and the check of "
+            "the schema",
+        )
+    ]  # fmt: skip
+
+
+def starts(bench: Bench, seen: Seen) -> list[Figure]:
+    """One at a time on an idle cluster; then one after the other on the same node."""
+    took: list[float] = []
+    for number in range(SAMPLES + 3):
+        since = bench.submit(run_s=0)
+        took.append((seen.created(number + 1) - since) * 1000)
+        time.sleep(0.25)
+    bench.idle()
+    freed: list[float] = []
+    before = seen.count()
+    chain = {"gpus": 5, "node_list": ["h100-0000"], "run_s": 0}
+    bench.submit(SAMPLES, **chain)
+    for number in range(1, SAMPLES):
+        created = seen.created(before + number + 1)
+        freed.append((created - seen.ended(before + number)) * 1000)
+    bench.idle()
+    how = (
+        "by the watch of the benchmark, so the watch's delay is in it. The transactions of pass, "
+        "dispatch and texts, then the API server's create dominate"
+    )
+    after = (
+        "the pod's end to the next pod, as the benchmark's watch saw both. The transaction of the "
+        "end comes before the pass"
+    )
+    return [
+        Figure("idle cluster: submit answered to pod created, median", [percentile(took[3:], 0.5)],
+               "ms", 50, note=f"{SAMPLES} jobs, {how}"),
+        Figure("the same, 95th percentile", [percentile(took[3:], 0.95)], "ms"),
+        Figure("a job's end to the pod of the one that waits for its node, median",
+               [percentile(freed, 0.5)], "ms", 50, note=f"{SAMPLES - 1} times; {after}"),
+        Figure("from end to pod, 95th percentile", [percentile(freed, 0.95)], "ms"),
+    ]  # fmt: skip
+
+
+def sustained(bench: Bench, seen: Seen) -> list[Figure]:
+    """Both by the API server's clock of creates: what odcd reaches, and what plain creates do."""
+    before = seen.count()
+    used, begin = bench.used(), time.perf_counter()
+    bench.submit(STARTS)
+    first = seen.created(before + 1)
+    last = seen.created(before + STARTS)
+    note = bench.shares(used, last - begin)
+    wait_until(lambda: bench.jobs()["RUNNING"] == STARTS, "all to run", PATIENCE_S)
+    running = time.perf_counter() - begin
+    rate = (STARTS - 1) / (last - first)
+    bench.daemon.stop()
+    sample = seen.sample()
+    used, begin = bench.used(), time.perf_counter()
+    plain_s = asyncio.run(burst(bench.site.kubeconfig(), sample, STARTS, WORKERS))
+    plain = STARTS / plain_s
+    plain_note = bench.shares(used, plain_s)
+    bench.start()
+    who = "the API server and its etcd" if rate > 0.7 * plain else "odcd, with its PostgreSQL,"
+    return [
+        Figure(f"{STARTS:,} one-GPU jobs: pods created a second", [rate], "/s", 60, at_least=True,
+               note=f"from the first to the last; {running:.0f} s until odcd had all as RUNNING. "
+               f"{who} bound it, with the others on the same cores: {note}"),
+        Figure(f"{STARTS:,} plain creates of the same pod and ConfigMap", [plain], "/s",
+               note=f"by the same client and {WORKERS} at once, odcd stopped: {plain_note}"),
+    ]  # fmt: skip
+
+
+def steady(bench: Bench) -> list[Figure]:
+    bench.submit(RUNNING - bench.jobs()["RUNNING"])
+    wait_until(lambda: bench.jobs()["RUNNING"] == RUNNING, "all to run", PATIENCE_S)
+    time.sleep(10)
+    before, begin = cpu_s(bench.daemon.pid), time.perf_counter()
+    used = bench.used()
+    time.sleep(STEADY_S)
+    took_s = time.perf_counter() - begin
+    share = 100 * (cpu_s(bench.daemon.pid) - before) / took_s
+    what = f"{NODES:,} nodes and {RUNNING:,} running pods"
+    return [
+        Figure(f"odcd's CPU with {what}, of one core", [share], "%", 10,
+               note=f"over {STEADY_S:.0f} s in which no job came or ended; all: "
+               f"{bench.shares(used, took_s)}"),
+        Figure(f"odcd's resident memory with {what}", [rss_mib(bench.daemon.pid)], "MiB", 286),
+    ]  # fmt: skip
+
+
+def relists(bench: Bench, runs: int) -> list[Figure]:
+    took = asyncio.run(listing(bench.site.kubeconfig(), runs))
+    return [
+        Figure(f"all {NODES:,} nodes and {RUNNING:,} pods listed anew and counted", took, "s", 3,
+               note="by the executor's own code in a process of its own, as after a watch that "
+               "the server cannot resume"),
+    ]  # fmt: skip
+
+
+@contextmanager
+def a_bench(folder: Path) -> Iterator[Bench]:
+    with ControlPlane(folder) as plane, Kwok(plane, folder / "kwok") as kwok:
+        made = plane.api.create_all(many_nodes(h100=NODES))
+        until_ready(plane.api, [node["metadata"]["name"] for node in made])
+        with a_site(plane, durable=True) as site:
+            bench = Bench(plane, kwok, site)
+            try:
+                bench.start()
+                yield bench
+            finally:
+                bench.daemon.stop()
+
+
+def measured(runs: int) -> Iterator[Figure]:
+    with (
+        tempfile.TemporaryDirectory(prefix="odc-bench-") as folder,
+        a_bench(Path(folder)) as bench,
+        Seen(bench.plane.api) as seen,
+    ):
+        yield from resyncs(bench, runs, ", no jobs")
+        yield from starts(bench, seen)
+        yield from sustained(bench, seen)
+        yield from steady(bench)
+        yield from resyncs(bench, runs, f", {RUNNING:,} pods run")
+        yield from relists(bench, runs)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.kubernetes", description=__doc__)
+    parser.add_argument(
+        "--runs", type=int, default=3, help="of what is repeated; the median counts"
+    )
+    parser.add_argument("--write", action="store_true", help=f"write them into {RESULTS.name}")
+    options = parser.parse_args()
+    print(HEAD, flush=True)
+    figures: list[Figure] = []
+    for figure in measured(options.runs):
+        figures.append(figure)
+        print(figure.row(), flush=True)
+    print("", *explained(figures), sep="\n")
+    if options.write:
+        text = RESULTS.read_text("utf-8")
+        RESULTS.write_text(with_section(text, KUBERNETES, section(figures)))
+    return 0
+
+
+def section(figures: list[Figure]) -> str:
+    lines = [
+        KUBERNETES,
+        "",
+        "Written by `python -m benchmarks.kubernetes --write`, at commit "
+        f"{git('log', '-1', '--format=%h')}. kube-apiserver, kube-scheduler,",
+        "kube-controller-manager 1.36 and etcd are real (etcd without fsync); KWOK plays the",
+        f"kubelets of {NODES:,} nodes with 8 GPUs. All of them, odcd, PostgreSQL (fsync on) and",
+        f"this benchmark share the machine: {machine()}.",
+        "",
+        # Slurm's column is empty here.
+        *(line.rsplit("|", 2)[0] + "|" for line in HEAD.splitlines()),
+        *(figure.row().rsplit("|", 2)[0] + "|" for figure in figures),
+        "",
+        *explained(figures),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

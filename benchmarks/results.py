@@ -1,0 +1,76 @@
+"""RESULTS.md: its sections, each written by a command of its own; on what they were measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.figures import percentile
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+TRACES = "## Traces"
+KUBERNETES = "## Kubernetes"
+FAULTS = "## Kubernetes under faults"
+KEPT = (TRACES, KUBERNETES, FAULTS)
+"""Not written by `make bench`, which takes over what is there."""
+
+
+def section_of(text: str, heading: str) -> str:
+    """From its heading to the next of its kind; empty when there is none."""
+    begin = text.find(f"\n{heading}\n") + 1
+    if not begin:
+        return ""
+    end = text.find("\n## ", begin)
+    return text[begin : None if end < 0 else end].rstrip() + "\n"
+
+
+def with_section(text: str, heading: str, new: str) -> str:
+    """The text with that section replaced, or with one at its end."""
+    old = section_of(text, heading)
+    return text.replace(old, new) if old else f"{text.rstrip()}\n\n{new}"
+
+
+def kept_sections(text: str) -> list[str]:
+    return [found for heading in KEPT if (found := section_of(text, heading))]
+
+
+def git(*words: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(RESULTS.parent), *words],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    except OSError:
+        return ""
+    return done.stdout.strip()
+
+
+def machine() -> str:
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{os.cpu_count()} cores ({model}), {memory_gib:.0f} GiB; "
+        f"a write of 8 KiB reaches the disk in {flush_ms():.2f} ms (median)"
+    )
+
+
+def flush_ms() -> float:
+    took: list[float] = []
+    with tempfile.NamedTemporaryFile(dir="/tmp") as file:
+        for _ in range(200):
+            begin = time.perf_counter()
+            os.pwrite(file.fileno(), bytes(8192), 0)
+            os.fdatasync(file.fileno())
+            took.append((time.perf_counter() - begin) * 1000)
+    return percentile(took, 0.5)
