@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pkgutil
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,8 @@ DONE, REFUSED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parser().parse_args(argv)
+    if "dsn" in args and args.dsn is None and not args.home:
+        args.dsn = os.environ.get("ODC_DSN") or None
     try:
         return args.run(args)
     except BadRequest as error:

@@ -87,7 +87,7 @@ class Daemon:
                     own_uid=os.getuid(),
                     check_job=self._engine.check_job,
                     operators=settings.operators,
-                    serves_uid=None if as_root else os.getuid(),
+                    serves_uid=None if as_root or self._engine.runs_as_anyone else os.getuid(),
                 )
             ),
             path=settings.socket,
@@ -102,6 +102,12 @@ class Daemon:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopping.set)
+        try:
+            await self._serve(postgres, stopping)
+        finally:
+            await self._engine.close()
+
+    async def _serve(self, postgres: EmbeddedPostgres | None, stopping: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:
             background = [
                 group.create_task(self._database.listen(CHANNEL, self._wake, self._clock)),

@@ -293,6 +293,15 @@ async def _admission(x: _Examination) -> AsyncIterator[Finding]:
             await x.cluster.post(path, pod, [("dryRun", "All")])
             admitted.append(f"{gpu_type} in {namespace}")
         except ApiRefused as error:
+            if "only odcd makes" in error.message:
+                yield Finding(
+                    about="admission",
+                    verdict="note",
+                    text="not tried: only odcd's own account may make pods",
+                    hint="Run it where odcd runs: kubectl -n gpu-controlplane exec deploy/odcd -- "
+                    "odcd doctor --executor kubernetes",
+                )
+                return
             yield Finding(
                 about="admission",
                 verdict="bad",

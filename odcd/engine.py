@@ -19,7 +19,7 @@ from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.executor import Budgets, KubernetesExecutor
 from odcd.executor.kubernetes.objects import Meta, Object
 from odcd.executor.kubernetes.output import PodOutput
-from odcd.executor.kubernetes.pods import PodSettings
+from odcd.executor.kubernetes.pods import PodSettings, whole_seconds
 from odcd.executor.kubernetes.template import PodTemplate, read_template
 from odcd.executor.local import LocalExecutor
 from odcd.model import Identity, JobSpec
@@ -36,6 +36,9 @@ class Engine(Protocol):
     """How long a node may be away before its jobs end; None: they stay its own."""
     check_job: Callable[[Identity, JobSpec], None]
     """Raises what it has against a job that is to be submitted."""
+
+    runs_as_anyone: bool
+    """Jobs of all users can run, whoever the daemon itself is."""
 
     async def prepare(self) -> None:
         """Before the daemon serves: raises BadRequest, OtherHost for what can never work."""
@@ -63,6 +66,7 @@ def make_engine(settings: Settings, store: Store, clock: Clock, launcher: Launch
 
 
 class LocalEngine:
+    runs_as_anyone = False  # as root it can; that the daemon knows by itself
     node_grace: timedelta | None = None
     check_job = staticmethod(refuse_images)
 
@@ -97,9 +101,11 @@ class LocalEngine:
 
 
 class KubernetesEngine:
+    runs_as_anyone = True
+
     def __init__(self, settings: Settings, store: Store, clock: Clock) -> None:
         self._own = settings.kubernetes
-        self._grace_s = int(settings.grace.total_seconds())
+        self._grace_s = whole_seconds(settings.grace)
         self._store = store
         self._clock = clock
         self._template = PodTemplate()

@@ -60,7 +60,7 @@ class Settings:
     listen: tuple[str, int] | None = None
     """--listen, ODC_LISTEN. HTTP over TCP, with tokens: host and port. Default none."""
     dsn: str | None = None
-    """--dsn, ODC_DSN of serve. An external PostgreSQL; None: the embedded one of home."""
+    """--dsn, ODC_DSN. An external PostgreSQL; None: the embedded one of home."""
     executor: Literal["local", "kubernetes"] = "local"
     """--executor of serve. What runs jobs: processes of this machine, or pods of a cluster."""
     kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)

@@ -31,10 +31,10 @@ def add_home(parser: argparse.ArgumentParser) -> None:
 
 
 def add_database(parser: argparse.ArgumentParser) -> None:
-    """--home and --dsn, of which one may be given."""
+    """--home and --dsn, of which one may be given; without either, ODC_DSN."""
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--home", metavar="DIR", help="the embedded PostgreSQL of this home")
-    choice.add_argument("--dsn", metavar="DSN", help="an external PostgreSQL, postgresql://…")
+    choice.add_argument("--dsn", metavar="DSN", help="an external PostgreSQL; default $ODC_DSN")
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:

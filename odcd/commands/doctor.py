@@ -23,7 +23,7 @@ def add(subparsers: Subparsers) -> None:
         subparsers,
         "doctor",
         "Check what the daemon needs of this machine or a cluster, and say what is missing",
-        "odcd doctor --executor kubernetes --kubeconfig admin.conf",
+        "odcd doctor --executor kubernetes",
     )
     add_home(parser)
     add_cluster(parser)
@@ -52,7 +52,8 @@ def run(args: Namespace) -> int:
 
 def _of_cluster(args: Namespace) -> list[Finding]:
     from odcd.cluster_health import examine_cluster
+    from odcd.executor.kubernetes.pods import whole_seconds
     from odcd.executor.kubernetes.settings import read_kubernetes
 
     settings = read_kubernetes(args.kubeconfig, args.context, os.environ)
-    return asyncio.run(examine_cluster(settings, int(read_grace(os.environ).total_seconds())))
+    return asyncio.run(examine_cluster(settings, whole_seconds(read_grace(os.environ))))

@@ -27,7 +27,6 @@ def add(subparsers: Subparsers) -> None:
 def run(args: Namespace) -> int:
     from odcd import daemon
 
-    args.dsn = args.dsn or os.environ.get("ODC_DSN")
     if not args.dsn:
         raise BadRequest(
             "serve needs a database", "Give --dsn or ODC_DSN; `odcd up` brings its own PostgreSQL."

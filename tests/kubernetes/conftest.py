@@ -167,3 +167,16 @@ def processes(shared_plane: ControlPlane, tmp_path: Path) -> Iterator[Callable[.
     for one in made:
         one.kill()
         delete_nodes(shared_plane.api, one.names)
+
+
+@pytest.fixture(scope="module")
+def real_nodes(
+    shared_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ProcessNodes]:
+    """Two nodes of h100 that really run their pods, for all tests of a file."""
+    if why := why_not():
+        pytest.skip(why)
+    nodes = many_nodes(h100=2)
+    with ProcessNodes(shared_plane, tmp_path_factory.mktemp("kubelet"), nodes) as made:
+        yield made
+    delete_nodes(shared_plane.api, made.names)

@@ -100,7 +100,7 @@ STRANGE: dict[str, tuple[str, object, str]] = {
     ),
     "another job's script": (
         "spec/volumes/0",
-        {"name": "script", "configMap": {"name": "odc-8-1"}},
+        {"name": "script", "configMap": {"name": "odc-8-1-0123456789"}},
         "volumes are",
     ),
     "memory without a size": (
@@ -110,7 +110,7 @@ STRANGE: dict[str, tuple[str, object, str]] = {
     ),
     "another job's environment": (
         "spec/containers/0/envFrom",
-        [{"configMapRef": {"name": "odc-8-1"}}],
+        [{"configMapRef": {"name": "odc-8-1-0123456789"}}],
         "the environment comes",
     ),
     "environment of a secret": (

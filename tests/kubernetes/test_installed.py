@@ -87,7 +87,8 @@ def test_a_job_runs_and_is_cancelled(
     until(served, job, "RUNNING")
     made = pods(installed, namespace, job)
     assert len(made) == count
-    held = installed.get("configmap", f"odc-{job}-1", f"--namespace={namespace}")
+    of_job = f"--selector=odc.dev/job-id={job}"
+    [held] = installed.get("configmap", of_job, f"--namespace={namespace}")["items"]
     assert held["metadata"]["ownerReferences"][0]["name"] == f"odc-{job}-1-0"
     assert "hello from kwok" in served.odcctl("logs", job).stdout
     served.odcctl("cancel", job)

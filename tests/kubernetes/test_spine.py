@@ -9,26 +9,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.support.controlplane.nodes import delete_nodes, many_nodes
 from tests.support.controlplane.plane import ControlPlane
-from tests.support.controlplane.processes import ProcessNodes, why_not
+from tests.support.controlplane.processes import ProcessNodes
 from tests.support.daemon import wait
 from tests.support.database import TestServer
 from tests.support.stacks import Stack, on_kubernetes, on_local
 
 pytestmark = pytest.mark.long
-
-
-@pytest.fixture(scope="module")
-def real_nodes(
-    shared_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ProcessNodes]:
-    if why := why_not():
-        pytest.skip(why)
-    nodes = many_nodes(h100=2)
-    with ProcessNodes(shared_plane, tmp_path_factory.mktemp("kubelet"), nodes) as made:
-        yield made
-    delete_nodes(shared_plane.api, made.names)
 
 
 @pytest.fixture(scope="module", params=["local", "kubernetes"])
@@ -169,6 +156,26 @@ def test_a_killed_daemon_is_followed_by_one_that_knows_every_exit(stack: Stack) 
     assert (stack.end(ends)["exit_code"], stack.end(going)["exit_code"]) == (5, 7)
     wait(lambda: stack("logs", str(ends)) == "last words\n", stack.log)
     assert stack.job(going)["restarts"] == 0
+
+
+def test_a_job_is_signalled_by_hand_and_before_its_limit(stack: Stack) -> None:
+    script = (
+        "n=0\ntrap 'echo told; n=$((n+1))' USR1\necho up\nwhile [ $n -lt 2 ]; do sleep .1; done"
+    )
+    job = stack.submit("--signal", "B:USR1@57", "-t", "1", script=script)
+    stack.until_it_says(job, "up")
+    stack("cancel", "--signal", "USR1", "--batch", str(job), check=False)
+    stack("cancel", "--signal", "USR1", str(job))
+    assert stack.end(job)["state"] == "COMPLETED"
+    wait(lambda: stack("logs", str(job)).count("told") >= 2, stack.log)
+
+
+def test_output_goes_to_the_files_that_were_asked_for(stack: Stack) -> None:
+    said = stack.odc.work / "said"
+    script = f"echo one; echo two >&2; cat {said}-%j 2>/dev/null; exit 0"
+    job = stack.submit("-o", "/tmp/said-%j", script=script)
+    assert stack.end(job)["state"] == "COMPLETED"
+    wait(lambda: stack("logs", str(job)) == "one\ntwo\n", stack.log)
 
 
 def test_output_is_followed_to_its_end(stack: Stack) -> None:

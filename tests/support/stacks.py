@@ -59,10 +59,13 @@ class Stack:
         wait(lambda: len(self.json("nodes")["nodes"]) >= len(self.nodes), self.log)
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
-        self._process.send_signal(number)
-        self._process.communicate()
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with process:
+            process.send_signal(signal.SIGCONT)
+            process.send_signal(number)
+            process.wait()
 
     def pause(self) -> None:
         assert self._process is not None

@@ -14,8 +14,10 @@ from typing import Any
 
 import msgspec
 
+from odcd.errors import RunnerDown
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.inventory import NodeOffer
+from odcd.executor.kubernetes.naming import STARTED_AT
 from odcd.executor.kubernetes.objects import Object, Pod
 from odcd.executor.kubernetes.pods import Json, PodSettings, namespace_of, pod_of, script_of
 from odcd.model import Dispatch
@@ -65,9 +67,18 @@ class Maker:
         """Its uid; of one that is there already, that one's."""
         path = f"/api/v1/namespaces/{namespace}/pods"
         answer = await self._make(path, pod)
-        if answer is None:
-            answer = await self._cluster.get(f"{path}/{pod['metadata']['name']}")
-        return msgspec.json.decode(answer, type=_Made).metadata.uid
+        if answer is not None:
+            return msgspec.json.decode(answer, type=_Made).metadata.uid
+        name: str = pod["metadata"]["name"]
+        found = await self.find(namespace, name)
+        placed_at = pod["metadata"]["annotations"][STARTED_AT]
+        if found is None or found.metadata.annotations.get(STARTED_AT) != placed_at:
+            # Of another database, or of this one before it was restored.
+            if found is not None:
+                log.warning("kubernetes.stranger", extra={"pod": name})
+                await self.remove(found, 0)
+            raise RunnerDown(f"another pod is called {name}", "It is being removed.")
+        return found.metadata.uid
 
     async def _make(self, path: str, body: Json) -> bytes | None:
         async with self._turns:

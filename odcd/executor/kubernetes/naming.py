@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 
 from odcd.executor.kubernetes.objects import Pod
+from odcd.model import Dispatch
 
 DOMAIN = "odc.dev"
 JOB_ID = f"{DOMAIN}/job-id"
@@ -19,6 +21,8 @@ JOB_NAME = f"{DOMAIN}/job-name"
 ACCOUNT = f"{DOMAIN}/account"
 WORK_DIR = f"{DOMAIN}/work-dir"
 MEMBERS = f"{DOMAIN}/members"
+STARTED_AT = f"{DOMAIN}/started-at"
+"""When the database placed the attempt, which tells it from one of the same name."""
 GATE = f"{DOMAIN}/gang"
 
 NAME = "app.kubernetes.io/name"
@@ -27,6 +31,7 @@ MANAGED_BY = "app.kubernetes.io/managed-by"
 OURS = {NAME: "odc", COMPONENT: "job", MANAGED_BY: "odcd"}
 
 MAX_LABEL = 63
+MARK_LENGTH = 10
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _POD = re.compile(r"^odc-([0-9]{1,18})-([0-9]{1,9})-([0-9]{1,6})$")
 
@@ -50,9 +55,12 @@ def pod_name(job_id: int, attempt: int, rank: int) -> str:
     return f"odc-{job_id}-{attempt}-{rank}"
 
 
-def script_name(job_id: int, attempt: int) -> str:
-    """The ConfigMap with an attempt's script."""
-    return f"odc-{job_id}-{attempt}"
+def script_name(dispatch: Dispatch) -> str:
+    """The ConfigMap with an attempt's script. An attempt of the same number in another database, or
+    in one that was restored, has one of its own: the first may be still there."""
+    seed = f"{dispatch.script_digest} {dispatch.started_at.isoformat()}"
+    mark = hashlib.sha256(seed.encode()).hexdigest()[:MARK_LENGTH]
+    return f"odc-{dispatch.job_id}-{dispatch.attempt}-{mark}"
 
 
 def key_of(pod: Pod) -> Key | None:

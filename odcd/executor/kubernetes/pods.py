@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from odcd.executor.kubernetes import naming
@@ -34,6 +36,11 @@ class PodSettings:
     grace_s: int = 30
     tolerated: tuple[str, ...] = ()
     template: PodTemplate = field(default_factory=PodTemplate)
+
+
+def whole_seconds(grace: timedelta) -> int:
+    """As a pod's grace, which is 1 s at least."""
+    return max(1, math.ceil(grace.total_seconds()))
 
 
 def namespace_of(dispatch: Dispatch, offers: Mapping[str, NodeOffer], own: Namespaces) -> str:
@@ -113,6 +120,7 @@ def pod_of(
             naming.WORK_DIR: dispatch.work_dir,
             naming.TERM: str(dispatch.term),
             naming.MEMBERS: str(len(dispatch.members)),
+            naming.STARTED_AT: dispatch.started_at.isoformat(),
         },
     }
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
@@ -127,7 +135,7 @@ def script_of(dispatch: Dispatch, script: str, namespace: str, owner_uid: str) -
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
-            "name": naming.script_name(*dispatch.key),
+            "name": naming.script_name(dispatch),
             "namespace": namespace,
             "labels": naming.labels(*dispatch.key, None),
             "ownerReferences": [
@@ -179,7 +187,7 @@ def _mounts(share: Share, home: str) -> list[Json]:
 
 
 def _volumes(dispatch: Dispatch, share: Share) -> list[Json]:
-    script = {"name": naming.script_name(*dispatch.key), "defaultMode": DEFAULT_MODE}
+    script = {"name": naming.script_name(dispatch), "defaultMode": DEFAULT_MODE}
     volumes: list[Json] = [
         {"name": "script", "configMap": script},
         {"name": "run", "emptyDir": {}},

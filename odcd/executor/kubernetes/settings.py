@@ -34,7 +34,8 @@ class KubernetesSettings:
     """ODC_CLUSTER_DOMAIN. The cluster's DNS domain. Default cluster.local."""
     pod_template: Path | None = None
     """ODC_POD_TEMPLATE. A YAML file with what every pod gets beside: volumes, volumeMounts, env,
-    tolerations, nodeSelector, imagePullSecrets, labels, annotations. Default none."""
+    tolerations, nodeSelector, imagePullSecrets, labels, annotations. Default none. The shipped
+    admission policy lets in volume claims and no other kinds of volumes."""
     tolerated: tuple[str, ...] = ()
     """ODC_TOLERATIONS. Keys of more taints that jobs tolerate, beside nvidia.com/gpu,
     vpc.amazonaws.com/efa and odc.dev/*. Default none."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import itertools
 import os
 import signal
 import socket
@@ -26,11 +28,22 @@ def module(name: str, *args: str) -> tuple[list[str], dict[str, str]]:
     return [sys.executable, "-m", f"tests.support.{name}", *args], env
 
 
+_PORTS = range(12_000, 30_000)
+# Runs beside this one begin elsewhere.
+_next_port = itertools.islice(itertools.cycle(_PORTS), os.getpid() * 97 % len(_PORTS), None)
+
+
 def free_port() -> int:
-    """A port of the loopback that nobody listens on now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    """A port of the loopback that nobody listens on now.
+
+    Below those that the kernel gives to outgoing connections, which may take one before it is used.
+    """
+    for _ in _PORTS:
+        port = next(_next_port)
+        with contextlib.suppress(OSError), socket.socket() as found:
+            found.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError(f"no port is free from {_PORTS.start} to {_PORTS.stop - 1}")
 
 
 def wait_until(true: Callable[[], object], what: str, within_s: float = 60.0) -> None:
