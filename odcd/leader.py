@@ -122,6 +122,10 @@ class Leader:
                 log.warning("leader.lost", extra={"why": error.message})
             except DatabaseDown as error:
                 log.warning("leader.database_down", extra={"why": error.message})
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                # It was being ended when the database failed, and the failure came out instead.
+                raise asyncio.CancelledError
             await self._clock.sleep(max(RETRY_S, self._rest_s))
             self._rest_s = 0.0
 

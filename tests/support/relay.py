@@ -73,6 +73,8 @@ class Relay:
             self._selector.register(one, selectors.EVENT_READ, other)
 
     def _pass_on(self, one: socket.socket, other: socket.socket) -> None:
+        if one.fileno() < 0:  # closed with its other side in this very round
+            return
         try:
             data = one.recv(65536)
             if data:
@@ -81,5 +83,6 @@ class Relay:
         except OSError:
             pass
         for side in (one, other):
-            self._selector.unregister(side)
-            side.close()
+            if side.fileno() >= 0:
+                self._selector.unregister(side)
+                side.close()

@@ -155,6 +155,22 @@ def test_a_node_may_be_away_for_its_grace_and_no_longer(queue: Queue) -> None:
     assert queue.running(other)["intent"] is None
 
 
+def test_when_most_nodes_fall_silent_at_once_no_job_ends(queue: Queue) -> None:
+    names = [f"n{n}" for n in range(1, 6)]
+    away = {"state": "DOWN", "reason": "not ready: Kubelet stopped posting node status."}
+    register(queue, **{name: {} for name in names})
+    jobs = [queue.submit(gpus=8) for _ in names]
+    assert queue.start() == jobs
+    register(queue, **{name: away if name != "n5" else {} for name in names})
+    queue.move(1000)
+    sweep(queue)
+    assert [queue.running(job)["intent"] for job in jobs] == [None] * 5
+    register(queue, **{name: away if name in ("n1", "n2") else {} for name in names})
+    sweep(queue)
+    ended = queue.sql.values("select job_id from odc.running where intent = 'node_fail' order by 1")
+    assert len(ended) == 2
+
+
 def test_a_node_that_comes_back_in_time_keeps_its_jobs(queue: Queue) -> None:
     register(queue, n1={})
     job = queue.submit(gpus=8)
