@@ -120,6 +120,7 @@ class Daemon:
             await stopping.wait()
             log.info("daemon.stops")
             self._events.close()
+            self._leader.stop()
             self._http.stop()
             await serving
             for task in background:

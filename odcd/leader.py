@@ -110,6 +110,7 @@ class Leader:
         self.leading: int | None = None
         """The term this daemon leads under, or None."""
         self._rest_s = 0.0
+        self._stopped = False
         self.follows = False
         """Another daemon leads, as far as this one has seen."""
 
@@ -122,12 +123,14 @@ class Leader:
                 log.warning("leader.lost", extra={"why": error.message})
             except DatabaseDown as error:
                 log.warning("leader.database_down", extra={"why": error.message})
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                # It was being ended when the database failed, and the failure came out instead.
-                raise asyncio.CancelledError
+            if self._stopped:
+                return
             await self._clock.sleep(max(RETRY_S, self._rest_s))
             self._rest_s = 0.0
+
+    def stop(self) -> None:
+        """run() is about to be cancelled: an error that comes out instead ends it, too."""
+        self._stopped = True
 
     async def resign(self, lead: Lead, why: str) -> None:
         """Let another lead, if there is one; for two leases this daemon does not try. Always raises
