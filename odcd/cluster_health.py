@@ -22,8 +22,8 @@ from odcd.executor.kubernetes.template import PodTemplate, read_template
 from odcd.health import Finding
 from odcd.model import Dispatch, Member, NodeReport
 
-OLDEST = (1, 30)
-"""ValidatingAdmissionPolicies are stable since."""
+OLDEST = (1, 31)
+"""The first that the manifests were made for."""
 MANIFESTS = "Apply the manifests: kubectl apply --server-side -k k8s/overlays/production"
 PAGE = 5000
 EXAMPLE_IMAGE = "registry.example/job:1.0"
@@ -114,7 +114,7 @@ async def _server(x: _Examination) -> AsyncIterator[Finding]:
             about="cluster",
             verdict="bad",
             text=text,
-            hint=f"odc needs {OLDEST[0]}.{OLDEST[1]} or newer: its admission policies do.",
+            hint=f"odc needs {OLDEST[0]}.{OLDEST[1]} or newer.",
         )
     else:
         yield Finding(about="cluster", verdict="ok", text=text)

@@ -27,6 +27,8 @@ def add(subparsers: Subparsers) -> None:
 def run(args: Namespace) -> int:
     from odcd import daemon
 
+    # With --home, too: that is where its socket is.
+    args.dsn = args.dsn or os.environ.get("ODC_DSN")
     if not args.dsn:
         raise BadRequest(
             "serve needs a database", "Give --dsn or ODC_DSN; `odcd up` brings its own PostgreSQL."
