@@ -23,6 +23,7 @@ from odcd.leader import Lead, Leader, Pass
 from odcd.metrics import Metrics
 from odcd.planner import Planner
 from odcd.postgres import EmbeddedPostgres
+from odcd.quarantine import Quarantine
 from odcd.reaper import Reaper
 from odcd.settings import Settings
 from odcd.store import Store
@@ -159,9 +160,15 @@ class Daemon:
             self._clock,
             grace=self._settings.grace,
             node_grace=self._engine.node_grace,
+            quarantine=self._engine.quarantine,
+            canaries=self._engine.canaries,
             every=self._settings.sweep,
             on_change=planner.wake,
         )
+        quarantine = Quarantine(
+            lead.term, self._store, executor, self._clock,
+            every=self._settings.sweep, on_change=planner.wake,
+        )  # fmt: skip
         forecaster = Forecaster(
             lead.term, self._database, self._clock, self._settings.sweep, self._metrics.foresaw
         )
@@ -175,6 +182,8 @@ class Daemon:
                 group.create_task(reaper.run(), name="reaper")
                 group.create_task(forecaster.run(), name="forecaster")
                 group.create_task(self._keep_inventory(executor, lead.term), name="inventory")
+                if self._engine.canaries:
+                    group.create_task(quarantine.run(), name="quarantine")
                 if executor.reconciles:
                     group.create_task(self._reconcile(executor, lead), name="reconcile")
                     group.create_task(self._mind_reach(executor, lead), name="reach")

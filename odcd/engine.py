@@ -34,6 +34,10 @@ Launcher = Callable[[], Awaitable[None]]
 class Engine(Protocol):
     node_grace: timedelta | None
     """How long a node may be away before its jobs end; None: they stay its own."""
+    quarantine: bool
+    """Are nodes that eat jobs quarantined?"""
+    canaries: bool
+    """Can a quarantined node be tried?"""
     check_job: Callable[[Identity, JobSpec], None]
     """Raises what it has against a job that is to be submitted."""
 
@@ -68,6 +72,8 @@ def make_engine(settings: Settings, store: Store, clock: Clock, launcher: Launch
 class LocalEngine:
     runs_as_anyone = False  # as root it can; that the daemon knows by itself
     node_grace: timedelta | None = None
+    quarantine = False
+    canaries = False
     check_job = staticmethod(refuse_images)
 
     def __init__(self, settings: Settings, store: Store, clock: Clock, launcher: Launcher) -> None:
@@ -112,6 +118,8 @@ class KubernetesEngine:
         self._cluster: Cluster | None = None
         self._reader: Executor | None = None
         self.node_grace: timedelta | None = self._own.node_grace
+        self.quarantine = self._own.quarantine
+        self.canaries = self._own.image is not None
         self.check_job: Callable[[Identity, JobSpec], None] = JobCheck(self._own.image)
 
     async def prepare(self) -> None:

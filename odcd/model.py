@@ -217,6 +217,31 @@ class Fact:
     signal: int | None = None
     cause: Cause | None = None
     detail: str | None = None
+    suspect: bool = False
+    """It may have been the node's doing: it could not launch it, lost it, or it failed early."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canary:
+    """A short job that is to show whether a quarantined node works. number: like no other's."""
+
+    number: int
+    node: str
+    gpu_type: str
+    gpus: int
+    cpus: int
+    mem_mib: int
+    until: datetime
+    """If it is not over by then, it has failed. The sizes are the whole node's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryEnd:
+    """told: what it said, or why it never did."""
+
+    number: int
+    passed: bool
+    told: str
 
 
 NodeState = Literal["UP", "DRAIN", "DOWN"]

@@ -39,7 +39,10 @@ class Reaper:
         node_grace: timedelta | None,
         every: timedelta,
         on_change: Callable[[], None],
+        quarantine: bool = False,
+        canaries: bool = True,
     ) -> None:
+        """quarantine: nodes that eat jobs are; canaries: they can be tried."""
         self._lead = lead
         self._store = store
         self._executor = executor
@@ -47,6 +50,8 @@ class Reaper:
         self._grace = grace
         self._node_grace = node_grace
         self._every = every
+        self._quarantine = quarantine
+        self._canaries = canaries
         self._on_change = on_change
         self._fresh = True
         self._wake = asyncio.Event()
@@ -137,6 +142,7 @@ class Reaper:
             due = await self._store.sweep(
                 self._lead.term, now,
                 keeps_time=self._executor.keeps_time, node_grace=self._node_grace,
+                quarantine=self._quarantine, canaries=self._canaries,
             )  # fmt: skip
             self._on_change()
             self._wake.set()

@@ -197,6 +197,13 @@ EVENTS = {
     "orphan": ("something ran that no job has, and was removed", "`odcd`", "`name`: the pod"),
     "node_down": ("a node is out of use: gone from the inventory, or taken out",
                   "`odcd`, or the operator", "`reason`"),
+    "node_quarantined": ("a node that eats jobs takes no more of them, until a canary succeeds",
+                         "`odcd`", "`evidence`"),
+    "node_suspected": ("a node eats jobs, and so many are quarantined that it is only told of",
+                       "`odcd`", "`evidence`"),
+    "canary_failed": ("a canary failed on a quarantined node", "`odcd`",
+                      "`canary`: what it said; `failed`: how many have; `next_at`"),
+    "node_returned": ("a quarantined node takes jobs again", "`odcd`", "`why`, `canary`"),
     "booking_created": ("nodes were booked", "the operator",
                         "`booking_id`, `name`, `kind`, `starts_at`, `duration_s`, `repeats`, "
                         "`until`, `users`, `accounts`, `nodes`"),

@@ -13,6 +13,8 @@ from typing import Any
 
 from odcd.account_store import AccountStore
 from odcd.model import (
+    Canary,
+    CanaryEnd,
     Dispatch,
     Fact,
     GpuTypeSize,
@@ -282,11 +284,12 @@ class Store(AccountStore):
         rows = await self._db.fetch(
             "select job_id from odc.record_facts(p_term => $1, p_job_ids => $2, p_attempts => $3, "
             "p_ranks => $4, p_kinds => $5, p_ats => $6, p_exit_codes => $7, p_signals => $8, "
-            "p_causes => $9, p_details => $10, p_now => $11)",
+            "p_causes => $9, p_details => $10, p_now => $11, p_suspects => $12)",
             term,
             [f.job_id for f in facts], [f.attempt for f in facts], [f.rank for f in facts],
             [f.kind for f in facts], [f.at for f in facts], [f.exit_code for f in facts],
             [f.signal for f in facts], [f.cause for f in facts], [f.detail for f in facts], now,
+            [f.suspect for f in facts],
         )  # fmt: skip
         return [row["job_id"] for row in rows]
 
@@ -403,14 +406,32 @@ class Store(AccountStore):
 
     async def sweep(
         self, term: int, now: datetime, *, keeps_time: bool = True,
-        node_grace: timedelta | None = None,
+        node_grace: timedelta | None = None, quarantine: bool = False, canaries: bool = True,
     ) -> datetime | None:  # fmt: skip
         """What time alone does: begin times, delays, deadlines, limits overrun, nodes away for
-        longer than node_grace, partitions made ahead, old keys dropped. keeps_time: the executor
-        ends jobs at their limits. Returns when it should run next, at the latest."""
+        longer than node_grace, nodes that eat jobs (quarantine; canaries: they can be tried),
+        partitions made ahead, old keys dropped. keeps_time: the executor ends jobs at their limits.
+        Returns when it should run next, at the latest."""
         return await self._db.fetchval(
-            "select odc.sweep(p_term => $1, p_now => $2, p_keeps_time => $3, p_node_grace => $4)",
-            term, now, keeps_time, node_grace,
+            "select odc.sweep(p_term => $1, p_now => $2, p_keeps_time => $3, p_node_grace => $4, "
+            "p_quarantine => $5, p_canaries => $6)",
+            term, now, keeps_time, node_grace, quarantine, canaries,
+        )  # fmt: skip
+
+    async def canaries(self, term: int, now: datetime) -> list[Canary]:
+        """Those that are to be on their nodes now; begins those that are due."""
+        rows = await self._db.fetch(
+            "select number, node, gpu_type, gpus, cpus, mem_mib, until "
+            "from odc.take_canaries(p_term => $1, p_now => $2)",
+            term, now,
+        )  # fmt: skip
+        return [Canary(**row) for row in rows]
+
+    async def end_canary(self, term: int, end: CanaryEnd, now: datetime) -> None:
+        await self._db.execute(
+            "select odc.end_canary(p_term => $1, p_number => $2, p_passed => $3, p_told => $4, "
+            "p_now => $5)",
+            term, end.number, end.passed, end.told, now,
         )  # fmt: skip
 
     async def note_orphans(self, term: int, names: Sequence[str], now: datetime) -> None:

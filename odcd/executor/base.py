@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from datetime import datetime
 from typing import Protocol
 
-from odcd.model import Dispatch, Fact, NodeReport
+from odcd.model import Canary, CanaryEnd, Dispatch, Fact, NodeReport
 
 Expected = tuple[int, int, int, bool]
 """A member that the database holds as live: job, attempt, rank, and whether it has started."""
@@ -81,6 +81,12 @@ class Executor(Protocol):
 
     async def nodes_changed(self) -> None:
         """Returns when inventory() may answer something new."""
+        ...
+
+    async def try_nodes(self, wanted: Sequence[Canary]) -> list[CanaryEnd]:
+        """See to it that these canaries, and no others, are on their nodes; how those that are over
+        ended. To be called again until each is. Raises RunnerDown when nobody can look.
+        """
         ...
 
     def logs(

@@ -20,7 +20,7 @@ from odcd.executor.machine import declared_nodes, this_machine
 from odcd.executor.output import streams
 from odcd.executor.terminals import Attached, Replayed
 from odcd.executor.wire import Encoder, fact_of
-from odcd.model import Dispatch, Fact, GpuTypeSize, Member, NodeReport
+from odcd.model import Canary, CanaryEnd, Dispatch, Fact, GpuTypeSize, Member, NodeReport
 from odcd.runner.launch import LaunchFailed
 from odcd.settings import DeclaredNode
 
@@ -232,6 +232,9 @@ class LocalExecutor:
     async def nodes_changed(self) -> None:
         """Never: they are what the daemon was started with."""
         await asyncio.Event().wait()
+
+    async def try_nodes(self, wanted: Sequence[Canary]) -> list[CanaryEnd]:
+        return []  # none is ever asked for
 
     def _gpu_ids_of(self, member: Member) -> Sequence[int]:
         if member.virtual or not self._gpu_indexes:

@@ -19,7 +19,7 @@ from typing import Literal
 from odcd.clock import Clock
 from odcd.errors import LeadershipLost, RunnerDown
 from odcd.executor.base import Expected
-from odcd.model import Dispatch, Fact, NodeReport
+from odcd.model import Canary, CanaryEnd, Dispatch, Fact, NodeReport
 
 Key = tuple[int, int, int]
 """Job, attempt, rank."""
@@ -198,6 +198,9 @@ class SimulatedExecutor:
     async def nodes_changed(self) -> None:
         """Never."""
         await asyncio.Event().wait()
+
+    async def try_nodes(self, wanted: Sequence[Canary]) -> list[CanaryEnd]:
+        return []  # none is ever asked for
 
     async def logs(
         self, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool

@@ -25,3 +25,35 @@ create table kept_output (
     primary key (job_id, attempt, rank)
 );
 alter table kept_output alter column content set storage external;
+
+-- Nodes that eat jobs: see sql/functions/node/README.md.
+alter table node_free  add column ended  integer not null default 0;   -- members that have ended on it, since it came or came back
+alter table allocation add column strike text;                         -- failed, launch, lost: how its end speaks against its node
+
+-- Of a node, how often a user's script ended in a way that speaks against the node. nths: which of the node's ends these were,
+-- the last 20.
+create table node_strike (
+    node_id       integer not null,
+    uid           integer not null,
+    script_digest text not null,
+    cause         text not null check (cause in ('failed', 'launch', 'lost')),
+    at            timestamptz not null,
+    job_id        bigint not null,
+    nths          integer[] not null,
+    primary key (node_id, uid, script_digest, cause)
+);
+create index node_strike_script on node_strike (script_digest, uid);
+
+-- drained: it takes no jobs; false: it was only told of. canary: number of the one that runs there.
+create table node_quarantine (
+    node_id      integer primary key,
+    since        timestamptz not null,
+    evidence     text not null,
+    reason       text not null,
+    drained      boolean not null,
+    failed       integer not null default 0,     -- canaries so far that failed
+    try_at       timestamptz not null,
+    canary       integer unique,
+    canary_until timestamptz
+);
+create sequence node_canary as integer maxvalue 999999999 cycle;

@@ -72,7 +72,7 @@ def test_every_job_ends_as_it_should_whatever_fails(
 ) -> None:
     large = JOBS > 2_000
     settings = {"lease_s": LEASE_S, "sweep_s": 5, "node_grace_s": NODE_GRACE_S, "grace_s": 5,
-                "orphan_s": 5, "schedule_s": 300}  # fmt: skip
+                "orphan_s": 5, "schedule_s": 300, "quarantine": "off"}  # fmt: skip
     config = site.kubeconfig(proxy)
     daemons = [site.daemon(name, config, **settings) for name in ("a", "b")]
     members = Members()

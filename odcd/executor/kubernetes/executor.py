@@ -21,7 +21,7 @@ from typing import TypeVar
 from odcd.clock import Clock
 from odcd.errors import NotImplementedYet, RunnerDown, WrongState
 from odcd.executor.base import Expected
-from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes import canaries, status
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.inventory import is_daemon, is_over, offer_of, take_inventory
 from odcd.executor.kubernetes.launch import signal_command
@@ -33,7 +33,7 @@ from odcd.executor.kubernetes.objects import Node, Pod
 from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pods import CONTAINER, PodSettings
 from odcd.executor.terminals import Attached, Replayed
-from odcd.model import Dispatch, Fact, NodeReport
+from odcd.model import Canary, CanaryEnd, Dispatch, Fact, NodeReport
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +103,7 @@ class KubernetesExecutor:
         self._on_orphans = on_orphans
         self._budgets = budgets
         self._maker = Maker(cluster, settings)
+        self._canaries = canaries.Canaries(self._maker, clock)
         self._ledger = Ledger()
         self._nodes = Mirror(cluster, "/api/v1/nodes", Node, clock, self._on_node)
         self._pods = Mirror(cluster, "/api/v1/pods", Pod, clock, self._on_pod)
@@ -197,6 +198,8 @@ class KubernetesExecutor:
         if key is None:
             if not is_daemon(pod) and _holds(before) != _holds(after):
                 self._nodes_changed.set()
+        elif key[0] == canaries.JOB:
+            self._canaries.note(key, after)
         elif after is None:
             self._forget(pod, key)
         else:
@@ -447,9 +450,7 @@ class KubernetesExecutor:
 
     async def adopt(self, read_expected: Callable[[], Awaitable[Sequence[Expected]]]) -> None:
         """Pods are looked at first: whatever was there then has its intent in the database."""
-        for mirror in (self._nodes, self._pods):
-            if mirror.trouble is not None:
-                raise RunnerDown(f"the cluster is not being watched: {mirror.trouble}")
+        self._insist_on_watching()
         there = {
             (*attempt, rank): pod
             for attempt, pods in self._members.items()
@@ -578,10 +579,13 @@ class KubernetesExecutor:
 
     # -- nodes ----------------------------------------------------------------------------------
 
-    async def inventory(self) -> list[NodeReport]:
+    def _insist_on_watching(self) -> None:
         for mirror in (self._nodes, self._pods):
             if mirror.trouble is not None:
                 raise RunnerDown(f"the cluster is not being watched: {mirror.trouble}")
+
+    async def inventory(self) -> list[NodeReport]:
+        self._insist_on_watching()
         taken = take_inventory(
             self._nodes.items.values(),
             self._pods.items.values(),
@@ -596,6 +600,10 @@ class KubernetesExecutor:
     async def nodes_changed(self) -> None:
         await self._nodes_changed.wait()
         self._nodes_changed.clear()
+
+    async def try_nodes(self, wanted: Sequence[Canary]) -> list[CanaryEnd]:
+        self._insist_on_watching()
+        return await self._canaries.attend(wanted, self._term)
 
     # -- output ---------------------------------------------------------------------------------
 

@@ -53,6 +53,10 @@ class KubernetesSettings:
     output_bytes: int = 1024 * 1024
     """ODC_OUTPUT_BYTES. How much of what a member wrote is kept when its pod goes: the beginning
     and the end. Default 1048576."""
+    quarantine: bool = True
+    """ODC_QUARANTINE. on: nodes whose jobs fail far more often than those of their peers take no
+    more until a canary has succeeded there. off: none is, and those that were return. Default
+    on."""
 
     @property
     def namespaces(self) -> Namespaces:
@@ -84,6 +88,7 @@ def read_kubernetes(
         start_budget=_seconds(environment, "ODC_START_S", default.start_budget),
         orphan_grace=_seconds(environment, "ODC_ORPHAN_S", default.orphan_grace),
         output_bytes=_bytes(environment, "ODC_OUTPUT_BYTES", default.output_bytes),
+        quarantine=_switch(environment, "ODC_QUARANTINE", default.quarantine),
     )
 
 
@@ -121,6 +126,15 @@ def _seconds(environment: Mapping[str, str], name: str, default: timedelta) -> t
     if not 0 < seconds <= 86_400:
         raise BadRequest(f'{name}="{text}" is not a number of seconds', "Give 1 to 86400.")
     return timedelta(seconds=seconds)
+
+
+def _switch(environment: Mapping[str, str], name: str, default: bool) -> bool:
+    text = environment.get(name)
+    if not text:
+        return default
+    if text not in ("on", "off"):
+        raise BadRequest(f'{name}="{text[:100]}" is neither on nor off', "Say on or off.")
+    return text == "on"
 
 
 def _bytes(environment: Mapping[str, str], name: str, default: int) -> int:

@@ -20,6 +20,18 @@ LOST = frozenset({
     "Evicted", "Preempting", "Preempted", "NodeLost", "NodeShutdown", "Shutdown", "Terminated",
 })  # fmt: skip
 """Reasons of a pod that its node or the system ended, not the job."""
+BY_NODE = LOST - {"Evicted", "Preempting", "Preempted"} | {
+    "DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet",
+}  # fmt: skip
+"""Of these, and of reasons of the condition DisruptionTarget, what speaks against the node."""
+EARLY = timedelta(seconds=120)
+"""What fails so soon after its start may have failed by its node."""
+_NODES_FAULT = re.compile(
+    r"nvidia|nvml|\bcdi\b|hook|cgroup|no space left|read-only file system|input/output error|"
+    r"cannot allocate memory|sandbox|failed to start shim|device or resource busy",
+    re.IGNORECASE,
+)
+"""What container runtimes say when it is the machine, and neither the image nor the job."""
 UNKNOWN_END = frozenset({"ContainerStatusUnknown"})
 NEVER_RAN = frozenset({"StartError", "ContainerCannotRun"})
 IMAGE_WRONG = frozenset({"InvalidImageName", "ErrImageNeverPull"})
@@ -59,12 +71,22 @@ def read_pod(pod: Pod, key: Key, now: datetime) -> Seen:
     if state.waiting is not None:
         told = f"{state.waiting.reason}: {state.waiting.message}".removesuffix(": ")
         if _is_hopeless(state.waiting.reason, state.waiting.message):
-            return Seen(hopeless=_fact(key, "start_failed", now, detail=_explain(told)), waits=told)
+            hopeless = _fact(
+                key, "start_failed", now, detail=_explain(told),
+                suspect=state.waiting.reason in CONTAINER_WRONG and _names_node(told),
+            )  # fmt: skip
+            return Seen(hopeless=hopeless, waits=told)
         return Seen(waits=told)
     scheduled = pod.condition("PodScheduled")
     if scheduled is not None and scheduled.status == "False" and scheduled.message:
         return Seen(waits=f"{scheduled.reason}: {scheduled.message}")
     return Seen(waits=None)
+
+
+def message_of(pod: Pod) -> str:
+    """What its container left as its last words."""
+    ended = _state(pod).terminated
+    return ended.message if ended else ""
 
 
 def is_gated(pod: Pod) -> bool:
@@ -77,9 +99,12 @@ def vanished(pod: Pod, key: Key, now: datetime) -> Fact:
     disruption = pod.condition("DisruptionTarget")
     if disruption is not None and disruption.status == "True":
         who = f"{disruption.reason}: {disruption.message}".removesuffix(": ")
+    suspect = _by_node(pod)
     if _started_at(_state(pod)):
-        return _fact(key, "lost", now, detail=who)
-    return _fact(key, "start_failed", now, cause="launch", detail=f"{who} before it started")
+        return _fact(key, "lost", now, detail=who, suspect=suspect)
+    return _fact(
+        key, "start_failed", now, cause="launch", detail=f"{who} before it started", suspect=suspect
+    )
 
 
 def by_delete(pod: Pod, end: Fact) -> Fact:
@@ -101,6 +126,7 @@ def late(pod: Pod, key: Key, now: datetime, waits: str | None, budget_s: float) 
     return _fact(
         key, "start_failed", now, cause="launch",
         detail=_cut(f"it could not start within {budget_s:.0f} s on {_node(pod)}: {told}"),
+        suspect=bool(pod.spec.node_name) and (waits is None or _names_node(waits)),
     )  # fmt: skip
 
 
@@ -142,13 +168,20 @@ def _end(pod: Pod, key: Key, state: ContainerState, now: datetime) -> Fact:
     if ended is None:
         told = lost or f"{pod.status.reason}: {pod.status.message}".strip(": ") or "unknown"
         if state.running is not None:
-            return _fact(key, "lost", at, detail=_cut(told))
+            return _fact(key, "lost", at, detail=_cut(told), suspect=_by_node(pod))
         # Kubelet would not admit it, or it was evicted before: it has not run.
-        return _fact(key, "start_failed", at, cause="launch", detail=_cut(told))
+        return _fact(
+            key, "start_failed", at, cause="launch", detail=_cut(told),
+            suspect=_by_node(pod) if lost else not pod.status.reason.startswith("OutOf"),
+        )  # fmt: skip
     if ended.reason in NEVER_RAN:
-        return _fact(key, "start_failed", at, detail=_explain(ended.message or ended.reason))
+        told = ended.message or ended.reason
+        return _fact(key, "start_failed", at, detail=_explain(told), suspect=_names_node(told))
     if lost is not None or ended.reason in UNKNOWN_END:
-        return _fact(key, "lost", at, detail=_cut(lost or ended.message or ended.reason))
+        return _fact(
+            key, "lost", at, detail=_cut(lost or ended.message or ended.reason),
+            suspect=_by_node(pod) if lost else True,
+        )  # fmt: skip
     if pod.status.reason == "DeadlineExceeded":
         return _exit(key, at, ended, "timeout", pod.status.message)
     if ended.reason == "OOMKilled":
@@ -167,6 +200,17 @@ def _lost_by(pod: Pod) -> str | None:
     return None
 
 
+def _by_node(pod: Pod) -> bool:
+    """Was it the node that ended it, rather than somebody who wanted it gone?"""
+    disruption = pod.condition("DisruptionTarget")
+    by = disruption.reason if disruption is not None and disruption.status == "True" else ""
+    return pod.status.reason in BY_NODE or by in BY_NODE
+
+
+def _names_node(told: str) -> bool:
+    return bool(_NODES_FAULT.search(told))
+
+
 def _exit(
     key: Key, at: datetime, ended: Terminated, cause: Cause | None, detail: str | None
 ) -> Fact:
@@ -179,7 +223,13 @@ def _exit(
         exit_code=None if signal else ended.exit_code, signal=signal,
         cause=cause,
         detail=detail and _cut(detail),
+        suspect=cause is None and ended.exit_code != 0 and _is_early(ended),
     )  # fmt: skip
+
+
+def _is_early(ended: Terminated) -> bool:
+    begun_at, over_at = ended.started_at, ended.finished_at
+    return begun_at is not None and over_at is not None and over_at - begun_at <= EARLY
 
 
 def _is_hopeless(reason: str, message: str) -> bool:
@@ -207,8 +257,10 @@ def _cut(text: str) -> str:
 
 
 def _fact(
-    key: Key, kind: FactKind, at: datetime, *, cause: Cause | None = None, detail: str | None = None
-) -> Fact:
+    key: Key, kind: FactKind, at: datetime, *, cause: Cause | None = None,
+    detail: str | None = None, suspect: bool = False,
+) -> Fact:  # fmt: skip
     return Fact(
-        job_id=key[0], attempt=key[1], rank=key[2], kind=kind, at=at, cause=cause, detail=detail
-    )
+        job_id=key[0], attempt=key[1], rank=key[2], kind=kind, at=at, cause=cause, detail=detail,
+        suspect=suspect,
+    )  # fmt: skip

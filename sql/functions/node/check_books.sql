@@ -61,6 +61,12 @@ language sql stable as $$
      cross join lateral (select count(*) as running from odc.running where array_job_id = d.job_id) as r
      where d.running <> r.running
     union all
+    select format('node %s is quarantined and takes jobs', n.name)
+      from odc.node_quarantine as q
+      join odc.node as n on n.id = q.node_id
+      join odc.node_free as f on f.node_id = q.node_id
+     where q.drained and (n.state = 'UP' or f.up)
+    union all
     select format('usage says %s GPU-milliseconds, attempts %s', u.ms, a.ms)
       from (select coalesce(sum(total_gpu_ms), 0) as ms from odc.usage) as u
      cross join (select coalesce(sum(gpus * odc._attempt_ms(started_at, ended_at, ended_at)), 0) as ms from odc.attempt) as a

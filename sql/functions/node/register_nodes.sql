@@ -1,5 +1,5 @@
 -- odc.register_nodes: write an executor's inventory.
--- A node takes the state that the inventory tells unless an operator set one. A node whose size changed while jobs hold
+-- A node takes the state that the inventory tells unless an operator set one; one that is quarantined does not go UP. A node whose size changed while jobs hold
 -- part of it keeps its old size until they end; the next inventory changes it.
 -- Arguments  p_nodes  array of {name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features, declared,
 --                     state, reason, foreign_gpus, foreign_cpus, foreign_mem_mib};
@@ -19,7 +19,8 @@ begin
     create temp table if not exists seen (
         name text, gpu_type text, gpus integer, cpus integer, mem_mib integer,
         zone text, efa_domain text, topology text[], features text[], declared boolean,
-        state node_state, reason text, foreign_gpus integer, foreign_cpus integer, foreign_mem_mib integer) on commit drop;
+        state node_state, reason text, foreign_gpus integer, foreign_cpus integer, foreign_mem_mib integer,
+        reason_by text) on commit drop;
     truncate seen;
     insert into seen
     select r.name, r.gpu_type, r.gpus, r.cpus, r.mem_mib, r.zone, r.efa_domain,
@@ -29,6 +30,11 @@ begin
            name text, gpu_type text, gpus integer, cpus integer, mem_mib integer,
            zone text, efa_domain text, topology text[], features text[], declared boolean,
            state node_state, reason text, foreign_gpus integer, foreign_cpus integer, foreign_mem_mib integer);
+    update seen as s
+       set state = 'DRAIN', reason = q.reason, reason_by = 'odcd'
+      from node as n
+      join node_quarantine as q on q.node_id = n.id and q.drained
+     where s.name = n.name and s.state = 'UP';
     select string_agg(format('%s (%s GPUs, %s CPUs, %s MiB)', name, gpus, cpus, mem_mib), ', ' order by name)
       into v_bad
       from seen
@@ -66,14 +72,17 @@ begin
            is distinct from (s.zone, s.efa_domain, s.topology, s.features, s.declared);
     with told as (
         update node as n
-           set state = s.state, reason = s.reason,
+           set state = s.state, reason = s.reason, reason_by = s.reason_by,
                state_at = case when n.state = s.state then n.state_at else p_now end
           from seen as s
-         where s.name = n.name and n.reason_by is null and (n.state, n.reason) is distinct from (s.state, s.reason)
+         where s.name = n.name and (n.state, n.reason) is distinct from (s.state, s.reason)
+           and (n.reason_by is null or exists (select from node_quarantine as q where q.node_id = n.id and q.drained))
         returning n.id, n.state, n.reason, n.state_at
     ), missing as (
-        update node as n set state = 'DOWN', reason = 'not in the inventory', state_at = p_now
-         where p_whole and n.reason_by is null and n.state <> 'DOWN' and not exists (select from seen as s where s.name = n.name)
+        update node as n set state = 'DOWN', reason = 'not in the inventory', reason_by = null, state_at = p_now
+         where p_whole and n.state <> 'DOWN'
+           and (n.reason_by is null or exists (select from node_quarantine as q where q.node_id = n.id and q.drained))
+           and not exists (select from seen as s where s.name = n.name)
         returning n.id, n.state, n.reason, n.state_at
     )
     insert into event (at, kind, actor, node_id, detail)

@@ -3,7 +3,7 @@
 --            p_state   UP, DRAIN (jobs run on, none start) or DOWN
 --            p_reason  shown with the node; needed for DRAIN and DOWN
 -- Returns    {"nodes": [names]} as JSON text
--- Locks      node by name
+-- Locks      node by name, node_free
 -- Raises     OD013 NotOwner, OD007 UnknownNode, OD010 BadRequest
 create or replace function odc.set_node_state(
     p_actor jsonb, p_names text[], p_state text, p_reason text, p_now timestamptz)
@@ -47,6 +47,13 @@ begin
                reason_by = case when p_state = 'UP' then null else p_actor ->> 'user' end
          where name = any (p_names)
         returning id
+    ), ours as (
+        -- The operator's word is the last one; who resumes a node forgives it.
+        delete from node_quarantine as q using changed as c where q.node_id = c.id
+    ), forgiven as (
+        delete from node_strike as s using changed as c where s.node_id = c.id and p_state = 'UP'
+    ), anew as (
+        update node_free as f set ended = 0 from changed as c where f.node_id = c.id and p_state = 'UP' and f.ended > 0
     )
     insert into event (at, kind, actor, node_id, detail)
     select p_now, 'node_' || lower(p_state), p_actor ->> 'user', id,

@@ -12,7 +12,7 @@ begin
 
     create view odc_past.allocation as
     select a.job_id, a.rank, a.node_id, a.gpu_mask, a.gpus, a.cpus, a.mem_mib, a.ends_at,
-           null::odc.member_state as state, null::integer as exit_code, null::integer as exit_signal
+           null::odc.member_state as state, null::integer as exit_code, null::integer as exit_signal, null::text as strike
       from odc_past.running as r
       join odc_past._allocation as a on a.job_id = r.job_id and a.rank < r.node_count;
 
@@ -22,7 +22,7 @@ begin
            (g.gpus - coalesce(a.gpus, 0) - bit_count(coalesce(n.foreign_gpu_mask, 0)::bit(64)))::integer as gpus,
            (g.cpus - coalesce(a.cpus, 0) - coalesce(n.foreign_cpus, 0))::integer as cpus,
            (g.mem_mib - coalesce(a.mem_mib, 0) - coalesce(n.foreign_mem_mib, 0))::integer as mem_mib,
-           coalesce(a.jobs, 0)::integer as jobs
+           coalesce(a.jobs, 0)::integer as jobs, 0 as ended
       from odc_past._node_free as f
       join odc_past.node_group as g on g.id = f.group_id
       join odc_past.node as n on n.id = f.node_id

@@ -51,15 +51,26 @@ begin
         delete from running as r where r.job_id = any (p_job_ids) returning r.*
     ), freed as (
         delete from allocation as a where a.job_id = any (p_job_ids)
-        returning a.job_id, a.rank, a.node_id, a.gpu_mask, a.gpus, a.cpus, a.mem_mib
+        returning a.job_id, a.rank, a.node_id, a.gpu_mask, a.gpus, a.cpus, a.mem_mib, a.strike
     ), give as (
         update node_free as f
            set gpu_mask = f.gpu_mask + t.gpu_mask, gpus = f.gpus + t.gpus, cpus = f.cpus + t.cpus,
-               mem_mib = f.mem_mib + t.mem_mib, jobs = f.jobs - t.jobs
+               mem_mib = f.mem_mib + t.mem_mib, jobs = f.jobs - t.jobs, ended = f.ended + t.jobs
           from (select node_id, sum(gpu_mask)::bigint as gpu_mask, sum(gpus) as gpus, sum(cpus) as cpus,
                        sum(mem_mib) as mem_mib, count(*) as jobs
                   from freed group by node_id) as t
          where f.node_id = t.node_id
+        returning f.node_id, f.ended
+    ), struck as (
+        insert into node_strike as s (node_id, uid, script_digest, cause, at, job_id, nths)
+        select f.node_id, j.uid, j.script_digest, f.strike, p_now, max(f.job_id), (array_agg(g.ended))[:20]
+          from freed as f
+          join give as g on g.node_id = f.node_id
+          join job as j on j.id = f.job_id
+         where f.strike is not null
+         group by f.node_id, j.uid, j.script_digest, f.strike
+            on conflict (node_id, uid, script_digest, cause) do update
+           set at = excluded.at, job_id = excluded.job_id, nths = (excluded.nths || s.nths)[:20]
     ), done as materialized (
         select g.*, v.state as end_state, v.reason as end_reason, v.again, v.may_requeue, n.names, n.gpus, n.cpus,
                case when g.exit_signal is null then g.exit_code else 0 end as code,

@@ -1,14 +1,14 @@
 -- odc.record_facts: write what an executor saw of members; facts already known, or of attempts that are over, change
 -- nothing. When one member of a gang fails, the database wants the others ended.
 -- Arguments  parallel arrays: job, attempt, rank, kind (started, exited, lost, start_failed), when, exit code,
---            signal, cause (timeout, oom, launch, unknown), detail
+--            signal, cause (timeout, oom, launch, unknown), detail, whether it speaks against the node; null: none does
 -- Returns    ids of the jobs whose attempt ended by these facts
 -- Locks      term for share; the turn; running by job, allocation
 -- Raises     OD020 LeadershipLost
 create or replace function odc.record_facts(
     p_term bigint, p_job_ids bigint[], p_attempts integer[], p_ranks integer[], p_kinds text[],
     p_ats timestamptz[], p_exit_codes integer[], p_signals integer[], p_causes text[], p_details text[],
-    p_now timestamptz)
+    p_now timestamptz, p_suspects boolean[] default null)
 returns table (job_id bigint)
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
@@ -19,9 +19,12 @@ begin
     perform from running as r where r.job_id = any (p_job_ids) order by r.job_id for update;
 
     with fact as materialized (
-        select f.job_id, f.rank, f.kind, f.at, f.exit_code, f.signal, f.cause, f.detail
-          from unnest(p_job_ids, p_attempts, p_ranks, p_kinds, p_ats, p_exit_codes, p_signals, p_causes, p_details)
-               as f (job_id, attempt, rank, kind, at, exit_code, signal, cause, detail)
+        select f.job_id, f.rank, f.kind, f.at, f.exit_code, f.signal, f.cause, f.detail,
+               -- What was to end anyway accuses nobody.
+               case when f.suspect is not true or r.intent is not null then null
+                    when f.kind = 'lost' then 'lost' when f.kind = 'start_failed' then 'launch' else 'failed' end as strike
+          from unnest(p_job_ids, p_attempts, p_ranks, p_kinds, p_ats, p_exit_codes, p_signals, p_causes, p_details, p_suspects)
+               as f (job_id, attempt, rank, kind, at, exit_code, signal, cause, detail, suspect)
           join running as r on r.job_id = f.job_id and r.attempt = f.attempt
     ), finish as (
         select distinct on (f.job_id, f.rank) f.*
@@ -31,9 +34,9 @@ begin
     ), member as (
         update allocation as a
            set state = case when c.ended then 'ended' else 'running' end::member_state,
-               exit_code = coalesce(c.exit_code, a.exit_code), exit_signal = coalesce(c.signal, a.exit_signal)
+               exit_code = coalesce(c.exit_code, a.exit_code), exit_signal = coalesce(c.signal, a.exit_signal), strike = coalesce(a.strike, c.strike)
           from (select coalesce(e.job_id, b.job_id) as job_id, coalesce(e.rank, b.rank) as rank,
-                       e.job_id is not null as ended, e.exit_code, e.signal, e.kind, e.cause, e.detail, e.at as ended_at,
+                       e.job_id is not null as ended, e.exit_code, e.signal, e.kind, e.cause, e.detail, e.strike, e.at as ended_at,
                        b.at as begun_at
                   from finish as e full join begun as b on b.job_id = e.job_id and b.rank = e.rank) as c
          where a.job_id = c.job_id and a.rank = c.rank

@@ -2,7 +2,7 @@
 -- Where most nodes fall silent at once, it is the way to them that is broken, not they: as long as that is so, and three or
 -- more are, nothing is ended.
 -- Arguments  p_grace  how long is not too long; null: nothing is too long. What an operator took down keeps its jobs
--- Locks      running rows of these jobs
+-- Locks      running and allocation rows of these jobs
 create or replace function odc._fail_nodes(p_grace interval, p_now timestamptz)
 returns boolean
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -20,15 +20,23 @@ begin
     if v_silent >= 3 and 2 * v_silent > v_all then
         return false;
     end if;
-    update running as r
-       set intent = 'node_fail', intent_by = 'odcd', intent_at = p_now, state = 'COMPLETING',
-           exit_detail = coalesce(r.exit_detail, d.told)
-      from (select a.job_id, string_agg(format('node %s: %s', n.name, n.reason), '; ' order by n.name) as told
-              from node as n
-              join allocation as a on a.node_id = n.id and a.state <> 'ended'
-             where n.state = 'DOWN' and n.reason_by is null and n.state_at <= p_now - p_grace
-             group by a.job_id) as d
-     where r.job_id = d.job_id and r.intent is null;
+    with away as materialized (
+        select a.job_id, a.rank, format('node %s: %s', n.name, n.reason) as told
+          from node as n
+          join allocation as a on a.node_id = n.id and a.state <> 'ended'
+         where n.state = 'DOWN' and n.reason_by is null and n.state_at <= p_now - p_grace
+    ), failing as (
+        update running as r
+           set intent = 'node_fail', intent_by = 'odcd', intent_at = p_now, state = 'COMPLETING',
+               exit_detail = coalesce(r.exit_detail, d.told)
+          from (select w.job_id, string_agg(w.told, '; ' order by w.told) as told from away as w group by w.job_id) as d
+         where r.job_id = d.job_id and r.intent is null
+        returning r.job_id
+    )
+    update allocation as a set strike = 'lost'
+      from away as w
+      join failing as f on f.job_id = w.job_id
+     where a.job_id = w.job_id and a.rank = w.rank;
     return found;
 end;
 $$;

@@ -248,6 +248,15 @@ ALTER TABLE odc.limited_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTI
     CACHE 1
 );
 
+CREATE SEQUENCE odc.node_canary
+    AS integer
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    MAXVALUE 999999999
+    CACHE 1
+    CYCLE;
+
 ALTER TABLE odc.node_free_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.node_free_past_past_id_seq
     START WITH 1
@@ -514,7 +523,8 @@ CREATE TABLE odc.allocation (
     ends_at timestamp with time zone NOT NULL,
     state odc.member_state DEFAULT 'starting'::odc.member_state NOT NULL,
     exit_code integer,
-    exit_signal integer
+    exit_signal integer,
+    strike text
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
 
@@ -1013,6 +1023,7 @@ CREATE TABLE odc.node_free (
     cpus integer NOT NULL,
     mem_mib integer NOT NULL,
     jobs integer DEFAULT 0 NOT NULL,
+    ended integer DEFAULT 0 NOT NULL,
     CONSTRAINT node_free_cpus_check CHECK ((cpus >= 0)),
     CONSTRAINT node_free_gpus_check CHECK ((gpus >= 0)),
     CONSTRAINT node_free_jobs_check CHECK ((jobs >= 0)),
@@ -1079,6 +1090,29 @@ CREATE TABLE odc.node_past (
     foreign_gpu_mask bigint,
     foreign_cpus integer,
     foreign_mem_mib integer
+);
+
+CREATE TABLE odc.node_quarantine (
+    node_id integer NOT NULL,
+    since timestamp with time zone NOT NULL,
+    evidence text NOT NULL,
+    reason text NOT NULL,
+    drained boolean NOT NULL,
+    failed integer DEFAULT 0 NOT NULL,
+    try_at timestamp with time zone NOT NULL,
+    canary integer,
+    canary_until timestamp with time zone
+);
+
+CREATE TABLE odc.node_strike (
+    node_id integer NOT NULL,
+    uid integer NOT NULL,
+    script_digest text NOT NULL,
+    cause text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    job_id bigint NOT NULL,
+    nths integer[] NOT NULL,
+    CONSTRAINT node_strike_cause_check CHECK ((cause = ANY (ARRAY['failed'::text, 'launch'::text, 'lost'::text])))
 );
 
 CREATE TABLE odc.partition (
@@ -2077,6 +2111,15 @@ ALTER TABLE ONLY odc.node_free
 ALTER TABLE ONLY odc.node_group
     ADD CONSTRAINT node_group_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY odc.node_quarantine
+    ADD CONSTRAINT node_quarantine_canary_key UNIQUE (canary);
+
+ALTER TABLE ONLY odc.node_quarantine
+    ADD CONSTRAINT node_quarantine_pkey PRIMARY KEY (node_id);
+
+ALTER TABLE ONLY odc.node_strike
+    ADD CONSTRAINT node_strike_pkey PRIMARY KEY (node_id, uid, script_digest, cause);
+
 ALTER TABLE ONLY odc.partition
     ADD CONSTRAINT partition_name_key UNIQUE (name);
 
@@ -2245,6 +2288,8 @@ CREATE UNIQUE INDEX node_group_value ON odc.node_group USING btree (gpu_type, gp
 CREATE INDEX node_past_id_idx ON odc.node_past USING btree (id);
 
 CREATE INDEX node_past_past_at_idx ON odc.node_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX node_strike_script ON odc.node_strike USING btree (script_digest, uid);
 
 CREATE INDEX partition_node_past_partition_id_node_id_idx ON odc.partition_node_past USING btree (partition_id, node_id);
 

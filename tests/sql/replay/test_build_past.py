@@ -26,6 +26,8 @@ NO_PAST = {
     "eta_day": "sums of the past",
     "run_time": "what predictions learn from",
     "run_time_new": "what predictions learn from",
+    "node_strike": "node tells what came of it",
+    "node_quarantine": "node tells of it",
     "kept_output": "kept once its member is over",
     "idempotency": "answers to requests",
     "api_key": "answers to requests",
@@ -37,7 +39,7 @@ NO_PAST = {
 TIMELESS = {
     "take_term", "keep_api_key", "beat_term", "dispatches", "live_members", "unstarted_jobs",
     "take_stops", "take_signals", "keep_output", "note_orphans",
-    "refresh_eta", "tidy_predictions", "predict_jobs",
+    "refresh_eta", "tidy_predictions", "predict_jobs", "take_canaries",
     "past_jobs", "past_job", "past_nodes", "past_why", "past_plan", "diff_plans", "replay_pass",
 }  # fmt: skip
 HEAD = re.compile(r"create or replace function odc\.(\w+)\((.*?)\)\nreturns", re.S)

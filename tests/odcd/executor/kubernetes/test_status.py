@@ -10,7 +10,7 @@ import pytest
 
 from odcd.executor.kubernetes.naming import key_of
 from odcd.executor.kubernetes.objects import Pod
-from odcd.executor.kubernetes.status import Seen, by_delete, read_pod, vanished
+from odcd.executor.kubernetes.status import Seen, by_delete, late, read_pod, vanished
 
 NOW = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
 BEGAN = "2026-01-01T12:00:00Z"
@@ -189,3 +189,67 @@ def test_what_a_delete_by_others_ends_is_lost_and_not_the_jobs_failure(
     end = read_pod(pod, KEY, NOW).end
     assert end is not None
     assert by_delete(pod, end).kind == kind
+
+
+RUNC = "failed to create containerd task: failed to create shim task: OCI runtime create failed: "
+HOOK = RUNC + "error running prestart hook #0: nvidia-container-cli: initialization error"
+NO_SHELL = RUNC + 'unable to start container process: exec: "/bin/sh": no such file or directory'
+TAINTED = DISRUPTED | {"reason": "DeletionByTaintManager", "message": "node not ready"}
+LATER = "2026-01-01T11:57:59Z"
+
+
+@pytest.mark.parametrize(
+    ("phase", "state", "status", "suspect"),
+    [
+        pytest.param("Failed", ended(1, "Error"), {}, True, id="failed early"),
+        pytest.param("Failed", ended(139, "Error"), {}, True, id="crashed early"),
+        pytest.param("Failed", ended(1, "Error", startedAt=LATER), {}, False, id="failed late"),
+        pytest.param("Succeeded", ended(), {}, False, id="done early"),
+        pytest.param("Failed", ended(137, "OOMKilled"), {}, False, id="its own memory"),
+        pytest.param("Failed", ended(1, "Error"), {"reason": "Evicted"}, False, id="evicted"),
+        pytest.param("Failed", ended(1, "Error"), {"reason": "NodeLost"}, True, id="node lost"),
+        pytest.param("Failed", ended(1), {"conditions": [TAINTED]}, True, id="node not ready"),
+        pytest.param("Failed", ended(1), {"conditions": [DISRUPTED]}, False, id="made room"),
+        pytest.param("Failed", ended(1, "ContainerStatusUnknown"), {}, True, id="unknown end"),
+        pytest.param("Failed", ended(128, "StartError", message=HOOK), {}, True, id="hook failed"),
+        pytest.param("Failed", ended(128, "StartError", message=NO_SHELL), {}, False,
+                     id="image without a shell"),
+        pytest.param("Failed", None, {"reason": "UnexpectedAdmissionError"}, True, id="no devices"),
+        pytest.param("Failed", None, {"reason": "OutOfcpu"}, False, id="full"),
+    ],
+)  # fmt: skip
+def test_what_speaks_against_the_node(
+    phase: str, state: dict[str, Any] | None, status: dict[str, Any], suspect: bool
+) -> None:
+    end = seen(phase, state, **status).end
+    assert end is not None
+    assert end.suspect is suspect
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "suspect"),
+    [
+        ("CreateContainerError", HOOK, True),
+        ("CreateContainerConfigError", 'secret "x" not found', False),
+        ("ImagePullBackOff", "nvidia/cuda: manifest unknown", False),
+    ],
+    ids=["hook failed", "its own configuration", "its own image"],
+)
+def test_what_cannot_start_speaks_against_the_node_only_if_it_says_so(
+    reason: str, message: str, suspect: bool
+) -> None:
+    found = seen("Pending", {"waiting": {"reason": reason, "message": message}})
+    assert found.hopeless is not None
+    assert found.hopeless.suspect is suspect
+
+
+@pytest.mark.parametrize(
+    ("waits", "suspect"),
+    [(None, True), ("ContainerCreating: failed to create pod sandbox", True),
+     ("ImagePullBackOff: back-off", False)],
+    ids=["silence", "no sandbox", "its own image"],
+)  # fmt: skip
+def test_a_late_start_speaks_against_a_node_that_does_not_say_what_it_waits_for(
+    waits: str | None, suspect: bool
+) -> None:
+    assert late(a_pod("Pending"), KEY, NOW, waits, 60).suspect is suspect

@@ -1,0 +1,133 @@
+"""Canaries: short pods that show whether a quarantined node works. No job of the queue's."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+
+from odcd.clock import Clock
+from odcd.errors import RunnerDown
+from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes.cluster import ApiRefused
+from odcd.executor.kubernetes.inventory import NodeOffer
+from odcd.executor.kubernetes.maker import Maker
+from odcd.executor.kubernetes.naming import STARTED_AT, Key
+from odcd.executor.kubernetes.objects import Pod
+from odcd.model import Canary, CanaryEnd, Dispatch, Member
+
+log = logging.getLogger(__name__)
+
+JOB = 0
+"""No job has this number: the pods are odc-0-<canary>-0."""
+NOBODY = 65534
+MEM_MIB = 1024
+SCRIPT = "#!/bin/sh\nexec {command}\n"
+TEXTS = {
+    "gpu": SCRIPT.format(command="nvidia-smi -L"),
+    "cpu": SCRIPT.format(command="true"),
+    "environment": "{}",
+}
+
+
+class Canaries:
+    """Level triggered: what is to be is said anew each time, so that any leader can go on."""
+
+    def __init__(self, maker: Maker, clock: Clock) -> None:
+        self._maker = maker
+        self._clock = clock
+        self._pods: dict[int, Pod] = {}
+        self._trouble: dict[int, str] = {}
+
+    def note(self, key: Key, pod: Pod | None) -> None:
+        """What the cluster tells of one; None: it is gone."""
+        if pod is None:
+            self._pods.pop(key[1], None)
+        else:
+            self._pods[key[1]] = pod
+
+    async def attend(self, canaries: Sequence[Canary], term: int) -> list[CanaryEnd]:
+        """See Executor.try_nodes."""
+        wanted = {canary.number: canary for canary in canaries}
+        for number, pod in list(self._pods.items()):
+            if pod.metadata.deletion_timestamp is None and not _is_of(pod, wanted.get(number)):
+                await self._remove(pod)
+        self._trouble = {n: told for n, told in self._trouble.items() if n in wanted}
+        ends: list[CanaryEnd] = []
+        for canary in canaries:
+            told = await self._look(canary, term)
+            if told is not None:
+                passed, why = told
+                log.info("kubernetes.canary", extra={"node": canary.node, "passed": passed})
+                ends.append(CanaryEnd(number=canary.number, passed=passed, told=why))
+        return ends
+
+    async def _look(self, canary: Canary, term: int) -> tuple[bool, str] | None:
+        """Whether it succeeded and what it said; None: it is not over."""
+        now = self._clock.now()
+        pod = self._pods.get(canary.number)
+        if pod is None:
+            return await self._make(canary, term, now)
+        key = (JOB, canary.number, 0)
+        if not _is_of(pod, canary):
+            return None
+        seen = status.read_pod(pod, key, now)
+        if seen.end is not None and pod.metadata.deletion_timestamp is None:
+            end = seen.end
+            if end.kind == "exited" and end.exit_code == 0:
+                return True, "it ended with exit code 0"
+            said = status.message_of(pod) or end.detail or "it said nothing"
+            if end.kind == "exited":
+                how = f"signal {end.signal}" if end.signal else f"exit code {end.exit_code}"
+                return False, f"{how}: {said}"
+            return False, said
+        if seen.hopeless is not None:
+            return False, seen.hopeless.detail or "its container could not be made"
+        if now >= canary.until:
+            waits = seen.waits or ("it still runs" if seen.begun else "kubelet has told nothing")
+            return False, f"it was not over in time: {waits}"
+        return None
+
+    async def _make(self, canary: Canary, term: int, now: datetime) -> tuple[bool, str] | None:
+        if now >= canary.until:
+            why = self._trouble.get(canary.number, "it was removed")
+            return False, f"there was no pod of it in time: {why}"
+        offer = NodeOffer(gpus=canary.gpus, efa=0, hugepages_mib=0)
+        try:
+            await self._maker.make(dispatch_of(canary, term), TEXTS, {canary.node: offer})
+        except (ApiRefused, RunnerDown) as error:
+            self._trouble[canary.number] = error.message
+            log.warning("kubernetes.canary_refused", extra={"why": str(error)})
+        return None
+
+    async def _remove(self, pod: Pod) -> None:
+        try:
+            await self._maker.remove(pod, 0)
+        except (ApiRefused, RunnerDown) as error:
+            log.warning("kubernetes.not_removed", extra={"pod": pod.key, "why": str(error)})
+
+
+def _is_of(pod: Pod, canary: Canary | None) -> bool:
+    """One of another database, or of this one before it was restored, has its number only."""
+    return (
+        canary is not None and pod.metadata.annotations.get(STARTED_AT) == canary.until.isoformat()
+    )
+
+
+def dispatch_of(canary: Canary, term: int) -> Dispatch:
+    """One GPU of the node, if it has any; no EFA, so it runs where jobs without it run. started_at
+    only tells it from others of its number: every leader has to say the same."""
+    member = Member(
+        rank=0, node=canary.node, gpu_type=canary.gpu_type,
+        gpu_indexes=(0,) if canary.gpus else (), cpus=1, mem_mib=min(MEM_MIB, canary.mem_mib),
+        node_gpus=canary.gpus, node_cpus=canary.cpus, node_mem_mib=canary.mem_mib, virtual=False,
+    )  # fmt: skip
+    return Dispatch(
+        term=term, job_id=JOB, attempt=canary.number, array_job_id=None, array_task_id=None,
+        array_min=None, array_max=None, array_count=None, array_step=None, name="canary",
+        user="odcd", uid=NOBODY, gid=NOBODY, account="", partition="", qos="", work_dir="/",
+        umask=0o022, stdin=None, stdout=None, stderr=None, open_mode="truncate",
+        script_digest="gpu" if canary.gpus else "cpu", environment_digest="environment", args=(),
+        options={}, submit_host=None, restarts=0, started_at=canary.until, ends_at=canary.until,
+        signal_number=None, signal_before_s=None, signal_batch=False, members=(member,),
+    )  # fmt: skip
