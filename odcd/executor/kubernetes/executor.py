@@ -425,9 +425,8 @@ class KubernetesExecutor:
             for rank, pod in sorted(self._members.get((job_id, attempt), {}).items())
             if not batch_only or rank == 0
         ]
-        if not members:
-            found = await self._find((job_id, attempt, 0))
-            members = [(0, found)] if found is not None else []
+        if not members:  # a follower watches nothing
+            members = await self._look_up(job_id, attempt, only_first=batch_only)
         name = signals.Signals(signal).name.removeprefix("SIG")
         for _, pod in members:
             if is_over(pod):
@@ -442,6 +441,16 @@ class KubernetesExecutor:
                     f"job {job_id} cannot be signalled: {error.message}",
                     "Its container needs /bin/sh and kill.",
                 ) from error
+
+    async def _look_up(
+        self, job_id: int, attempt: int, *, only_first: bool
+    ) -> list[tuple[int, Pod]]:
+        members: list[tuple[int, Pod]] = []
+        while pod := await self._find((job_id, attempt, len(members))):
+            members.append((len(members), pod))
+            if only_first:
+                break
+        return members
 
     async def set_end(self, job_id: int, attempt: int, ends_at: datetime | None) -> None:
         """Nothing to move: the database's sweep ends what is over its limit."""
