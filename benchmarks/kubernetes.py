@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 import tempfile
 import time
@@ -286,6 +287,8 @@ def section(figures: list[Figure]) -> str:
         "kube-controller-manager 1.36 and etcd are real (etcd without fsync); KWOK plays the",
         f"kubelets of {NODES:,} nodes with 8 GPUs. All of them, odcd, PostgreSQL (fsync on) and",
         f"this benchmark share the machine: {machine()}.",
+        f"Load average at the end: {os.getloadavg()[0]:.1f}; 3 to 5 of it are theirs, and what was",
+        "all else is in the notes.",
         "",
         # Slurm's column is empty here.
         *(line.rsplit("|", 2)[0] + "|" for line in HEAD.splitlines()),
