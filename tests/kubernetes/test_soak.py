@@ -70,7 +70,7 @@ def proxy(own_plane: ControlPlane, tmp_path: Path) -> Iterator[FaultProxy]:
 def test_every_job_ends_as_it_should_whatever_fails(
     own_plane: ControlPlane, own_kwok: Kwok, proxy: FaultProxy, site: Site
 ) -> None:
-    large = JOBS > 2_000
+    large = JOBS > 1_000
     settings = {"lease_s": LEASE_S, "sweep_s": 5, "node_grace_s": NODE_GRACE_S, "grace_s": 5,
                 "orphan_s": 5, "schedule_s": 300, "quarantine": "off"}  # fmt: skip
     config = site.kubeconfig(proxy)

@@ -90,6 +90,8 @@ class Soak:
             # The last ones are left in peace: all faults would meet those few.
             few = self.jobs // 20
             self._until(lambda: self._left() <= few, "most jobs to end", patience_s)
+        # KWOK does not write again what failed to be written; a new one looks at all pods.
+        self.faults.kwok.restart()
         self._until(lambda: not self._left(), "all jobs to end", 2 * QUIET_S)
         self.took_s = time.monotonic() - begin
         self._settle()
@@ -146,13 +148,32 @@ class Soak:
         while not true():
             assert self.watch.failed is None, self.watch.failed
             self.faults.check()
-            assert time.monotonic() < until, f"waited {within_s:g} s in vain for {what}{self.log()}"
+            assert time.monotonic() < until, (
+                f"waited {within_s:g} s in vain for {what}\n{self.left_over()}{self.log()}"
+            )
             if time.monotonic() - told > 15:
                 told = time.monotonic()
                 print(
                     f"{self._left()} jobs left, {self.members.summary()}, {self.faults.summary()}"
                 )
             time.sleep(0.5)
+
+    def left_over(self) -> str:
+        """Jobs that have not ended, and their pods."""
+        with self.site.sql() as sql:
+            rows = sql.rows(
+                "select job_id, attempt, state::text, intent::text, exit_cause, reason "
+                "from (select job_id, attempt, state, intent, exit_cause, null as reason "
+                "from odc.running union all "
+                "select job_id, attempt, null, null, null, reason from odc.pending) as j "
+                "where job_id <> all ($1::bigint[]) order by 1 limit 20",
+                list(self.staying),
+            )
+        jobs = {row["job_id"] for row in rows}
+        pods = [pod for pod in self.members.pods() if pod.key[0] in jobs]
+        return (
+            "\n".join(str(tuple(one.values())) for one in rows) + "\n" + "\n".join(map(str, pods))
+        )
 
     def log(self) -> str:
         return "".join(f"\n--- {one.log.name}\n{one.tail(15)}" for one in self.daemons)
