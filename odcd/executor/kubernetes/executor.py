@@ -304,7 +304,9 @@ class KubernetesExecutor:
                 offers = {
                     m.node: offer_of(self._nodes.items.get(m.node)) for m in order.dispatch.members
                 }
-                await self._maker.make(order.dispatch, order.texts, offers)
+                keys = [(*attempt, m.rank) for m in order.dispatch.members]
+                but = {key[2] for key in keys if key in self._begun or key in self._over}
+                await self._maker.make(order.dispatch, order.texts, offers, but)
                 self._made.add(attempt)
                 self._orders.pop(attempt, None)
                 if attempt in self._stops:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -43,21 +43,24 @@ class Maker:
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def make(
-        self, dispatch: Dispatch, texts: Mapping[str, str], offers: Mapping[str, NodeOffer]
-    ) -> None:
+        self, dispatch: Dispatch, texts: Mapping[str, str], offers: Mapping[str, NodeOffer],
+        but: Collection[int] = (),
+    ) -> None:  # fmt: skip
         """All that starts of an attempt: pods, script, and then the gates are lifted.
 
-        Raises ApiRefused for the first thing that was refused, RunnerDown.
+        but: ranks that began or ended since it was sent. Their pods may be gone, and would run a
+        second time. Raises ApiRefused for the first thing that was refused, RunnerDown.
         """
         submitted = msgspec.json.decode(texts[dispatch.environment_digest], type=dict[str, str])
         namespace = namespace_of(dispatch, offers, self._settings.namespaces)
         pods = [
             pod_of(dispatch, member, submitted, offers, self._settings)
             for member in dispatch.members
-            if member.state == "starting"
+            if member.state == "starting" and member.rank not in but
         ]
         uids = await _all(self._make_pod(namespace, pod) for pod in pods)
-        if dispatch.members[0].state == "starting":
+        # Where rank 0 has begun its script is there: nothing begins without.
+        if dispatch.members[0].state == "starting" and 0 not in but:
             script = script_of(dispatch, texts[dispatch.script_digest], namespace, uids[0])
             await self._make(f"/api/v1/namespaces/{namespace}/configmaps", script)
         if len(dispatch.members) > 1:

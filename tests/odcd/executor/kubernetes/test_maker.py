@@ -10,10 +10,13 @@ import msgspec
 import pytest
 
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster, Status
+from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.maker import Maker
 from odcd.executor.kubernetes.objects import Pod
 from odcd.executor.kubernetes.pods import PodSettings
+from tests.support.dispatches import a_dispatch_of, a_member
 
+OFFER = NodeOffer(gpus=8, efa=0, hugepages_mib=0)
 POD = msgspec.convert(
     {"metadata": {"name": "odc-7-1-0", "namespace": "gpu-batch", "uid": "first"}}, Pod
 )
@@ -59,3 +62,44 @@ def test_a_conflict_while_the_pod_is_there_is_no_removal() -> None:
 
 def test_a_pod_that_changed_meanwhile_stays_where_that_was_asked_for() -> None:
     remove(409, "first", unchanged=True)
+
+
+class Taking:
+    """Says yes to all, and keeps what it was asked to make and to change."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.changed: list[str] = []
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> bytes:
+        self.made.append(f"{body['kind']} {body['metadata']['name']}")
+        return msgspec.json.encode({"metadata": {"uid": "one"}})
+
+    async def patch(self, path: str, body: Any) -> bytes:
+        self.changed.append(path.rpartition("/")[2])
+        return b"{}"
+
+
+@pytest.mark.parametrize(
+    ("but", "made", "changed"),
+    [
+        pytest.param(set[int](), ["Pod 0", "Pod 1", "Pod 2", "ConfigMap"], ["0", "1", "2"],
+                     id="none-has-begun"),
+        pytest.param({1}, ["Pod 0", "Pod 2", "ConfigMap"], ["0", "2"], id="one-has"),
+        pytest.param({0, 1}, ["Pod 2"], ["2"], id="the-first-has-and-so-has-its-script"),
+        pytest.param({0, 1, 2}, [], [], id="all-have"),
+    ],
+)  # fmt: skip
+def test_a_member_that_has_begun_is_not_made_again(
+    but: set[int], made: list[str], changed: list[str]
+) -> None:
+    """An order is tried again when any part of it failed, and its first members may be over."""
+    members = tuple(a_member(rank, virtual=False, cpus=1) for rank in range(3))
+    dispatch, texts = a_dispatch_of(members=members, uid=1001, gid=100)
+    taking = Taking()
+    offers = {member.node: OFFER for member in members}
+    maker = Maker(cast("Cluster", taking), PodSettings(image="registry.example/job:1.0"))
+    asyncio.run(maker.make(dispatch, texts, offers, but))
+    name = f"odc-{dispatch.job_id}-{dispatch.attempt}"
+    assert [one.replace(f"{name}-", "").replace(f" {name}", "") for one in taking.made] == made
+    assert [one.removeprefix(f"{name}-") for one in taking.changed] == changed
