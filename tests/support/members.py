@@ -29,6 +29,7 @@ class Members:
         self._pods: dict[str, Pod] = {}
         self._alive: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
         self._begun: set[str] = set()
+        self._ran: dict[Key, str] = {}
         self._created = 0
         self._first = self._last = 0.0
         self._most = 0
@@ -46,6 +47,8 @@ class Members:
             if found["status"].get("phase") == "Running" and uid not in self._begun:
                 self._begun.add(uid)
                 self._last = at
+                if self._ran.setdefault((job, attempt, rank), uid) != uid:
+                    self.violations.append(f"job {job} ran twice: attempt {attempt} rank {rank}")
             self._pods[uid] = Pod(
                 (job, attempt, rank), found["metadata"]["namespace"], found["metadata"]["name"],
                 found["spec"].get("nodeName", ""), not over,

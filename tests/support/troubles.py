@@ -242,6 +242,10 @@ class Faults:
         )
 
     def summary(self) -> str:
-        return (
-            ", ".join(f"{number} {kind}" for kind, number in sorted(self.count.items())) or "none"
-        )
+        spoilt = {
+            f"by the proxy: {rule}": number
+            for rule, number in self.proxy.counts().items()
+            if rule in SPOILT
+        }
+        told = sorted({**self.count, **spoilt}.items())
+        return ", ".join(f"{number} {kind}" for kind, number in told) or "none"
