@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import signal as signals
 from collections.abc import (
     AsyncGenerator,
@@ -49,6 +50,7 @@ SYNC_S = 30.0
 RETRY_S = (0.2, 10.0)
 EXEC_S = 10.0
 PROBE_S = 3.0
+_NO_RIGHT = re.compile(r"cannot \w+ resource")
 STUCK = timedelta(seconds=15)
 """A pod whose grace has been over for so long, on a node that does not answer, is removed."""
 
@@ -317,7 +319,7 @@ class KubernetesExecutor:
             except ApiRefused as error:
                 log.warning("kubernetes.refused", extra={"job": attempt[0], "why": str(error)})
                 waited_s = self._clock.monotonic() - order.since_s
-                if _may_pass(error) and waited_s < self._budgets.schedule_s:
+                if may_pass(error) and waited_s < self._budgets.schedule_s:
                     self._try_again(attempt, order, error.retry_after_s)
                 else:
                     self._orders.pop(attempt, None)
@@ -340,7 +342,7 @@ class KubernetesExecutor:
             key = (*dispatch.key, member.rank)
             if member.state != "starting" or key in self._over:
                 continue
-            fact = status.refused(key, now, error.message, passing=_may_pass(error))
+            fact = status.refused(key, now, error.message, passing=may_pass(error))
             pod = await self._insist(lambda key=key: self._find(key))
             if pod is None:
                 self._over.add(key)
@@ -634,13 +636,14 @@ class KubernetesExecutor:
         )
 
 
-def _may_pass(error: ApiRefused) -> bool:
+def may_pass(error: ApiRefused) -> bool:
     """Quotas, rights and namespaces change; a pod that the API calls wrong stays so."""
     if error.passing or error.status in (401, 404, 409):
         return True
     if error.status != 403:
         return False
-    return "exceeded quota" in error.message or "cannot create resource" in error.message
+    # A server that has just begun does not know its roles yet.
+    return "exceeded quota" in error.message or bool(_NO_RIGHT.search(error.message))
 
 
 def _matters(node: Node) -> tuple[object, ...]:
