@@ -149,7 +149,7 @@ class Daemon:
 
     async def _lead(self, lead: Lead) -> None:
         """Everything that only the leader does, until leadership is lost."""
-        executor = await self._engine.make(lead.term)
+        executor = await self._engine.make(lead)
         planner = Planner(
             lead, self._store, executor, self._clock, self._settings.sweep, self._note_pass
         )

@@ -22,6 +22,7 @@ from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pods import PodSettings, whole_seconds
 from odcd.executor.kubernetes.template import PodTemplate, read_template
 from odcd.executor.local import LocalExecutor
+from odcd.leader import Lead
 from odcd.model import Identity, JobSpec
 from odcd.settings import Settings
 from odcd.store import Store
@@ -48,8 +49,8 @@ class Engine(Protocol):
         """Before the daemon serves: raises BadRequest, OtherHost for what can never work."""
         ...
 
-    async def make(self, term: int) -> Executor:
-        """For a leader of that term; closed by it."""
+    async def make(self, lead: Lead) -> Executor:
+        """For a leader; closed by it."""
         ...
 
     async def claim(self, term: int) -> None:
@@ -85,7 +86,7 @@ class LocalEngine:
     async def prepare(self) -> None:
         await self._store.check_host(*_place(self._settings.runner_folder))
 
-    async def make(self, term: int) -> Executor:
+    async def make(self, lead: Lead) -> Executor:
         return LocalExecutor(
             self._settings.runner_folder,
             self._launcher,
@@ -131,10 +132,12 @@ class KubernetesEngine:
     async def _connect(self) -> Cluster:
         return await Cluster.connect(self._own.kubeconfig, self._own.context)
 
-    async def make(self, term: int) -> Executor:
-        return self._executor(await self._connect(), term)
+    async def make(self, lead: Lead) -> Executor:
+        return self._executor(await self._connect(), lead.term, lambda: lead.certain)
 
-    def _executor(self, cluster: Cluster, term: int) -> Executor:
+    def _executor(
+        self, cluster: Cluster, term: int, leads: Callable[[], bool] = lambda: False
+    ) -> Executor:
         own = self._own
         settings = PodSettings(
             namespaces=own.namespaces,
@@ -156,6 +159,7 @@ class KubernetesEngine:
             PodOutput(cluster, self._store, self._clock, own.namespaces, own.output_bytes),
             instance_types=self._store.instance_types,
             on_orphans=lambda names: self._store.note_orphans(term, names, self._clock.now()),
+            leads=leads,
             budgets=budgets,
         )
 

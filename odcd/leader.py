@@ -43,11 +43,21 @@ class Pass:
 class Lead:
     """Leadership under one term, and the one connection that passes and beats go over."""
 
-    def __init__(self, term: int, session: Session, clock: Clock) -> None:
+    def __init__(
+        self, term: int, session: Session, clock: Clock, lease: timedelta = timedelta.max
+    ) -> None:
         self.term = term
         self._session = session
         self._clock = clock
+        self._lease_s = lease.total_seconds()
+        self._confirmed = clock.monotonic()
         self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def certain(self) -> bool:
+        """The database has confirmed the term within the lease, so nobody else can lead yet: not
+        so after a sleep of the process."""
+        return self._clock.monotonic() - self._confirmed < self._lease_s
 
     async def plan_pass(self, now: datetime) -> Pass:
         """One pass; tried again once when the database moved on under it.
@@ -82,7 +92,9 @@ class Lead:
         while True:
             try:
                 async with self._one_at_a_time:
+                    asked = self._clock.monotonic()
                     await self._session.execute("select odc.beat_term(p_term => $1)", self.term)
+                    self._confirmed = asked
             except PlanStale:
                 continue
             await self._clock.sleep(every.total_seconds())
@@ -165,7 +177,7 @@ class Leader:
             if taken is None:
                 return
             log.info("leader.leads", extra={"term": taken})
-            lead = Lead(taken, session, self._clock)
+            lead = Lead(taken, session, self._clock, self._lease)
             self.leading = taken
             try:
                 await _until_lost(lead, self._lease / 4, self._lead)

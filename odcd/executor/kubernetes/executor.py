@@ -50,6 +50,7 @@ SYNC_S = 30.0
 RETRY_S = (0.2, 10.0)
 EXEC_S = 10.0
 PROBE_S = 3.0
+LEAD_LOOK_S = 0.1
 _NO_RIGHT = re.compile(r"cannot \w+ resource")
 STUCK = timedelta(seconds=15)
 """A pod whose grace has been over for so long, on a node that does not answer, is removed."""
@@ -93,16 +94,18 @@ class KubernetesExecutor:
         *,
         instance_types: Callable[[], Awaitable[Mapping[str, str]]],
         on_orphans: Callable[[Sequence[str]], Awaitable[None]],
+        leads: Callable[[], bool] = lambda: True,
         budgets: Budgets = Budgets(),
     ) -> None:
-        """instance_types: GPU type by the cloud's instance type. on_orphans: told the names of pods
-        that no job has, before they are removed."""
+        """leads: is it certain that no other leads? instance_types: GPU type by the cloud's type of
+        instance. on_orphans: told the names of pods that no job has, before they are removed."""
         self._cluster = cluster
         self._clock = clock
         self._settings = settings
         self._output = output
         self._instance_types = instance_types
         self._on_orphans = on_orphans
+        self._leads = leads
         self._budgets = budgets
         self._maker = Maker(cluster, settings)
         self._canaries = canaries.Canaries(self._maker, clock)
@@ -298,6 +301,9 @@ class KubernetesExecutor:
     async def _work(self) -> None:
         while True:
             attempt = await self._queue.get()
+            while not self._leads():
+                # A sleeper that has just woken: its orders may be over.
+                await self._clock.sleep(LEAD_LOOK_S)
             order = self._orders.get(attempt)
             if order is None or attempt in self._stops:
                 self._orders.pop(attempt, None)
@@ -432,14 +438,14 @@ class KubernetesExecutor:
         if not members:  # a follower watches nothing
             members = await self._look_up(job_id, attempt, only_first=batch_only)
         name = signals.Signals(signal).name.removeprefix("SIG")
+        words = signal_command(name, batch_only=batch_only)
         for _, pod in members:
             if is_over(pod):
                 continue
             try:
                 await self._cluster.execute(
-                    pod.metadata.namespace, pod.metadata.name, CONTAINER, signal_command(name),
-                    EXEC_S,
-                )  # fmt: skip
+                    pod.metadata.namespace, pod.metadata.name, CONTAINER, words, EXEC_S
+                )
             except ApiRefused as error:
                 raise WrongState(
                     f"job {job_id} cannot be signalled: {error.message}",

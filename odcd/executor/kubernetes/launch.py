@@ -67,10 +67,11 @@ exit code."""
 
 SIGNAL = """\
 read -r pid </odc/run/pid || exit 1
+[ -z "$1" ] || exec kill -s "$0" "$pid"
 kill -s "$0" -- "-$pid" 2>/dev/null || kill -s "$0" "$pid"
 """
-"""Argument 0: the signal's name. To the whole process group; a job whose output goes to files has
-none of its own."""
+"""Argument 0: the signal's name. 1: anything, for the script alone; else it goes to the whole
+process group, where there is one: a job whose output goes to files has none of its own."""
 
 
 def literal(text: str) -> str:
@@ -92,8 +93,8 @@ def command(dispatch: Dispatch, member: Member) -> list[str]:
     return [literal(word) for word in words]
 
 
-def signal_command(name: str) -> Sequence[str]:
-    return ["/bin/sh", "-c", SIGNAL, name]
+def signal_command(name: str, *, batch_only: bool) -> Sequence[str]:
+    return ["/bin/sh", "-c", SIGNAL, name, "batch" if batch_only else ""]
 
 
 def script_data(script: str) -> dict[str, Any] | None:

@@ -154,14 +154,17 @@ def test_a_file_that_cannot_be_written_is_said_and_the_job_goes_on(tmp_path: Pat
     assert "no/such/folder/o" in err
 
 
+@pytest.mark.parametrize("batch_only", [True, False], ids=["batch", "all"])
 @pytest.mark.parametrize("files", [{}, {"stdout": "o"}], ids=["plain", "with files"])
-def test_a_signal_reaches_the_script(tmp_path: Path, files: dict[str, str]) -> None:
+def test_a_signal_reaches_the_script(
+    tmp_path: Path, files: dict[str, str], batch_only: bool
+) -> None:
     script = "#!/bin/sh\ntrap 'echo told; exit 9' USR1\necho up\nwhile :; do sleep 0.1; done\n"
     box = Container(tmp_path, script)
     process = box.begin(**files)
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
-    words = list(signal_command("USR1"))
+    words = list(signal_command("USR1", batch_only=batch_only))
     words[2] = words[2].replace("/odc/", f"{tmp_path}/")
     assert subprocess.run(words, check=False).returncode == 0
     assert process.wait(10) == 9
