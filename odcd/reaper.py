@@ -22,6 +22,8 @@ MAX_GATHER_S = 0.05
 """The longest that facts are let gather before they are written together."""
 MIN_SWEEP_GAP_S = 0.5
 """Between two sweeps that starts call for."""
+JUDGE_S = 5.0
+"""Between two judgements on nodes that may eat jobs: all failures of an hour are looked at."""
 
 
 class Reaper:
@@ -52,6 +54,7 @@ class Reaper:
         self._every = every
         self._quarantine = quarantine
         self._canaries = canaries
+        self._judged_at: float | None = None
         self._on_change = on_change
         self._fresh = True
         self._wake = asyncio.Event()
@@ -142,7 +145,7 @@ class Reaper:
             due = await self._store.sweep(
                 self._lead.term, now,
                 keeps_time=self._executor.keeps_time, node_grace=self._node_grace,
-                quarantine=self._quarantine, canaries=self._canaries,
+                quarantine=self._judges(), canaries=self._canaries,
             )  # fmt: skip
             self._on_change()
             self._wake.set()
@@ -151,6 +154,14 @@ class Reaper:
             if due is not None:
                 wait_s = min(wait_s, max(MIN_GAP_S, (due - now).total_seconds()))
             await self._rest(wait_s)
+
+    def _judges(self) -> bool | None:
+        """Whether nodes are quarantined; None: not again so soon."""
+        at = self._clock.monotonic()
+        if self._judged_at is not None and at - self._judged_at < JUDGE_S:
+            return None
+        self._judged_at = at
+        return self._quarantine
 
     async def _rest(self, wait_s: float) -> None:
         """Starts cut it short, where the time of what has started is kept here."""

@@ -406,12 +406,12 @@ class Store(AccountStore):
 
     async def sweep(
         self, term: int, now: datetime, *, keeps_time: bool = True,
-        node_grace: timedelta | None = None, quarantine: bool = False, canaries: bool = True,
+        node_grace: timedelta | None = None, quarantine: bool | None = None, canaries: bool = True,
     ) -> datetime | None:  # fmt: skip
         """What time alone does: begin times, delays, deadlines, limits overrun, nodes away for
-        longer than node_grace, nodes that eat jobs (quarantine; canaries: they can be tried),
-        partitions made ahead, old keys dropped. keeps_time: the executor ends jobs at their limits.
-        Returns when it should run next, at the latest."""
+        longer than node_grace, nodes that eat jobs (quarantine; None: not now. canaries: they can
+        be tried), partitions made ahead, old keys dropped. keeps_time: the executor ends jobs at
+        their limits. Returns when it should run next, at the latest."""
         return await self._db.fetchval(
             "select odc.sweep(p_term => $1, p_now => $2, p_keeps_time => $3, p_node_grace => $4, "
             "p_quarantine => $5, p_canaries => $6)",

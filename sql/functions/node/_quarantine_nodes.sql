@@ -1,6 +1,6 @@
 -- odc._quarantine_nodes: take no jobs for nodes that eat them, as far as the cap allows; tell of the others.
 -- At most a tenth of the nodes of a GPU type are quarantined at once, or one; the worst come first.
--- Arguments  p_on        false: those that are quarantined return
+-- Arguments  p_on        false: those that are quarantined return; null: nothing happens
 --            p_canaries  false: nothing can try them, so an operator must resume them
 -- Locks      node by name, node_free, of nodes that change
 create or replace function odc._quarantine_nodes(p_on boolean, p_canaries boolean, p_now timestamptz)
@@ -11,7 +11,9 @@ declare
     v_bad  record;
     v_room boolean;
 begin
-    if not p_on then
+    if p_on is null then
+        return;
+    elsif not p_on then
         perform _return_nodes((select array_agg(node_id) from node_quarantine), jsonb_build_object('why', 'quarantine is off'), p_now);
         return;
     end if;

@@ -2,14 +2,14 @@
 -- housekeeping.
 -- Arguments  p_keeps_time  the executor ends jobs at their limits, so that only what it left is looked for here
 --            p_node_grace  jobs of a node that has been down for so long, and not by an operator, end; null: they go on
---            p_quarantine  nodes that eat jobs are quarantined; false: none is, and those that were return
+--            p_quarantine  nodes that eat jobs are quarantined; false: none is, and those that were return; null: not now
 --            p_canaries    what is quarantined can be tried
 -- Returns    when it should run next: the next begin time, delay, deadline or booking, at most a minute from now
 -- Locks      term for share; the turn; booking; pending and running rows that are due; node by name, when one is quarantined
 -- Raises     OD020 LeadershipLost
 create or replace function odc.sweep(
     p_term bigint, p_now timestamptz, p_keeps_time boolean default true, p_node_grace interval default null,
-    p_quarantine boolean default false, p_canaries boolean default true)
+    p_quarantine boolean default null, p_canaries boolean default true)
 returns timestamptz
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare

@@ -1,0 +1,152 @@
+"""Canaries come and go as they are asked for, and end by what the cluster says of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from odcd.clock import Clock
+from odcd.executor.kubernetes.canaries import Canaries, dispatch_of
+from odcd.executor.kubernetes.cluster import ApiRefused, Status
+from odcd.executor.kubernetes.inventory import NodeOffer
+from odcd.executor.kubernetes.maker import Maker
+from odcd.executor.kubernetes.naming import STARTED_AT
+from odcd.executor.kubernetes.objects import Pod
+from odcd.executor.kubernetes.pods import PodSettings, namespace_of, pod_of
+from odcd.model import Canary, CanaryEnd, Dispatch
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+CANARY = Canary(
+    number=3, node="n1", gpu_type="h100", gpus=8, cpus=64, mem_mib=64_000,
+    until=NOW + timedelta(minutes=5),
+)  # fmt: skip
+BEGAN, OVER = "2026-01-01T12:00:00Z", "2026-01-01T12:00:01Z"
+
+
+class Cluster:
+    """Notes what is made and removed, and is the clock."""
+
+    def __init__(self, refuses: bool = False) -> None:
+        self._at = NOW
+        self.made: list[Dispatch] = []
+        self.removed: list[str] = []
+        self._refuses = refuses
+        self.canaries = Canaries(cast("Maker", self), cast("Clock", self))
+
+    def now(self) -> datetime:
+        return self._at
+
+    async def make(
+        self, dispatch: Dispatch, texts: Mapping[str, str], offers: Mapping[str, NodeOffer]
+    ) -> None:
+        assert {dispatch.script_digest, dispatch.environment_digest} <= texts.keys()
+        if self._refuses:
+            raise ApiRefused(403, Status(message="exceeded quota"), None)
+        self.made.append(dispatch)
+
+    async def remove(self, pod: Pod, grace_s: float) -> None:
+        self.removed.append(pod.metadata.name)
+
+    def tells(self, pod: Pod | None, number: int = 3) -> None:
+        self.canaries.note((0, number, 0), pod)
+
+    def attend(self, *wanted: Canary, after_s: float = 0) -> list[CanaryEnd]:
+        self._at = NOW + timedelta(seconds=after_s)
+        return asyncio.run(self.canaries.attend(wanted, 1))
+
+
+def a_pod(state: dict[str, Any], phase: str = "Running", *, until: datetime = CANARY.until) -> Pod:
+    return msgspec.convert(
+        {
+            "metadata": {"name": "odc-0-3-0", "namespace": "gpu-batch", "uid": "u",
+                         "annotations": {STARTED_AT: until.isoformat()}},
+            "spec": {"nodeName": "n1"},
+            "status": {"phase": phase, "containerStatuses": [{"name": "job", "state": state}]},
+        },
+        Pod,
+    )  # fmt: skip
+
+
+def ended(code: int, said: str = "", **more: Any) -> Pod:
+    state = {"exitCode": code, "message": said, "startedAt": BEGAN, "finishedAt": OVER, **more}
+    return a_pod({"terminated": state}, "Succeeded" if code == 0 else "Failed")
+
+
+def test_one_is_made_until_it_is_there_and_removed_when_nobody_asks_for_it() -> None:
+    cluster = Cluster()
+    assert cluster.attend(CANARY) == []
+    assert [made.key for made in cluster.made] == [(0, 3)]
+    cluster.tells(a_pod({"running": {"startedAt": BEGAN}}))
+    assert cluster.attend(CANARY) == []
+    assert (len(cluster.made), cluster.removed) == (1, [])
+    cluster.attend()
+    assert cluster.removed == ["odc-0-3-0"]
+
+
+@pytest.mark.parametrize(
+    ("pod", "passed", "told"),
+    [
+        (ended(0), True, "it ended with exit code 0"),
+        (ended(6, "No devices were found"), False, "exit code 6: No devices were found"),
+        (ended(137, reason="Error"), False, "signal 9: it said nothing"),
+        (a_pod({"waiting": {"reason": "ErrImagePull", "message": "manifest unknown"}}, "Pending"),
+         False, "ErrImagePull: manifest unknown"),
+    ],
+    ids=["well", "badly", "killed", "hopeless"],
+)  # fmt: skip
+def test_how_it_ended_and_what_it_said(pod: Pod, passed: bool, told: str) -> None:
+    cluster = Cluster()
+    cluster.tells(pod)
+    [end] = cluster.attend(CANARY)
+    assert (end.number, end.passed) == (3, passed)
+    assert end.told.startswith(told)
+
+
+def test_one_that_is_late_has_failed_but_not_one_that_ended_while_nobody_looked() -> None:
+    waiting = a_pod(
+        {"waiting": {"reason": "ContainerCreating", "message": "no sandbox"}}, "Pending"
+    )
+    cluster = Cluster()
+    cluster.tells(waiting)
+    assert cluster.attend(CANARY, after_s=299) == []
+    [end] = cluster.attend(CANARY, after_s=300)
+    assert (end.passed, end.told) == (
+        False, "it was not over in time: ContainerCreating: no sandbox",
+    )  # fmt: skip
+    cluster.tells(ended(0))
+    assert cluster.attend(CANARY, after_s=900)[0].passed
+
+
+def test_one_that_is_refused_is_tried_again_until_it_is_late() -> None:
+    cluster = Cluster(refuses=True)
+    assert cluster.attend(CANARY) == []
+    [end] = cluster.attend(CANARY, after_s=300)
+    assert not end.passed
+    assert "exceeded quota" in end.told
+
+
+def test_another_databases_canary_of_that_number_is_not_taken_for_ours() -> None:
+    cluster = Cluster()
+    cluster.tells(a_pod({"running": {"startedAt": BEGAN}}, until=NOW - timedelta(days=1)))
+    assert cluster.attend(CANARY) == []
+    assert (cluster.made, cluster.removed) == ([], ["odc-0-3-0"])
+    cluster.tells(None)
+    cluster.attend(CANARY)
+    assert len(cluster.made) == 1
+
+
+@pytest.mark.parametrize(("gpus", "asks"), [(8, "1"), (1, "1"), (0, None)])
+def test_it_takes_one_gpu_and_never_efa(gpus: int, asks: str | None) -> None:
+    canary = replace(CANARY, gpus=gpus, cpus=4, mem_mib=512)
+    dispatch = dispatch_of(canary, 1)
+    offers = {"n1": NodeOffer(gpus=gpus, efa=0, hugepages_mib=0)}
+    pod = pod_of(dispatch, dispatch.members[0], {}, offers, PodSettings(image="x:1"))
+    assert namespace_of(dispatch, offers, PodSettings().namespaces) == "gpu-batch"
+    assert pod["spec"]["containers"][0]["resources"]["limits"].get("nvidia.com/gpu") == asks
+    assert pod["spec"]["containers"][0]["resources"]["requests"]["memory"] == "512Mi"
