@@ -46,7 +46,7 @@ def own_plane(tmp_path: Path) -> Iterator[ControlPlane]:
 @pytest.fixture
 def own_kwok(own_plane: ControlPlane, tmp_path: Path) -> Iterator[Kwok]:
     try:
-        kwok = Kwok(own_plane, tmp_path / "kwok", lease_s=600)
+        kwok = Kwok(own_plane, tmp_path / "kwok")
     except NoBinaries as why:
         pytest.skip(str(why))
     with kwok:

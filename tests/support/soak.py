@@ -92,7 +92,7 @@ class Soak:
             self._until(lambda: self._left() <= few, "most jobs to end", patience_s)
         # KWOK does not write again what failed to be written; a new one looks at all pods.
         self.faults.kwok.restart()
-        self._until(lambda: not self._left(), "all jobs to end", 2 * QUIET_S)
+        self._until(lambda: not self._left(), "all jobs to end", 3 * QUIET_S)
         self.took_s = time.monotonic() - begin
         self._settle()
 
