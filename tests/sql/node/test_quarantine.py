@@ -142,17 +142,21 @@ def test_what_a_node_loses_or_cannot_start_counts(cluster: Cluster, how: str, wo
 def test_a_node_that_goes_away_with_its_jobs_has_lost_them(cluster: Cluster) -> None:
     cluster.peers_do_well()
     jobs = [cluster.on("n1", user=n % 2, script=f"s{n}") for n in range(3)]
-    gang = cluster.submit(node_count=2, gpus_per_node=1, node_list=["n2", "n3"])
-    cluster.start()
+    gang = cluster.submit(node_count=2, gpus_per_node=1, node_list=["n1", "n2"])
+    assert cluster.start() == [gang]
     cluster.register(n1={"state": "DOWN", "reason": "not ready"})
     cluster.move(121)
     cluster.sql.value("select odc.sweep(0, $1, false, '120 s', true)", cluster.now)
     for job in jobs:
         cluster.ends(job, "lost", suspect=False)
-    assert cluster.running(gang)["intent"] is None
+    for rank in (0, 1):
+        cluster.ends(gang, "lost", rank, suspect=False)
     cluster.register()
     cluster.judge()
-    assert "3 of its last 3 jobs were lost" in str(cluster.node()[1])
+    assert "4 of its last 4 jobs were lost" in str(cluster.node()[1])
+    assert cluster.sql.values(
+        "select distinct n.name from odc.node_strike as s join odc.node as n on n.id = s.node_id"
+    ) == ["n1"]
 
 
 def test_what_ended_because_it_was_to_end_accuses_nobody(cluster: Cluster) -> None:
@@ -207,6 +211,10 @@ def test_repeats_count_once_on_either_side(cluster: Cluster) -> None:
     eat(cluster, times=2)
     cluster.judge()
     assert cluster.quarantined() == [], "3 of 8, though 11 of 16 failed"
+    cluster.run("n1", "failed", user=2, script="fourth")
+    cluster.run("n1", "failed", user=2, script="fifth")
+    cluster.judge()
+    assert "5 of its last 10 jobs" in str(cluster.node()[1])
 
 
 def test_a_bad_hour_of_the_whole_cluster_is_nobodys(cluster: Cluster) -> None:
@@ -254,6 +262,18 @@ def test_beyond_the_cap_a_node_is_only_told_of(sql: Sql, count: int, most: int) 
     cluster.resume(*bad[:most])
     cluster.judge()
     assert cluster.quarantined() == sorted(bad[most : 2 * most]), "there is room now"
+
+
+def test_a_node_is_not_measured_by_those_that_are_quarantined(sql: Sql) -> None:
+    cluster = Cluster(sql, 20)
+    cluster.run("n3")
+    cluster.run("n4")
+    eat(cluster, "n1")
+    cluster.judge()
+    eat(cluster, "n2")
+    cluster.judge()
+    assert cluster.quarantined() == ["n1", "n2"]
+    assert str(cluster.node("n2")[1]).endswith("; of 2 on other h100 nodes 0 did")
 
 
 def test_the_inventory_does_not_end_a_quarantine_but_may_take_the_node_down(
