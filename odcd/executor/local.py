@@ -17,7 +17,7 @@ from odcd.executor.gpus import find_gpus
 from odcd.executor.link import Link, RunnerRefused
 from odcd.executor.local_output import Key, LocalOutput
 from odcd.executor.machine import declared_nodes, this_machine
-from odcd.executor.output import streams
+from odcd.executor.output import shares_file
 from odcd.executor.terminals import Attached, Replayed
 from odcd.executor.wire import Encoder, fact_of
 from odcd.model import Canary, CanaryEnd, Dispatch, Fact, GpuTypeSize, Member, NodeReport
@@ -249,10 +249,7 @@ class LocalExecutor:
         return self._output.logs(dispatch, rank, stderr=stderr, follow=follow)
 
     def shares_output(self, dispatch: Dispatch, *, stderr: bool) -> bool:
-        if dispatch.options.get("spool_output") or dispatch.options.get("pty"):
-            return False
-        files = streams(dispatch, dispatch.members[0])
-        return (files.stderr if stderr and files.stderr else files.stdout).shared
+        return shares_file(dispatch, stderr=stderr)
 
     async def attach(self, dispatch: Dispatch, rank: int) -> Attached | Replayed:
         """The terminal of a job with one; of an ended one, what it wrote. Raises WrongState."""

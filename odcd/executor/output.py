@@ -80,6 +80,14 @@ def streams(dispatch: Dispatch, member: Member) -> Streams:
     return Streams(stdin=stdin, stdout=out, stderr=err)
 
 
+def shares_file(dispatch: Dispatch, *, stderr: bool) -> bool:
+    """Do all members write to one file?"""
+    if dispatch.options.get("spool_output") or dispatch.options.get("pty"):
+        return False
+    files = streams(dispatch, dispatch.members[0])
+    return (files.stderr if stderr and files.stderr else files.stdout).shared
+
+
 def _output(pattern: str, dispatch: Dispatch, member: Member) -> OutputFile:
     path = expand(pattern, dispatch, member)
     others = (m for m in dispatch.members if m.rank != member.rank)

@@ -66,6 +66,10 @@ is written to a file is in the pod's log, too; the shell ends after the copies a
 exit code."""
 
 SIGNAL = """\
+for look in 1 2 3 4 5 6 7 8 9 10; do
+  [ ! -s /odc/run/pid ] || break
+  sleep 0.2
+done
 read -r pid </odc/run/pid || exit 1
 [ -z "$1" ] || exec kill -s "$0" "$pid"
 kill -s "$0" -- "-$pid" 2>/dev/null || kill -s "$0" "$pid"

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from odcd.errors import RunnerDown, WrongState
+from odcd.executor.output import shares_file
 from odcd.model import Dispatch
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, on_socket, over, serve, until
 
@@ -22,6 +23,9 @@ class Output:
         self.go_on = asyncio.Event()
         self.open = 0
         self.asked: list[tuple[int, bool, bool]] = []
+
+    def shares_output(self, dispatch: Dispatch, *, stderr: bool) -> bool:
+        return shares_file(dispatch, stderr=stderr)
 
     async def logs(
         self, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool

@@ -111,6 +111,7 @@ def test_a_killed_shim_means_lost_and_nothing_left(home: RunnerHome, work_dir: P
     out = work_dir / "out"
     until(lambda: out.exists() and len(out.read_text().split()) == 2)
     pids = [int(pid) for pid in out.read_text().split()]
+    client.wait_for(1, "started")  # only then the runner knows its shim
     os.kill(_shim_of(client), signal.SIGKILL)
     end = client.wait_end(1)
     assert (end["kind"], end["cause"]) == ("lost", "unknown")
