@@ -244,7 +244,9 @@ class KubernetesExecutor:
         if key in self._over:
             return
         self._over.add(key)
-        fact = self._verdicts.pop(key, None)
+        # A pod that was hopeless is so however it went.
+        hopeless = status.read_pod(pod, key, self._clock.now()).hopeless
+        fact = self._verdicts.pop(key, None) or hopeless
         if fact is None and key[:2] in self._stops and key in self._begun:
             fact = Fact(
                 job_id=key[0], attempt=key[1], rank=key[2], kind="exited", at=self._clock.now(),
