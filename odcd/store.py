@@ -256,10 +256,13 @@ class Store(AccountStore):
         return [row["job_id"] for row in rows]
 
     async def without_files(self, job_ids: Sequence[int]) -> list[int]:
-        """Which of these jobs write to a terminal or to the executor's spool, not to files."""
+        """Which of these jobs write to a terminal or to what the executor keeps, not to files: of
+        pods all that named none."""
         rows = await self._db.fetch(
             "select id from odc.job where id = any ($1) "
-            "and ((options ->> 'spool_output')::boolean or (options ->> 'pty')::boolean)",
+            "and ((options ->> 'spool_output')::boolean or (options ->> 'pty')::boolean "
+            "or stdout is null "
+            "and exists (select from odc.local_host where machine_id like 'kubernetes:%'))",
             list(job_ids),
         )
         return [row["id"] for row in rows]

@@ -148,7 +148,7 @@ SUPPORTED: tuple[Option, ...] = (
 
 _NO_LAYOUT = "odc does not place tasks on sockets, cores and threads"
 _NO_TOPOLOGY = "of the network's topology odc takes --switches alone"
-_NO_CONTAINER = "odc runs no containers from a submit yet"
+_NO_CONTAINER = "of a container odc takes the image alone: --container-image, on Kubernetes"
 _NO_TUNING = "odc does not set how the machine runs (frequencies, power, network)"
 _CLIENT = "it is an option of the client: ask odcctl submit --help or odcctl --version"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 import signal as signals
@@ -51,6 +52,7 @@ RETRY_S = (0.2, 10.0)
 EXEC_S = 10.0
 PROBE_S = 3.0
 LEAD_LOOK_S = 0.1
+LOG_OPEN_S = 2.0
 _NO_RIGHT = re.compile(r"cannot \w+ resource")
 STUCK = timedelta(seconds=15)
 """A pod whose grace has been over for so long, on a node that does not answer, is removed."""
@@ -374,21 +376,30 @@ class KubernetesExecutor:
         if key in self._over or pod.metadata.uid in self._removing:
             return
         self._removing.add(pod.metadata.uid)
+        self._spawn(self._end(pod, key, grace_s if self._answers(pod.spec.node_name) else 0))
+
+    async def _end(self, pod: Pod, key: Key, grace_s: float) -> None:
+        """Its log is open before it is told to end: kubelet drops a log with its pod."""
         if key in self._begun:
-            self._spawn(self._capture(key, pod.metadata.namespace))
-        grace_s = grace_s if self._answers(pod.spec.node_name) else 0
-        self._spawn(self._remove(pod, grace_s))
+            opened = asyncio.Event()
+            self._spawn(self._capture(key, pod.metadata.namespace, opened))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOG_OPEN_S):
+                    await opened.wait()
+        await self._remove(pod, grace_s)
 
     async def _remove(self, pod: Pod, grace_s: float) -> None:
         await self._insist(lambda: self._maker.remove(pod, grace_s))
 
-    async def _capture(self, key: Key, namespace: str) -> None:
+    async def _capture(self, key: Key, namespace: str, opened: asyncio.Event) -> None:
         """Follow what it still writes while it is being ended."""
         async with self._captures:
             try:
-                await self._output.keep(key, namespace, follow=True)
+                await self._output.keep(key, namespace, follow=True, on_open=opened.set)
             except RunnerDown as error:
                 log.warning("kubernetes.output_lost", extra={"pod": key, "why": error.message})
+            finally:
+                opened.set()
 
     async def _confirm_ends(self, attempt: Attempt) -> None:
         """Members to be ended of which there is no pod: ask, then say so."""

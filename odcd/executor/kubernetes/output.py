@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -73,27 +73,38 @@ class PodOutput:
         self._namespaces = namespaces
         self._limit = limit
 
-    async def keep(self, key: Key, namespace: str, *, follow: bool) -> None:
-        """Write a pod's log into the database; with follow, when its container has ended. What
-        cannot be read is said in its place. Raises RunnerDown when the API server is away."""
-        if not follow and await self._store.kept_output(key) is not None:
-            return
+    async def keep(
+        self, key: Key, namespace: str, *, follow: bool, on_open: Callable[[], None] = lambda: None
+    ) -> None:
+        """Write a pod's log into the database; with follow, when its container has ended. Of two
+        readings the longer one stays. What cannot be read is said in its place. on_open: called
+        once the log is open. Raises RunnerDown when the API server is away; what came until then
+        is kept."""
         short = Shortened(self._limit)
+        said = b""
         try:
-            async for piece in self._read(key, namespace, follow=follow):
+            async for piece in self._read(key, namespace, follow=follow, on_open=on_open):
                 short.feed(piece)
         except ApiRefused as error:
-            if not short.written:
-                short.feed(f"[odc: the output could not be read: {error.message}]\n".encode())
-        content = zlib.compress(short.content(), 6)
-        await self._store.keep_output(key, content, short.written, self._clock.now())
+            said = f"[odc: the output could not be read: {error.message}]\n".encode()
+        except RunnerDown:
+            if short.written:
+                await self._write(key, short.content(), short.written)
+            raise
+        await self._write(key, short.content() if short.written else said, short.written)
 
-    async def _read(self, key: Key, namespace: str, *, follow: bool) -> AsyncGenerator[bytes]:
+    async def _write(self, key: Key, content: bytes, written: int) -> None:
+        await self._store.keep_output(key, zlib.compress(content, 6), written, self._clock.now())
+
+    async def _read(
+        self, key: Key, namespace: str, *, follow: bool, on_open: Callable[[], None] = lambda: None
+    ) -> AsyncGenerator[bytes]:
         path = f"/api/v1/namespaces/{namespace}/pods/{pod_name(*key)}/log"
         query = [("container", CONTAINER), ("follow", "true" if follow else "false")]
         async with self._cluster.stream(
             path, query, silence_s=None if follow else READ_S
         ) as response:
+            on_open()
             async for piece in response.content.iter_chunked(READ_BYTES):
                 yield piece
 

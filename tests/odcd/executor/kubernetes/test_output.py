@@ -1,0 +1,112 @@
+"""What is kept of a member's output when its pod goes, however its log ends."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from odcd.clock import SystemClock
+from odcd.errors import RunnerDown
+from odcd.executor.kubernetes.cluster import ApiRefused, Status
+from odcd.executor.kubernetes.naming import Key, Namespaces
+from odcd.executor.kubernetes.output import HEAD_BYTES, PodOutput, Shortened
+
+KEY = (7, 1, 0)
+GONE = ApiRefused(404, Status(message='pods "odc-7-1-0" not found'), None)
+
+
+class Log:
+    """A cluster with one log: its pieces, then how it ends."""
+
+    def __init__(self, *pieces: bytes, end: Exception | None = None) -> None:
+        self._pieces = pieces
+        self._end = end
+        self.content = self
+
+    @asynccontextmanager
+    async def stream(self, *_: Any, **__: Any) -> AsyncGenerator[Log]:
+        if self._end is not None and not self._pieces:
+            raise self._end
+        yield self
+
+    async def iter_chunked(self, _: int) -> AsyncGenerator[bytes]:
+        for piece in self._pieces:
+            yield piece
+        if self._end is not None:
+            raise self._end
+
+
+class Store:
+    """As odc.keep_output does: the longer one stays."""
+
+    def __init__(self) -> None:
+        self.kept: tuple[bytes, int] | None = None
+
+    async def keep_output(self, key: Key, content: bytes, written: int, now: datetime) -> None:
+        if self.kept is None or written >= self.kept[1]:
+            self.kept = content, written
+
+    async def kept_output(self, key: Key) -> tuple[bytes, int] | None:
+        return self.kept
+
+    async def is_live(self, job_id: int, attempt: int) -> bool:
+        return False
+
+
+def keep(store: Store, log: Log, *, follow: bool = False, opened: list[bool] | None = None) -> str:
+    output = PodOutput(log, store, SystemClock(), Namespaces(), 1 << 20)  # pyright: ignore[reportArgumentType]
+    told = opened if opened is not None else []
+    asyncio.run(output.keep(KEY, "gpu-batch", follow=follow, on_open=lambda: told.append(True)))
+    assert store.kept is not None
+    return zlib.decompress(store.kept[0]).decode()
+
+
+def test_a_log_that_was_empty_at_first_is_read_again() -> None:
+    store = Store()
+    assert keep(store, Log(), follow=True) == ""
+    assert keep(store, Log(b"one\n")) == "one\n"
+
+
+def test_a_log_that_is_gone_does_not_replace_what_was_read() -> None:
+    store = Store()
+    keep(store, Log(b"x\n"), follow=True)
+    assert keep(store, Log(end=GONE)) == "x\n"
+
+
+def test_a_log_that_nobody_could_read_says_so() -> None:
+    assert "not found" in keep(Store(), Log(end=GONE))
+
+
+def test_what_came_before_the_api_server_went_is_kept() -> None:
+    store = Store()
+    with pytest.raises(RunnerDown):
+        keep(store, Log(b"half", end=RunnerDown("away")), follow=True)
+    assert store.kept is not None
+    assert (zlib.decompress(store.kept[0]), store.kept[1]) == (b"half", 4)
+    assert keep(store, Log(b"half", b" and whole")) == "half and whole"
+
+
+def test_who_waits_for_the_log_is_told_when_it_is_open() -> None:
+    opened: list[bool] = []
+    keep(Store(), Log(b"x"), opened=opened)
+    assert opened == [True]
+    keep(Store(), Log(end=GONE), opened=opened)
+    assert opened == [True]
+
+
+def test_of_a_long_output_both_ends_stay_and_the_cut_is_marked() -> None:
+    short = Shortened(2 * HEAD_BYTES)
+    for number in range(100_000):
+        short.feed(b"line %06d\n" % number)
+    content = short.content()
+    assert content.startswith(b"line 000000\n")
+    assert content.endswith(b"line 099999\n")
+    assert b"bytes are not kept here]\n" in content
+    assert short.written == 1_200_000
+    assert len(content) < 2 * HEAD_BYTES + 100
