@@ -379,12 +379,14 @@ class KubernetesExecutor:
         self._spawn(self._end(pod, key, grace_s if self._answers(pod.spec.node_name) else 0))
 
     async def _end(self, pod: Pod, key: Key, grace_s: float) -> None:
-        """Its log is open before it is told to end: kubelet drops a log with its pod."""
+        """What it has written is kept, and its log is open for the rest, before it is told to end:
+        kubelet drops a log with its pod."""
         if key in self._begun:
             opened = asyncio.Event()
             self._spawn(self._capture(key, pod.metadata.namespace, opened))
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError, RunnerDown):
                 async with asyncio.timeout(LOG_OPEN_S):
+                    await self._output.keep(key, pod.metadata.namespace, follow=False)
                     await opened.wait()
         await self._remove(pod, grace_s)
 
