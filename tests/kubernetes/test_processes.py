@@ -114,7 +114,7 @@ def test_the_user_the_host_name_and_the_volumes_are_the_pods(
 ) -> None:
     (node,) = processes(h100=1).names
     script = (
-        "id -u; id -g; hostname; touch /dev/shm/x /work/y && df -m /dev/shm | awk 'END{print $2}'"
+        "id -u; id -g; hostname; touch /dev/shm/x /own/y && df -m /dev/shm | awk 'END{print $2}'"
     )
     made = a_pod(
         namespace,
@@ -132,7 +132,7 @@ def test_the_user_the_host_name_and_the_volumes_are_the_pods(
         container={
             "volumeMounts": [
                 {"name": "shm", "mountPath": "/dev/shm"},
-                {"name": "work", "mountPath": "/work"},
+                {"name": "work", "mountPath": "/own"},
             ]
         },
     )
