@@ -22,6 +22,7 @@ select p.job_id as id,
             when p.dependency = 'never' then 'DependencyNeverSatisfied'
             when p.dependency = 'waiting' then 'Dependency'
             when not p.begun then coalesce(p.reason, 'BeginTime')
+            when p.lacks is not null then case p.lacks when 'image' then 'ImageBuild' when 'disk' then 'DiskBusy' else 'SnapshotPending' end
             when p.open_count = 0 and p.tasks <@ coalesce(p.closed_tasks, '{}') then 'Dependency'
             when p.open_count = 0 then 'JobArrayTaskLimit'
             when lm.reason is not null then lm.reason

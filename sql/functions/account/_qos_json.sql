@@ -13,5 +13,7 @@ language sql stable as $$
         'preempt_mode', p_qos.preempt_mode,
         'exempt_s', p_qos.exempt_s,
         'grace_s', p_qos.grace_s,
+        'idle_warn_s', p_qos.idle_warn_s,
+        'idle_release_s', p_qos.idle_release_s,
         'limits', odc._limits_json('qos', p_qos.id))
 $$;

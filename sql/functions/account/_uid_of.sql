@@ -1,5 +1,5 @@
--- odc._uid_of: the uid of a user: as the accounts have it, else as this machine says, else as jobs or API keys know the
--- name. In the accounts a name is one person and a person has one name.
+-- odc._uid_of: the uid of a user: as the accounts have it, else as this machine says, else as logins, jobs or API keys
+-- know the name. In the accounts a name is one person and a person has one name.
 -- Arguments  p_uid  what the machine or the request says; null: neither does
 -- Raises     OD027 UnknownUser, OD028 InUse: the accounts have the name with another uid, or the uid with another name
 create or replace function odc._uid_of(p_user text, p_uid integer)
@@ -26,7 +26,8 @@ begin
             hint = format('Say %s; or, if the name has changed, remove that user from all accounts first.', v_known.user_name);
     end if;
     v_uid := coalesce(
-        p_uid, v_known.uid, (select min(uid) from usage where user_name = p_user),
+        p_uid, v_known.uid, (select uid from login_user where user_name = p_user),
+        (select min(uid) from usage where user_name = p_user),
         (select min(uid) from api_key where user_name = p_user));
     if v_uid is null then
         raise exception using errcode = 'OD027',

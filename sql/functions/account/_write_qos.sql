@@ -1,6 +1,6 @@
 -- odc._write_qos: give a QOS what a request says; the rest stays.
 -- Arguments  p_ask  any of description, priority, restricted, deny_on_limit, usage_factor, preempts, preempt_mode,
---                   exempt_s, grace_s, limits
+--                   exempt_s, grace_s, idle_warn_s, idle_release_s, limits
 -- Raises     OD004 UnknownQos, OD010 BadRequest: one that preempts itself, by others or not; a value out of range
 create or replace function odc._write_qos(p_id integer, p_ask jsonb)
 returns void
@@ -37,7 +37,9 @@ begin
            preempts = case when p_ask ? 'preempts' then v_preempts else q.preempts end,
            preempt_mode = coalesce(p_ask ->> 'preempt_mode', q.preempt_mode),
            exempt_s = coalesce((p_ask ->> 'exempt_s')::integer, q.exempt_s),
-           grace_s = coalesce((p_ask ->> 'grace_s')::integer, q.grace_s)
+           grace_s = coalesce((p_ask ->> 'grace_s')::integer, q.grace_s),
+           idle_warn_s = coalesce((p_ask ->> 'idle_warn_s')::integer, q.idle_warn_s),
+           idle_release_s = coalesce((p_ask ->> 'idle_release_s')::integer, q.idle_release_s)
      where q.id = p_id;
     perform _write_limits('qos', p_id, coalesce(nullif(p_ask -> 'limits', 'null'), '{}'));
 exception
@@ -45,6 +47,6 @@ exception
         raise exception using errcode = 'OD010',
             message = format('QOS "%s": a value of %s is out of range', v_name, p_ask - 'limits'),
             hint = 'Priority 0 to 1000000000, usage factor 0 to 1000, times not negative, grace at most a day; '
-                   'preempt mode requeue or cancel.';
+                   'preempt mode requeue or cancel. Idle reservations are warned after 10 minutes or more (0: never), and end later, or never.';
 end;
 $$;

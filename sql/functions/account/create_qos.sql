@@ -19,7 +19,7 @@ begin
         insert into qos as q (name) values (p_name)
         on conflict (name) do update
            set deleted_at = null, description = null, priority = 0, restricted = false, deny_on_limit = true,
-               usage_factor = 1, preempts = '{}', preempt_mode = 'requeue', exempt_s = 0, grace_s = 0
+               usage_factor = 1, preempts = '{}', preempt_mode = 'requeue', exempt_s = 0, grace_s = 0, idle_warn_s = 0, idle_release_s = 0
          where q.deleted_at is not null
         returning id into v_id;
         if v_id is null then

@@ -49,7 +49,7 @@ language sql stable as $$
           from closed as c
          group by c.booking_id, c.starts_at, c.ends_at
     )
-    select 'booking',
+    (select 'booking',
            format('%s %s %s booked %s', case when w.nodes = 1 then 'node' else 'nodes' end, w.names,
                   case when w.nodes = 1 then 'is' else 'are' end,
                   case b.kind when 'maintenance' then format('for maintenance ("%s")', b.name) else format('by "%s"', b.name) end)
@@ -61,6 +61,7 @@ language sql stable as $$
            b.id, case when w.nodes = 1 then w.names end, w.ends_at
       from (select * from window_of order by starts_at, booking_id limit 16) as w
       join odc.booking as b on b.id = w.booking_id
+     order by w.starts_at, w.booking_id)
     union all
     select 'booking',
            case when o.starts_at > p_now then format('its booking "%s" begins at %s', o.name, odc._iso(o.starts_at))

@@ -64,7 +64,7 @@ begin
                        when v_operator and (p_actor ->> 'uid')::integer <> p.uid then 'admin'
                        else coalesce(p.held, 'user') end::job_hold,
            reason = case when p_outcome = 'released' then null else p.reason end,
-           eligible_at = case when p_outcome = 'released' and p.begun and p.dependency = 'met'
+           eligible_at = case when p_outcome = 'released' and p.begun and p.dependency = 'met' and p.lacks is null
                               then coalesce(p.eligible_at, p_now) else p.eligible_at end
       from unnest(v_done) as d (id)
      where p.job_id = d.id;
@@ -75,6 +75,7 @@ begin
     if v_arrays is not null then
         perform _refresh_open_counts(v_arrays);
     end if;
+    perform _judge_jobs(v_done, p_now);
     notify odc;
     return coalesce(v_answers, '[]');
 end;

@@ -26,6 +26,12 @@ begin
                 hint = 'Give how many tasks may run at once; 0 for any number.';
         end if;
     end if;
+    if p_changes ? 'time_limit_s' and p_job.kind = 'reservation' then
+        raise exception using errcode = 'OD012',
+            message = format('%s is a reservation: its time is what was asked for', p_job.id),
+            hint = case when p_place = 'running' then format('`odcctl extend %s` adds to it, once.', p_job.id)
+                        else 'Cancel it and reserve for another time.' end;
+    end if;
     if p_changes ? 'time_limit_s' then
         if coalesce(v_limit, 0) < 1 then
             raise exception using errcode = 'OD010',

@@ -49,6 +49,7 @@ begin
     if v_ended is not null then
         delete from planned as p using unnest(v_ended) as e (id) where p.job_id = e.id;
         perform _jobs_ended(v_ended, p_now);
+        perform _judge_jobs(v_ended, p_now);
     end if;
 end;
 $$;

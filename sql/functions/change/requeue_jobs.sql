@@ -10,7 +10,7 @@ declare
 begin
     perform _take_turn(p_now);
     with found as materialized (
-        select f.*, j.requeue as may, r.intent
+        select f.*, j.requeue and j.kind = 'batch' as may, j.kind, r.intent
           from _find_jobs(p_actor, p_filters, 'running') as f
           left join job as j on j.id = f.job_id
           left join running as r on r.job_id = f.job_id
@@ -34,6 +34,10 @@ begin
                     when f.place = 'ended'
                     then _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
                                  format('job %s has ended', f.job_id), 'Submit it again to run it again.')
+                    when f.kind = 'reservation'
+                    then _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
+                                 format('%s is a reservation: what runs in it would be lost', f.job_id),
+                                 'Cancel it and reserve again.')
                     when not f.may
                     then _answer(f.job_id, f.array_task_id, 'refused', 'OD012',
                                  format('job %s was submitted with --no-requeue', f.job_id),

@@ -32,7 +32,7 @@ begin
     with changed as (
         update pending as p
            set dependency = v.state,
-               eligible_at = case when v.state = 'met' and p.held is null and p.begun
+               eligible_at = case when v.state = 'met' and p.held is null and p.begun and p.lacks is null
                                   then coalesce(p.eligible_at, p_now) else p.eligible_at end
           from (select p.job_id,
                        case when p.dependency_any

@@ -20,16 +20,18 @@ language sql stable as $$
           join odc.shape as s on s.licences ? w.name
           join odc.running as r on r.shape_id = s.id
     )
-    select 'limit',
+    (select 'limit',
            case when w.need > w.total then format('it needs %s of licence %s, and there are %s', w.need, w.name, w.total)
                 else format('it needs %s of licence %s, and %s of %s are in use', w.need, w.name, w.used, w.total) end,
            null::bigint, w.name,
            (select min(h.ends_at) from holder as h where h.name = w.name and h.enough and w.need <= w.total and isfinite(h.ends_at))
       from short as w
+     order by w.name)
     union all
-    select 'running_job',
+    (select 'running_job',
            format('job %s holds %s of licence %s%s', h.job_id, h.held, h.name,
                   case when isfinite(h.ends_at) then ' until ' || odc._iso(h.ends_at) else ', with no time limit' end),
            h.job_id, h.name, h.ends_at
       from holder as h where h.n <= 16
+     order by h.name, h.n)
 $$;

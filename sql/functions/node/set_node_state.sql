@@ -4,7 +4,7 @@
 --            p_reason  shown with the node; needed for DRAIN and DOWN
 -- Returns    {"nodes": [names]} as JSON text
 -- Locks      node by name, node_free
--- Raises     OD013 NotOwner, OD007 UnknownNode, OD010 BadRequest
+-- Raises     OD013 NotOwner, OD007 UnknownNode, OD010 BadRequest, OD012 WrongState: it is cordoned where it comes from
 create or replace function odc.set_node_state(
     p_actor jsonb, p_names text[], p_state text, p_reason text, p_now timestamptz)
 returns text
@@ -37,6 +37,14 @@ begin
         raise exception using errcode = 'OD007',
             message = format('node %s does not exist', v_unknown),
             hint = format('Nodes: %s.', coalesce(v_known, 'none has registered'));
+    end if;
+    -- Drained by nobody here: the cluster says so, and would say nothing new.
+    select string_agg(n.name, ', ' order by length(n.name), n.name), min(n.reason) into v_unknown, v_known
+      from node as n where p_state = 'UP' and n.name = any (p_names) and n.state = 'DRAIN' and n.reason_by is null;
+    if v_unknown is not null then
+        raise exception using errcode = 'OD012',
+            message = format('node %s takes no jobs because the cluster says so: %s', v_unknown, v_known),
+            hint = 'Resume it there, and it takes jobs here: kubectl uncordon NODE, or remove its taint.';
     end if;
     perform _set_now(p_now);
     perform from node where name = any (p_names) order by name for update;

@@ -34,7 +34,6 @@ create or replace function odc._decide_once(
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_unlimited constant integer := 2147483647;
-    v_digest bigint;            -- of what was read, when p_digest asks for it
     v_never constant bigint := 8000000000000000000;
     v_n record;                 -- _plan_nodes
     v_s record;                 -- _plan_shapes
@@ -66,6 +65,7 @@ declare
     v_pt_at bigint[];  v_pt_end bigint[];  v_pt_gpus integer[];  v_pt_cpus integer[];  v_pt_mem integer[];
     v_pt_pin boolean[];
     v_soon constant integer := 300;  v_few constant integer := 4;  -- a job of few nodes: look at who ends soon first
+    v_queue_digest bigint;  v_released_digest bigint;  -- of every v_q and v_m, of every v_r, when p_digest asks for them
     v_short boolean;  v_released boolean := false;  v_ev_at bigint[];  v_ev_ref integer[];  v_ev_starts integer := 0;  v_st_from integer[];
     v_depth integer[];          -- per shape
     v_full integer[];           -- per shape: 1 when its claims are used up; -h - 1: they were not when h were protected
@@ -128,11 +128,9 @@ begin
     select * into v_l from _plan_buckets(p_now, v_c.kept_shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids,
                                       p_what_if);
     if p_digest then
-        -- 64 bits: nine times cheaper than SHA-256 of what record_send gives.
-        v_digest := hash_record_extended(v_c, 0);
-        v_digest := hashint8extended(hash_record_extended(v_n, 0), v_digest);
-        v_digest := hashint8extended(hash_record_extended(v_s, 0), v_digest);
-        v_digest := hashint8extended(hash_record_extended(v_l, 0), v_digest);
+        -- 64 bits each: nine times cheaper than SHA-256 of what record_send gives.
+        read_digest := int8send(hash_record_extended(v_c, 0)) || int8send(hash_record_extended(v_n, 0))
+                       || int8send(hash_record_extended(v_s, 0)) || int8send(hash_record_extended(v_l, 0));
     end if;
     v_left := v_l.left;
     v_node_ids := coalesce(v_n.node_ids, '{}');  v_group := v_n.groups;  v_mask := v_n.masks;
@@ -245,7 +243,7 @@ begin
                 v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids, v_c.nices, v_c.tiers, v_c.orderings, v_depths,
                 v_c.max_waits_s, v_c.backfills, v_c.sizes, v_c.fairs, v_c.statics, v_c.age_weight, v_c.max_age_s, p_only);
             if p_digest then
-                v_digest := hashint8extended(hash_record_extended(v_q, 0), v_digest);
+                v_queue_digest := hash_record_extended(v_q, coalesce(v_queue_digest, 0));
             end if;
             v_any := v_q.job_ids is not null;
         end if;
@@ -270,7 +268,7 @@ begin
                         v_c.nices[cl], v_c.tiers[cl], v_c.orderings[cl], v_depths[cl], v_c.max_waits_s[cl],
                         v_c.backfills[cl], v_c.sizes[cl], v_c.fairs[cl], v_c.statics[cl], v_c.age_weight, v_c.max_age_s);
                     if p_digest then
-                        v_digest := hashint8extended(hash_record_extended(v_m, 0), v_digest);
+                        v_queue_digest := hash_record_extended(v_m, coalesce(v_queue_digest, 0));
                     end if;
                     if v_m.job_ids is not null then
                         v_reads[cl] := 32;
@@ -642,7 +640,7 @@ begin
                 select * into v_r from _plan_releases(p_now, v_node_ids, p_without, null, null,
                                                        case when k <= v_few and not v_c_preempts[cl] then v_soon end);
                 if p_digest then
-                    v_digest := hashint8extended(hash_record_extended(v_r, 0), v_digest);
+                    v_released_digest := hash_record_extended(v_r, coalesce(v_released_digest, 0));
                 end if;
                 v_released := true;
             end if;
@@ -805,7 +803,7 @@ begin
         end loop;
     end loop slices;
 
-    read_digest := int8send(v_digest);
+    read_digest := read_digest || int8send(coalesce(v_queue_digest, 0)) || int8send(coalesce(v_released_digest, 0));
     -- Pins have moved: where each protected job is to start is known now only.
     for h in 1..v_heads loop
         head_nodes[v_h_row[h]] := (

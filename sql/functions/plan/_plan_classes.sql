@@ -123,6 +123,8 @@ begin
            array_agg(size), array_agg(fair), array_agg(static), array_agg(kept_id)
       into shape_ids, limits_s, uids, accounts, qos_ids, nices, head_ats, head_ids, head_counts,
            tiers, orderings, max_waits_s, backfills, depths, sizes, fairs, statics, kept_shape_ids
-      from class;
+      -- In an order of its own: joins give their rows as they like, and the digest of what was read is of arrays.
+      from (select * from class
+             order by shape_id < 0, abs(shape_id), time_limit_s, uid, account_id, qos_id, nice) as class;
 end;
 $$;

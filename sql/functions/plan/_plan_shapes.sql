@@ -1,6 +1,8 @@
 -- odc._plan_shapes: what the jobs of a pass ask for, and on which groups of nodes each could ever run.
 -- A shape has one alternative per partition it names, in its order; a gang never mixes partitions. A gang with GPUs of
 -- any type has one per type there, too, that with the least GPU memory first: it never mixes types.
+-- Nodes for profiling (feature nsight) are an alternative of their own, the last, to what needs one node only: others
+-- come there when nothing else has room.
 -- The groups of an alternative are flattened: those without GPUs first, so that a job without GPUs
 -- fills them before it takes CPUs from nodes with GPUs.
 -- Arguments  p_group_ids  ids of the dense groups 1.. of _plan_nodes
@@ -45,7 +47,8 @@ begin
           join shape as s on s.id = c.shape_id
     ), s as (
         select a.*, row_number() over (order by id)::integer as number,
-               coalesce(a.node_count_max, a.node_count) > 1 and a.gpus_per_node > 0 and a.gpu_type is null as sorted
+               coalesce(a.node_count_max, a.node_count) > 1 and a.gpus_per_node > 0 and a.gpu_type is null as sorted,
+               coalesce(a.node_count_max, a.node_count) = 1 as single
           from asked as a
     ), kind as materialized (
         select g.*, u.number, dense_rank() over (order by t.gpu_mem_mib, t.name) as type_ord
@@ -54,23 +57,23 @@ begin
           join gpu_type as t on t.name = g.gpu_type
     ), alternative as (
         select s.number as shape, w.ord, p.id as partition_id, p.state, p.placement = 'spread' as spread, fit.groups,
-               fit.plain, fit.type_ord
+               fit.plain, fit.type_ord, fit.avoided
           from s
          cross join unnest(s.partition_ids) with ordinality as w (partition_id, ord)
           join partition as p on p.id = w.partition_id
           left join lateral (
                select array_agg(x.number order by x.gpus > 0, x.number) as groups,
                       count(*) filter (where x.gpus = 0)::integer as plain,
-                      case when s.sorted then x.type_ord end as type_ord
+                      case when s.sorted then x.type_ord end as type_ord, s.single and 'nsight' = any (x.features) as avoided
                  from kind as x
                 where p.id = any (x.partition_ids)
                   and (s.gpu_type is null or x.gpu_type = s.gpu_type)
                   and x.gpus >= s.gpus_per_node and x.cpus >= s.cpus_per_node and x.mem_mib >= s.mem_per_node_mib
                   and (s.constraint_expr is null or _matches_features(s.constraint_expr, x.features))
-                group by case when s.sorted then x.type_ord end) as fit on true
+                group by case when s.sorted then x.type_ord end, s.single and 'nsight' = any (x.features)) as fit on true
     ), usable as (
-        select *, row_number() over (order by shape, ord, type_ord)::integer as number,
-               sum(cardinality(groups)) over (order by shape, ord, type_ord)::integer as group_to
+        select *, row_number() over (order by shape, ord, avoided, type_ord)::integer as number,
+               sum(cardinality(groups)) over (order by shape, ord, avoided, type_ord)::integer as group_to
           from alternative
          where state in ('UP', 'DRAIN') and groups is not null
     ), per_shape as (

@@ -4,8 +4,8 @@
 --            p_start_*     per start: job (an array's row once per task), partition, number of nodes
 --            p_alloc_*     their allocations, one after the other: node id, GPU mask, GPUs, CPUs, MiB
 -- Returns    ids of the jobs that start; an array's task has an id of its own from here on
--- Locks      term for share; the turn; pending, running, job, node_free and allocation rows of the starts
--- Raises     OD020 LeadershipLost; OD003 PlanStale: a node has less free than the plan took
+-- Locks      term for share; the turn; pending, running, job, node_free, allocation and disk rows of the starts
+-- Raises     OD020 LeadershipLost; OD003 PlanStale: a node has less free than the plan took, or a disk is not free any more
 create or replace function odc.apply_plan(
     p_term bigint, p_now timestamptz,
     p_start_jobs bigint[], p_start_partitions integer[], p_start_nodes integer[],
@@ -110,6 +110,7 @@ begin
     if v_started is not null then
         delete from planned where job_id = any (v_started);
         perform _jobs_started(v_started, p_now);
+        perform _hold_disks(v_started, p_now);
     end if;
     return query select unnest(v_started);
 exception

@@ -12,7 +12,8 @@
 --            p_chunk        how many jobs of a class are read at once; the plan does not depend on it
 --            p_depth        overrides the policies' plan_depth
 --            p_without      as if these jobs were not there, pending or running (limits count them still)
---            p_digest       is read_digest wanted? A digest of all that was read, for a replay to compare
+--            p_digest       is read_digest wanted? Digests of all that was read, for a replay to compare: 8 bytes
+--                           each for classes, nodes, shapes, limits, queue, releases
 --            p_only         as if no other jobs were pending, nor claimed nodes; what runs stays. Costs what these jobs cost
 -- Returns    one row. Starts: job (an array's row once per task), partition, number of nodes, time limit.
 --            Their allocations, one after the other: node id, GPU mask, GPUs, CPUs, MiB.

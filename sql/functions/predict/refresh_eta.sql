@@ -13,6 +13,8 @@ begin
     scored := _score_predictions(p_now);
     with told as materialized (
         select * from _forecast(p_now, p_limit, null)
+         union all
+        select * from _forecast_lacking(p_now)
     ), gone as (
         delete from eta as e where not exists (select from told as t where t.job_id = e.job_id)
     ), written as (

@@ -13,6 +13,8 @@ language sql immutable as $$
           -- A string holds itself: one user or a list of them.
           ('user', '', '$1 -> ''user'' ? j.user_name%s'),
           ('name', '', '$1 -> ''name'' ? j.name%s'),
+          ('text', '', '(strpos(lower(j.name), lower($1 ->> ''text'')) > 0 or strpos(lower(j.user_name), lower($1 ->> ''text'')) > 0 '
+                       'or strpos(lower(coalesce(j.comment, '''')), lower($1 ->> ''text'')) > 0%s)'),
           ('account', p_account, '%s in (select id from odc.account where $1 -> ''account'' ? name)'),
           ('qos', p_qos, '%s in (select id from odc.qos where $1 -> ''qos'' ? name)')
       ) as c (key, operand, condition)

@@ -24,6 +24,8 @@ begin
                       'odc._eta(null, null, null, %1$s, $1)) end', v_planned)
           from pg_attribute as a
          where a.attrelid = 'odc.pending_job'::regclass and a.attname = 'planned_start_at'
+         union all
+        select 'gpu_use', 1000, 'case when v.gpus > 0 and (v.state <> ''PENDING'' or v.restarts > 0) then odc._gpu_use_json(v.id, $1) end'
     )
     select string_agg(format('%s as %I', f.expression, f.name), ', ' order by f.ord)
              filter (where p_fields is null or f.name = any (p_fields)),

@@ -8,7 +8,7 @@ returns text
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     -- What narrow tables answer is asked there; only a name needs the wide one.
-    v_job constant text := case when p_filters ?| '{user,name}'
+    v_job constant text := case when p_filters ?| '{user,name,text}'
                                 then 'join odc.job as j on j.id = l.job_id' else '' end;
     v_if  constant text := odc._filter_sql(p_filters, 'l.job_id', 'l.account_id', 'l.qos_id');
 begin

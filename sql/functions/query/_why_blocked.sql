@@ -42,6 +42,9 @@ language sql stable as $$
                  null, null, null, null, p.begin_at
            where not p.begun
            union all
+          select 3, case p.lacks when 'image' then 'image' else 'disk' end, p.lacks_text, p.lacks_job, null, null, null, p.lacks_until
+           where p.lacks is not null
+           union all
           select 4, 'limit',
                  format('%s of its tasks run and the array lets %s run at once; %s wait',
                         aj.running, aj.throttle, odc._task_count(p.tasks)),

@@ -1,4 +1,4 @@
--- odc.diagnose: the state of the whole in numbers, for `odcctl diag` and /metrics. Reads hot tables only.
+-- odc.diagnose: the state of the whole in numbers, for `odcctl diag`. Reads hot tables only.
 -- Arguments  p_now  the moment of the answer
 -- Returns    JSON {at, leader, jobs, pending_tasks, oldest_pending_s, nodes, gpus, last_pass, planned, eta, last_event_id};
 --            jobs counts rows by state (an array's waiting tasks are one), pending_tasks every task

@@ -1,6 +1,7 @@
 -- odc.list_jobs: a page of jobs for the API.
 -- Arguments  p_filters  all optional, all must hold: ids [{job_id, tasks}], job_ids [], user (one or []),
---                       name [], partition [], account [], qos [], state [], ended_since
+--                       name [], partition [], account [], qos [], state [], ended_since,
+--                       text (in a name, a user's name or a comment)
 --            p_ended    false: live jobs, running ones by start, then pending ones in the planner's order;
 --                       true: all jobs, newest id first
 --            p_after    the cursor of the page before: of all jobs an id; of live ones the id of a running

@@ -10,7 +10,7 @@ language sql stable as $$
           select n.name, n.gpu_type,
                  case when n.state = 'DOWN' then 'DOWN'
                       when n.state = 'DRAIN' then case when f.jobs > 0 then 'DRAINING' else 'DRAIN' end
-                      when f.jobs = 0 then 'IDLE'
+                      when f.jobs = 0 and n.foreign_cpus = 0 and n.foreign_gpu_mask = 0 and n.foreign_mem_mib = 0 then 'IDLE'
                       when f.cpus = 0 or f.mem_mib = 0 or n.gpus > 0 and f.gpus = 0 then 'ALLOCATED'
                       else 'MIXED' end as state,
                  n.gpus, n.gpus - f.gpus as gpus_used,

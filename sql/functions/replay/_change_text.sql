@@ -7,7 +7,8 @@ language sql stable as $$
                case when p_event.job_id = p_own_job_id then 'it' when p_event.job_id is not null then 'job ' || p_event.job_id end,
                case when p_event.kind = 'ended' then format('ended (%s)', p_event.detail ->> 'state')
                     when p_event.kind = 'requeued' then 'went back to the queue'
-                    when p_event.kind in ('updated', 'held', 'released', 'submitted') then 'was ' || p_event.kind
+                    when p_event.kind in ('updated', 'held', 'released', 'submitted', 'extended') then 'was ' || p_event.kind
+                    when p_event.kind = 'active' then 'became active'
                     when p_event.kind = 'node_up' then format('node %s came up', n.name)
                     when p_event.kind = 'node_down' then format('node %s went down', n.name)
                     when p_event.kind = 'node_drain' then format('node %s was drained', n.name)

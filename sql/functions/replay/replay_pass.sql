@@ -1,7 +1,7 @@
 -- odc.replay_pass: decide once more what a pass decided, from what it read then, and compare. Writes nothing that stays.
 -- Arguments  p_policy  null: the policies of then; else all partitions go by this one
 --            p_plan_depth  null: as the policies say; else so many protected starts
--- Returns    JSON {pass_id, at, term, policy: {then, now}, input: {equal, then, now}, output: {…}, chain, starts, planned,
+-- Returns    JSON {pass_id, at, term, policy: {then, now}, input: {equal, then, now, differs}, output: {…}, chain, starts, planned,
 --            equal, differences: [{kind, name, job_id, jobs, then, now}]}. job_id, jobs: of a refused request or class over a
 --            limit the first job that waits with it, and how many do. equal: input and output are; by other rules (policy), and
 --            only then, the output may differ. chain: its digest follows from the pass before; null: that is not kept
@@ -10,6 +10,7 @@ create or replace function odc.replay_pass(p_pass_id bigint, p_policy text defau
 returns text
 language plpgsql volatile set search_path = pg_temp, odc_past, odc as $$
 declare
+    v_parts   constant text[] := '{classes,nodes,shapes,limits,queue,releases}';   -- of read_digest, 8 bytes each
     v_pass    odc.pass;
     v_before  bytea;
     v_waiting bigint[];
@@ -60,7 +61,12 @@ begin
         'pass_id', v_pass.id, 'at', _iso(v_pass.at), 'term', v_pass.term,
         'policy', json_build_object('then', v_pass.policy, 'now', v_policy),
         'input', json_build_object('equal', d.read_digest is not distinct from v_pass.read_digest,
-                                   'then', encode(v_pass.read_digest, 'hex'), 'now', encode(d.read_digest, 'hex')),
+                                   'then', encode(v_pass.read_digest, 'hex'), 'now', encode(d.read_digest, 'hex'),
+                                   'differs', (
+            select json_agg(p.name order by p.ord) filter (where substr(v_pass.read_digest, p.ord::integer * 8 - 7, 8)
+                                                           <> substr(d.read_digest, p.ord::integer * 8 - 7, 8))
+              from unnest(v_parts) with ordinality as p (name, ord)
+             where length(d.read_digest) = length(v_pass.read_digest))),
         'output', json_build_object('equal', v_plan is not distinct from v_pass.plan_digest and v_differs is null,
                                     'then', encode(v_pass.plan_digest, 'hex'), 'now', encode(v_plan, 'hex')),
         'chain', case when v_before is not null or v_pass.id = 1

@@ -12,8 +12,9 @@ language sql stable as $$
         'account', a.name, 'partition', p.name, 'qos', q.name,
         'work_dir', p_job.work_dir, 'umask', p_job.umask, 'stdin', p_job.stdin, 'stdout', p_job.stdout,
         'stderr', p_job.stderr, 'open_mode', p_job.open_mode, 'script_digest', p_job.script_digest,
-        'environment_digest', p_job.environment_digest, 'args', p_job.args, 'options', p_job.options,
-        'submit_host', p_job.submit_host, 'booking', b.name, 'licences', s.licences,
+        'environment_digest', p_job.environment_digest, 'args', p_job.args,
+        'options', case when g.image is null then p_job.options else p_job.options || jsonb_build_object('image', g.image) end,
+        'submit_host', p_job.submit_host, 'kind', p_job.kind, 'ask', v.ask, 'disk', u.disk, 'personal', case when v.ask -> 'shared_storage' = 'true' then format('odc-personal-%s', p_job.uid) end, 'booking', b.name, 'licences', s.licences,
         'restarts', p_attempt - 1, 'started_at', p_started_at, 'ends_at', nullif(p_ends_at, 'infinity'),
         'signal_number', p_job.signal_number, 'signal_before_s', p_job.signal_before_s, 'signal_batch', p_job.signal_batch, 'members', p_members)::text
       from odc.account as a
@@ -21,6 +22,12 @@ language sql stable as $$
       left join odc.partition as p on p.id = p_partition_id
       left join odc.shape as s on s.id = p_job.shape_id
       left join odc.booking as b on b.id = s.booking_id
+      left join odc.reservation as v on v.job_id = p_job.id
+      left join lateral (
+           select json_build_object('claim', format('odc-volume-%s', m.id), 'name', k.name, 'first', m.snapshot_id is null) as disk
+             from odc.disk_volume as m join odc.disk as k on k.id = m.disk_id
+            where m.job_id = p_job.id and m.attempt = p_attempt) as u on true
+      left join odc.build as g on g.id = v.build_id
       left join odc.array_job as d on d.job_id = p_job.array_job_id
      where a.id = p_job.account_id;
 $$;

@@ -1,21 +1,23 @@
 -- odc._end_attempts: close attempts whose members have all ended; each job ends or goes back to the queue.
 -- Arguments  p_job_ids  running jobs, locked by the caller
--- Locks      usage; pending, running, job, node_free, allocation rows of these jobs
+-- Locks      usage; pending, running, job, node_free, allocation, gpu_now, gpu_use rows of these jobs
 create or replace function odc._end_attempts(p_job_ids bigint[], p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_max_launches constant integer := 5;
+    v_max_boxes    constant integer := 3;   -- attempts to start a reservation; once it was active there is no other
     v_ended    bigint[];
     v_requeued bigint[];
 begin
     perform _charge_usage(p_job_ids, p_now);
+    perform _release_disks(p_job_ids, p_now);
     -- Whoever had ended before a preemptor's stop went out ended by itself.
     update running as r set intent = null, intent_by = null, preemption = null
      where r.job_id = any (p_job_ids) and r.intent = 'preempt'
        and (r.stop_sent_at is null or r.exited_at < r.stop_sent_at);
     with verdict as materialized (
-        select r.job_id, j.requeue as may_requeue,
+        select r.job_id, j.requeue and once_more as may_requeue,
                case when r.intent in ('cancel') then 'CANCELLED'
                     when r.intent = 'deadline' then 'DEADLINE'
                     when r.intent = 'preempt' then 'PREEMPTED'
@@ -36,7 +38,7 @@ begin
                     when r.exit_cause = 'oom' then 'OutOfMemory'
                     when r.exit_cause in ('launch', 'start_failed') then 'JobLaunchFailure'
                     when r.exit_cause = 'failed' then 'NonZeroExitCode' end as reason,
-               coalesce(r.intent in ('requeue', 'requeue_hold')
+               once_more and coalesce(r.intent in ('requeue', 'requeue_hold')
                         or (r.intent = 'node_fail' and j.requeue)
                         or (r.intent = 'preempt' and r.preemption ->> 'mode' = 'requeue' and j.requeue)
                         or (r.intent is null or r.intent = 'member_failed')
@@ -44,6 +46,8 @@ begin
                                 or (r.exit_cause = 'launch' and not half_launched)), false) as again
           from running as r
           join job as j on j.id = r.job_id
+          left join reservation as v on v.job_id = r.job_id
+         cross join lateral (select v.job_id is null or v.launched_at is null and r.attempt < v_max_boxes as once_more) as o
          -- A machine could not launch one member of a gang while another ran: the job has run.
          cross join lateral (select coalesce(r.exit_cause = 'launch' and r.running_at is not null, false)) as h (half_launched)
          where r.job_id = any (p_job_ids)
@@ -72,13 +76,14 @@ begin
             on conflict (node_id, uid, script_digest, cause) do update
            set at = excluded.at, job_id = excluded.job_id, nths = (excluded.nths || s.nths)[:20]
     ), done as materialized (
-        select g.*, v.state as end_state, v.reason as end_reason, v.again, v.may_requeue, n.names, n.gpus, n.cpus,
+        select g.*, v.state as end_state, v.reason as end_reason, v.again, v.may_requeue, n.names, n.gpus, n.real_gpus, n.cpus,
                case when g.exit_signal is null then g.exit_code else 0 end as code,
                -- When it ended, not when we learned of it; never before it started or after now.
                greatest(g.started_at, least(p_now, coalesce(g.exited_at, p_now))) as over_at
           from gone as g
           join verdict as v on v.job_id = g.job_id
-          join (select f.job_id, array_agg(n.name order by f.rank) as names, sum(f.gpus) as gpus, sum(f.cpus) as cpus
+          join (select f.job_id, array_agg(n.name order by f.rank) as names, sum(f.gpus) as gpus, sum(f.cpus) as cpus,
+                       sum(f.gpus) filter (where not n.declared) as real_gpus
                   from freed as f join node as n on n.id = f.node_id group by f.job_id) as n on n.job_id = g.job_id
     ), past as (
         insert into attempt (job_id, attempt, state, started_at, running_at, ended_at, node_names, exit_code,
@@ -87,6 +92,17 @@ begin
                coalesce(exit_detail, end_reason), again, gpus, cpus,
                case when intent = 'preempt' then preemption end
           from done
+    ), looked as (
+        delete from gpu_now as g where g.job_id = any (p_job_ids)
+    ), owed as (
+        -- What its GPUs did is asked later, whoever leads then: see odc.store_gpu_use.
+        insert into gpu_use as u (job_id, attempt, gpus, running_at, ended_at, source)
+        select d.job_id, d.attempt, d.real_gpus, least(d.running_at, d.over_at), d.over_at, coalesce(m.source, 'nvml')
+          from done as d
+          join gpu_meter as m
+            on m.source is not null or exists (select from gpu_use as b where b.job_id = d.job_id and b.attempt = d.attempt)
+         where d.real_gpus > 0 and d.running_at is not null
+            on conflict (job_id, attempt) do update set ended_at = excluded.ended_at
     ), final as (
         update job as j
            set state = d.end_state, reason = d.end_reason, partition_id = d.partition_id,
@@ -130,6 +146,7 @@ begin
     end if;
     if v_requeued is not null then
         perform _jobs_requeued(v_requeued, p_now);
+        perform _judge_jobs(v_requeued, p_now);
     end if;
     notify odc;
 end;

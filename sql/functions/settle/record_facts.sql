@@ -70,7 +70,9 @@ begin
            running_at = coalesce(r.running_at, t.begun_at),
            exited_at = greatest(r.exited_at, t.ended_at),
            state = case when r.intent is not null or (t.cause is not null and r.live_members > t.ended) then 'COMPLETING'
-                        when t.begun_at is not null and r.state = 'CONFIGURING' then 'RUNNING'
+                        -- A reservation is when all its members are ready: see _activate_reservations.
+                        when t.begun_at is not null and r.state = 'CONFIGURING'
+                             and not exists (select from reservation as v where v.job_id = r.job_id) then 'RUNNING'
                         else r.state end::job_state,
            intent = case when t.cause is not null and r.live_members > t.ended
                          then coalesce(r.intent, 'member_failed') else r.intent end,
@@ -79,6 +81,9 @@ begin
       from told as t
      where r.job_id = t.job_id;
 
+    if exists (select from reservation as v where v.job_id = any (p_job_ids) and v.launched_at is null) then
+        perform _activate_reservations(p_job_ids, p_now);
+    end if;
     select array_agg(r.job_id order by r.job_id) into v_over
       from running as r where r.job_id = any (p_job_ids) and r.live_members = 0;
     if v_over is not null then

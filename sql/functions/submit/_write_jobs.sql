@@ -24,7 +24,7 @@ begin
                deadline_at timestamptz, requeue boolean, work_dir text, umask integer, stdin text, stdout text,
                stderr text, open_mode text, args text[], script_digest text, environment_digest text,
                signal_number integer, signal_before_s integer, signal_batch boolean, submit_host text,
-               "array" jsonb, dependency jsonb, options jsonb)
+               "array" jsonb, dependency jsonb, options jsonb, reservation jsonb)
          where u.id is not null
     ), kept as (
         insert into job_text (digest, content)
@@ -72,6 +72,12 @@ begin
         select id, ("array" -> 'min')::integer, ("array" -> 'max')::integer, ("array" -> 'count')::integer,
                coalesce(("array" ->> 'step')::integer, 1), throttle
           from asked where tasks is not null
+    ), reserved as (
+        insert into reservation (job_id, duration_s, ask, disk_id, build_id)
+        select a.id, a.time_limit_s, coalesce(a.reservation, '{}') - 'build_id', d.id, (a.reservation ->> 'build_id')::bigint
+          from asked as a
+          left join disk as d on d.uid = a.uid and d.name = a.reservation ->> 'disk' and d.deleted_at is null
+         where a.kind = 'reservation'
     )
     insert into event (at, kind, actor, job_id, detail)
     select p_now, 'submitted', user_name, id,

@@ -5,7 +5,7 @@
 -- Returns    per job of each request, both counted from 0, its id or the refusal; in a refused request the jobs
 --            that are in order have neither. A dry run has no ids. A request sent again under its key (by uid)
 --            has the ids of the first.
--- Locks      with dependencies: all changes (_take_turn) and the jobs waited for; the partitions, from being deleted;
+-- Locks      with dependencies or disks: all changes (_take_turn) and the jobs waited for; the partitions, from being deleted;
 --            idempotency by (uid, key)
 -- Raises     nothing that a caller can cause: refusals are rows (OD001-OD016)
 create or replace function odc.submit_jobs(p_requests jsonb, p_digests text[], p_texts text[], p_now timestamptz)
@@ -16,7 +16,7 @@ declare
     -- What is a job's alone. The rest is resolved once for all jobs of a user that ask for the same: a verdict.
     v_own      constant text[] := '{name,kind,script_digest,environment_digest,args,work_dir,umask,stdin,stdout,
                                     stderr,open_mode,comment,hold,requeue,signal_number,signal_before_s,
-                                    signal_batch,submit_host,array,dependency,options}';
+                                    signal_batch,submit_host,array,dependency,options,reservation}';
     v_heads    jsonb[];                -- the requests, without their jobs
     v_jobs     jsonb[];                -- the jobs of all requests, in order; of each:
     v_requests integer[];              --   its request, from 0
@@ -24,6 +24,8 @@ declare
     v_verdict  integer[];              --   its verdict, from 1; 0: its request was answered before
     v_ids      bigint[];               --   its id; null: refused, dry, or answered before
     v_depends  boolean := jsonb_path_exists(p_requests, '$[*].jobs[*].dependency ? (@ != null)');
+    v_disks    boolean := jsonb_path_exists(p_requests, '$[*].jobs[*].reservation.disk ? (@ != null)');
+    v_builds   boolean := jsonb_path_exists(p_requests, '$[*].jobs[*].reservation.build_id ? (@ != null)');
     v_keyed    boolean := jsonb_path_exists(p_requests, '$[*].key ? (@ != null)');
     v_submitted boolean := exists (select from resource_limit where what = 'submitted');
     v_known    integer[] := '{}';      -- requests whose key has an answer already
@@ -52,7 +54,7 @@ begin
       from jsonb_array_elements(p_requests) with ordinality as r (body, n)
      cross join jsonb_array_elements(r.body -> 'jobs') with ordinality as j (job, n);
     perform _set_now(p_now);
-    if v_depends then
+    if v_depends or v_disks or v_builds then
         perform _take_turn(p_now);
     end if;
     perform _hold_partitions();
@@ -92,6 +94,14 @@ begin
     end loop;
     if v_depends then
         for v_ask in select * from _refused_dependencies(v_jobs) loop
+            v_count := v_count + 1;
+            v_codes[v_count] := v_ask.code;  v_messages[v_count] := v_ask.message;  v_hints[v_count] := v_ask.hint;
+            v_verdict[v_ask.position] := v_count;
+        end loop;
+    end if;
+
+    if v_disks then
+        for v_ask in select * from _refused_disks(v_heads, v_jobs, v_requests, p_now) loop
             v_count := v_count + 1;
             v_codes[v_count] := v_ask.code;  v_messages[v_count] := v_ask.message;  v_hints[v_count] := v_ask.hint;
             v_verdict[v_ask.position] := v_count;
@@ -151,6 +161,9 @@ begin
                     as v (shape_id, account_id, qos_id, time_limit_s, n) on v.n = j.verdict;
         if v_depends then
             perform _write_dependencies(v_ids, v_jobs, p_now);
+        end if;
+        if v_disks or v_builds then
+            perform _judge_jobs(array_remove(v_ids, null), p_now);
         end if;
         notify odc;
     end if;

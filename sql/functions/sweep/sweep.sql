@@ -4,12 +4,13 @@
 --            p_node_grace  jobs of a node that has been down for so long, and not by an operator, end; null: they go on
 --            p_quarantine  nodes that eat jobs are quarantined; false: none is, and those that were return; null: not now
 --            p_canaries    what is quarantined can be tried
+--            p_stale_after  reservations that have waited for so long are cancelled; null: none is
 -- Returns    when it should run next: the next begin time, delay, deadline or booking, at most a minute from now
 -- Locks      term for share; the turn; booking; pending and running rows that are due; node by name, when one is quarantined
 -- Raises     OD020 LeadershipLost
 create or replace function odc.sweep(
     p_term bigint, p_now timestamptz, p_keeps_time boolean default true, p_node_grace interval default null,
-    p_quarantine boolean default null, p_canaries boolean default true)
+    p_quarantine boolean default null, p_canaries boolean default true, p_stale_after interval default null)
 returns timestamptz
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
@@ -18,6 +19,8 @@ declare
     v_begun   bigint[];
     v_late    bigint[];
     v_booked  timestamptz;
+    v_boxes   boolean;          -- reservations are to end
+    v_late_runs boolean;
 begin
     perform _hold_term(p_term);
     perform _take_turn(p_now);
@@ -25,7 +28,7 @@ begin
     with begun as (
         update pending
            set begun = true, reason = case when held is not null then reason end,
-               eligible_at = case when held is null and dependency = 'met' then coalesce(eligible_at, p_now)
+               eligible_at = case when held is null and dependency = 'met' and lacks is null then coalesce(eligible_at, p_now)
                                   else eligible_at end
          where not begun and begin_at <= p_now
         returning array_job_id
@@ -43,17 +46,22 @@ begin
     if v_late is not null then
         perform _end_pending(v_late, null, null, 'DEADLINE', 'odcd', p_now);
     end if;
+    -- Before limits are looked at: those that are not active yet have not begun to use their time.
+    v_boxes := _sweep_reservations(p_stale_after, p_now);
+    v_boxes := _sweep_disks(p_now) or v_boxes;
     update running
        set intent = case when deadline_at <= p_now then 'deadline' else 'timeout' end::end_intent,
            intent_by = 'odcd', intent_at = p_now, state = 'COMPLETING'
      where intent is null and (deadline_at <= p_now or ends_at < p_now - v_overrun or not p_keeps_time and ends_at <= p_now);
-    if v_begun is not null or v_late is not null or found or _fail_nodes(p_node_grace, p_now) then
+    v_late_runs := found;
+    if v_begun is not null or v_late is not null or v_late_runs or v_boxes or _fail_nodes(p_node_grace, p_now) then
         notify odc;
     end if;
 
     perform _quarantine_nodes(p_quarantine, p_canaries, p_now);
     delete from idempotency where made_at < p_now - interval '48 hours';
     delete from api_key where expires_at < p_now;
+    delete from login_signature where expires_at < p_now;
     delete from pass where id <= (select max(id) - 10000 from pass);
     perform make_partitions();
     return least(p_now + interval '60 seconds', v_booked,

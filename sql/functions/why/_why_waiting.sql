@@ -120,7 +120,7 @@ begin
                            and case when v_head is null then e.id = any (v_before) else e.place < v_head end) as u
                   join pending as l on l.job_id = u.id
                  where u.id <> all (v_gone) and u.id <> p_job_id
-                 order by u.id, u.at
+                 order by u.id, u.at, u.protected
             ), rival as materialized (
                 select * from other as o
                  where o.shape_id = any ((select _why_rivals(p_job_id, array_agg(distinct a.shape_id)) from other as a)::integer[])

@@ -1,0 +1,7 @@
+-- odc._build_text: what a build that is waited for is at, in words.
+create or replace function odc._build_text(p_state odc.build_state, p_step text)
+returns text
+language sql immutable as $$
+    select case p_state when 'queued' then 'its image is to be built'
+                        when 'building' then 'image: ' || coalesce(p_step, 'its build is being started') end
+$$;

@@ -1,0 +1,22 @@
+-- odc._refuse_used_disk: refuse to change a disk that a job holds or waits for.
+-- Arguments  p_what  what would be done to it: renamed
+-- Raises     OD028 InUse
+create or replace function odc._refuse_used_disk(p_disk disk, p_what text)
+returns void
+language plpgsql stable set search_path = odc, pg_temp as $$
+declare
+    v_waits bigint;
+begin
+    if p_disk.holder is not null then
+        raise exception using errcode = 'OD028',
+            message = format('disk "%s" is in use by reservation %s: it cannot be %s', p_disk.name, p_disk.holder, p_what),
+            hint = format('`odcctl cancel %s` ends it; the disk is free when it has been put away.', p_disk.holder);
+    end if;
+    select min(p.job_id) into v_waits from reservation as v join pending as p on p.job_id = v.job_id where v.disk_id = p_disk.id;
+    if v_waits is not null then
+        raise exception using errcode = 'OD028',
+            message = format('reservation %s waits for disk "%s": it cannot be %s', v_waits, p_disk.name, p_what),
+            hint = format('`odcctl cancel %s` gives it up.', v_waits);
+    end if;
+end;
+$$;

@@ -1,0 +1,24 @@
+-- odc.rename_disk: give a disk another name. Its snapshots are labelled anew; what they are of, their rows tell.
+-- Returns    the disk as JSON text
+-- Locks      the turn; disk, disk_snapshot
+-- Raises     OD036 UnknownDisk, OD037 DiskDeleted, OD028 InUse: it is used, or the new name is, OD010 BadRequest, OD013 NotOwner
+create or replace function odc.rename_disk(p_actor jsonb, p_user text, p_name text, p_new_name text, p_now timestamptz)
+returns text
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_disk disk;
+begin
+    perform _take_turn(p_now);
+    v_disk := _find_disk(p_actor, p_user, p_name, p_now);
+    perform _check_disk_name(v_disk.uid, p_new_name);
+    perform _refuse_used_disk(v_disk, 'renamed');
+    update disk set name = p_new_name where id = v_disk.id;
+    update disk_snapshot set labelled = false, due_at = coalesce(due_at, p_now)
+     where disk_id = v_disk.id and state in ('pending', 'completed');
+    insert into event (at, kind, actor, detail)
+    values (p_now, 'disk_renamed', p_actor ->> 'user',
+            jsonb_build_object('name', p_name, 'new_name', p_new_name, 'user', v_disk.user_name));
+    notify odc;
+    return _render_disks(array[v_disk.id], p_now)::json -> 0;
+end;
+$$;

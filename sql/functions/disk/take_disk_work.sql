@@ -1,0 +1,56 @@
+-- odc.take_disk_work: what is due to be done for disks. What pods may come to see is noted before it is done.
+-- Arguments  p_limit  how much
+-- Returns    kind and id of a row, and what is to be done with it:
+--            volume    create, look, publish, withdraw, detach (by force), delete
+--            snapshot  create, look, label, delete
+--            storage   create, publish
+--            operation: what the cloud knows a call by, so that it makes one thing of many; cloud_id: its own; volume_cloud_id, snapshot_cloud_id: what a snapshot is of, or a volume is made from; tags: what it is labelled with
+-- Raises     OD020 LeadershipLost
+create or replace function odc.take_disk_work(p_term bigint, p_now timestamptz, p_limit integer default 200)
+returns table (kind text, id bigint, verb text, operation text, cloud_id text, volume_cloud_id text, snapshot_cloud_id text, zone text, size_gib integer,
+               uid integer, tries integer, tags jsonb)
+language plpgsql volatile set search_path = odc, pg_temp as $$
+#variable_conflict use_column
+declare
+    v_detach_after constant interval := '5 minutes';
+begin
+    perform _hold_term(p_term);
+    update disk_volume as v set state = 'published', state_at = p_now where v.state = 'available' and v.due_at <= p_now;
+    return query
+    select * from (
+        select 'volume', v.id,
+               case when v.state = 'creating' and v.cloud_id is null then 'create'
+                    when v.state = 'creating' then 'look'
+                    when v.state = 'published' then 'publish'
+                    when v.state = 'releasing' and v.withdrawn_at is null then 'withdraw'
+                    when v.state = 'releasing' and v.withdrawn_at < p_now - v_detach_after and v.tries = 0 then 'detach'
+                    when v.state = 'releasing' then 'look'
+                    when v.state = 'deleting' then 'delete' end,
+               v.operation::text, v.cloud_id, null::text, s.cloud_id, v.zone, v.size_gib, d.uid, v.tries,
+               jsonb_build_object('gpu-dev-user', d.user_name, 'disk_name', d.name, 'Name', format('odc %s %s', d.user_name, d.name),
+                                  'created_at', _iso(v.made_at), 'last_used', _iso(d.used_at))
+          from disk_volume as v
+          join disk as d on d.id = v.disk_id
+          left join disk_snapshot as s on s.id = v.snapshot_id
+         -- One that became so since is taken the next time.
+         where v.due_at <= p_now and v.state <> 'available'
+         union all
+        select 'snapshot', s.id,
+               case s.state when 'wanted' then 'create' when 'pending' then 'look' when 'deleting' then 'delete' else 'label' end,
+               s.operation::text, s.cloud_id, v.cloud_id, null, v.zone, s.size_gib, d.uid, s.tries,
+               jsonb_strip_nulls(jsonb_build_object(
+                   'gpu-dev-user', d.user_name, 'disk_name', d.name, 'SnapshotType', s.kind, 'created_at', _iso(s.asked_at),
+                   'disk_size', s.size_gib::text, 'snapshot_content', case when s.contents is not null then format('odc:%s', s.id) end,
+                   'marked-deleted-at', _iso(d.deleted_at), 'delete-date', to_char(d.purge_at at time zone 'UTC', 'YYYY-MM-DD')))
+          from disk_snapshot as s
+          join disk as d on d.id = s.disk_id
+          join disk_volume as v on v.id = s.volume_id
+         where s.due_at <= p_now
+         union all
+        select 'storage', t.uid, case when t.cloud_id is null then 'create' else 'publish' end, format('storage-%s', t.uid), t.cloud_id, null, null, null, null::integer,
+               t.uid, t.tries, jsonb_build_object('gpu-dev-user', t.user_name)
+          from shared_storage as t
+         where t.due_at <= p_now) as w
+     limit p_limit;
+end;
+$$;

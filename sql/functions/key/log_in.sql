@@ -1,0 +1,66 @@
+-- odc.log_in: let in a user whose identity was checked: the name's uid, the key, and a line in the audit log.
+-- The uid is that of the accounts; else that of the last login; else a new one, above all that are in use.
+-- Arguments  p_detail   what the audit log has: {account, role, from}
+--            p_github   the user's name at GitHub, checked; null: not asked for
+--            p_own_uid  the daemon's, which is nobody else's
+--            p_digest, p_prefix, p_expires_at, p_until_at  the key, as of keep_api_key
+-- Returns    the uid
+-- Locks      login_user, share row exclusive
+-- Raises     OD033 LoginRefused: the uid is the daemon's, root's or another user's, or GitHub's name is
+create or replace function odc.log_in(
+    p_user text, p_detail jsonb, p_github text, p_own_uid integer, p_digest text, p_prefix text, p_now timestamptz,
+    p_expires_at timestamptz, p_until_at timestamptz)
+returns integer
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    -- Above what machines, directories and containers give out; see docs/operating/login.md.
+    v_first constant integer := 1900000000;
+    v_uid   integer;
+    v_other text;
+begin
+    lock table login_user in share row exclusive mode;
+    v_uid := coalesce(
+        (select min(b.uid) from (select uid, user_name from association
+                                 union all select uid, user_name from coordinator) as b
+          where b.user_name = p_user),
+        (select uid from login_user where user_name = p_user));
+    if v_uid is null then
+        select greatest(v_first - 1, max(u.uid)) + 1 into strict v_uid
+          from (select uid from login_user union all select uid from association union all select uid from coordinator
+                union all select uid from usage union all select uid from api_key) as u
+         where u.uid >= v_first;
+    end if;
+    if v_uid in (0, p_own_uid) then
+        raise exception using errcode = 'OD033',
+            message = format('user %s has uid %s in the accounts, which is not a user''s', p_user, v_uid),
+            hint = 'An operator can give the user another: odcctl user remove, then add --uid N.';
+    end if;
+    -- Whoever may add users to an account must not be able to make one of them another person.
+    select o.user_name into v_other
+      from (select uid, user_name from login_user union all select uid, user_name from usage
+            union all select uid, user_name from api_key
+            union all select j.uid, j.user_name from job as j
+             where j.id in (select job_id from pending where uid = v_uid
+                            union all select job_id from running where uid = v_uid)) as o
+     where o.uid = v_uid and o.user_name not in (p_user, v_uid::text)
+     order by 1 limit 1;
+    if v_other is not null then
+        raise exception using errcode = 'OD033',
+            message = format('user %s has uid %s in the accounts, under which %s is known', p_user, v_uid, v_other),
+            hint = 'An operator can give the user another: odcctl user remove, then add --uid N.';
+    elsif exists (select from login_user where lower(github_user) = lower(p_github) and user_name <> p_user) then
+        raise exception using errcode = 'OD033',
+            message = format('another user logs in as %s of GitHub', p_github),
+            hint = 'Give your own name at GitHub.';
+    end if;
+    insert into login_user (user_name, uid, github_user, made_at, login_at)
+    values (p_user, v_uid, p_github, p_now, p_now)
+        on conflict (user_name) do update
+       set uid = excluded.uid, login_at = excluded.login_at,
+           github_user = coalesce(excluded.github_user, login_user.github_user);
+    perform keep_api_key(p_digest, p_user, v_uid, v_uid, p_now, p_expires_at, p_prefix, p_until_at);
+    insert into event (at, kind, actor, detail)
+    values (p_now, 'login', p_user, p_detail || jsonb_build_object('uid', v_uid, 'key', p_prefix));
+    return v_uid;
+end;
+$$;

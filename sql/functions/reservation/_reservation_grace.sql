@@ -1,0 +1,6 @@
+-- odc._reservation_grace: for how long after expires_at a reservation keeps its nodes, and can still be extended.
+create or replace function odc._reservation_grace()
+returns interval
+language sql immutable as $$
+    select interval '120 seconds'
+$$;

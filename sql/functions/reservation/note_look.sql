@@ -1,0 +1,76 @@
+-- odc.note_look: how much a reservation was used just now; end it if it was idle for as long as its QOS allows, and its user was told.
+-- It is idle while nobody is connected, no GPU is used, and its CPUs do next to nothing, as far as looks follow one another:
+-- what was not seen counts as use.
+-- Arguments  p_sessions     connections to it
+--            p_gpu_percent  use of its busiest GPU; null: it has none, or cannot tell: then gpu_now does, where it knows
+--            p_cpu_s        CPU time of all its processes, ever
+--            p_every        how often it is looked at
+-- Returns    what its user is to be told: idle_s, and release_at, when it ends if it stays so (null: it does not); idle_s null: that
+--            it is not idle any more. No row: nothing
+-- Locks      term for share; running, box_look
+-- Raises     OD020 LeadershipLost
+create or replace function odc.note_look(
+    p_term bigint, p_job_id bigint, p_attempt integer, p_sessions integer, p_gpu_percent integer, p_cpu_s double precision,
+    p_every interval, p_now timestamptz)
+returns table (idle_s integer, release_at timestamptz)
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_patience constant integer := 3;                       -- looks that may be missing
+    v_busy     constant double precision := 0.2;            -- CPUs in use, above which it is
+    v_notice   constant interval := '10 minutes';           -- from when its user was told to its end, at least
+    v_run      running;
+    v_qos      qos;
+    v_last     box_look;
+    v_follows  boolean;
+    v_idle     boolean;
+    v_since    timestamptz;
+    v_told_at  timestamptz;             -- of this time that it is idle
+    v_ends     timestamptz;
+    v_rests    boolean;                 -- its GPUs, if it has any
+begin
+    perform _hold_term(p_term);
+    perform _set_now(p_now);
+    select * into v_run from running as r
+     where r.job_id = p_job_id and r.attempt = p_attempt and r.state = 'RUNNING' and r.intent is null for update;
+    if not found then
+        return;
+    end if;
+    select * into strict v_qos from qos as q where q.id = v_run.qos_id;
+    select * into v_last from box_look as l where l.job_id = p_job_id for update;
+    v_follows := coalesce(v_last.attempt = p_attempt and v_last.good_until > p_now and v_last.at < p_now, false);
+    select s.gpus_per_node = 0 or coalesce(
+               case when p_gpu_percent is not null then p_gpu_percent = 0
+                    else (select count(*) = v_run.node_count * s.gpus_per_node
+                            from gpu_now as g cross join jsonb_object_keys(g.idle)
+                           where g.job_id = p_job_id and g.attempt = p_attempt and g.good_until > p_now) end, false)
+      into v_rests from shape as s where s.id = v_run.shape_id;
+    v_idle := v_follows and p_sessions = 0 and coalesce(v_rests, false) and p_cpu_s >= v_last.cpu_s
+              and p_cpu_s - v_last.cpu_s <= v_busy * extract(epoch from p_now - v_last.at);
+    -- Whoever was connected at the last look, and is not now, has gone at some time since.
+    v_since := case when v_idle then coalesce(v_last.idle_since, p_now) end;
+    insert into box_look as l (job_id, attempt, at, good_until, cpu_s, idle_since)
+    values (p_job_id, p_attempt, p_now, p_now + v_patience * p_every, p_cpu_s, v_since)
+        on conflict (job_id) do update
+       set attempt = excluded.attempt, at = excluded.at, good_until = excluded.good_until, cpu_s = excluded.cpu_s, idle_since = excluded.idle_since;
+    if not v_idle then
+        if v_last.told_at is not null then
+            return query select null::integer, null::timestamptz;
+        end if;
+        return;
+    end if;
+    v_told_at := case when v_last.told_at >= v_since then v_last.told_at end;
+    v_ends := case when v_qos.idle_release_s > 0
+                   then greatest(v_since + make_interval(secs => v_qos.idle_release_s), coalesce(v_told_at, p_now) + v_notice) end;
+    if v_told_at is not null and v_ends <= p_now then
+        update running as r
+           set intent = 'cancel', intent_by = 'odcd', intent_at = p_now, state = 'COMPLETING',
+               exit_detail = format('it had been idle for %s, and QOS %s ends such', _duration(extract(epoch from p_now - v_since)::integer), v_qos.name)
+         where r.job_id = p_job_id;
+        insert into event (at, kind, actor, job_id, detail)
+        values (p_now, 'idle_released', 'odcd', p_job_id, jsonb_build_object('idle_since', _iso(v_since), 'qos', v_qos.name));
+        notify odc;
+    elsif v_told_at is null and v_qos.idle_warn_s > 0 and v_since + make_interval(secs => v_qos.idle_warn_s) <= p_now then
+        return query select extract(epoch from p_now - v_since)::integer, v_ends;
+    end if;
+end;
+$$;
