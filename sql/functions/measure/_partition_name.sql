@@ -1,0 +1,7 @@
+-- odc._partition_name: what a partition is called, or was when it was deleted; '' of none.
+create or replace function odc._partition_name(p_id integer)
+returns text
+language sql stable as $$
+    select coalesce((select t.name from odc.partition as t where t.id = p_id),
+                    (select t.name from odc.partition_past as t where t.id = p_id order by t.past_id desc limit 1), '')
+$$;

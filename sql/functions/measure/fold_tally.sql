@@ -1,0 +1,32 @@
+-- odc.fold_tally: add the events that came to the tally, in the order in which they became final: each once, whoever leads and
+-- whatever was cut off, for what is added and how far it came are one transaction; and none that was committed late is passed over.
+-- Of a database put back from a backup, events come by their ids: one whose transaction was open at the backup may be counted or not.
+-- Arguments  p_limit  events at most
+-- Returns    how many there were: fewer than p_limit, and there are no more
+-- Locks      term for share; tally_event; tally and tally_histogram rows
+-- Raises     OD020 LeadershipLost
+create or replace function odc.fold_tally(p_term bigint, p_limit integer, p_now timestamptz)
+returns integer
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_at    tally_event;
+    v_below xid8;
+    v_ids   bigint[];
+begin
+    perform _hold_term(p_term);
+    select * into strict v_at from tally_event for update;
+    v_below := _final_below();
+    v_ids := array(
+        select e.id from event as e
+         where (e.xid, e.id) > (v_at.xid, v_at.event_id) and e.xid < v_below
+         order by e.xid, e.id
+         limit p_limit);
+    if v_ids <> '{}' then
+        perform _tally_events(v_ids);
+        update tally_event as t set xid = e.xid, event_id = e.id
+          from event as e where e.id = v_ids[cardinality(v_ids)];
+    end if;
+    perform _tell_gpu_time(p_now);
+    return cardinality(v_ids);
+end;
+$$;

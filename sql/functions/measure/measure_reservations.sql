@@ -1,0 +1,36 @@
+-- odc.measure_reservations: live dev servers by what they are at, and ends that are late; see sql/functions/measure/README.md for the form.
+create or replace function odc.measure_reservations(p_now timestamptz)
+returns table (metric text, labels text[], value double precision)
+language sql stable as $$
+    with box as materialized (
+        select odc._reservation_status('PENDING', null, coalesce((select s.at >= p.queued_at from odc.pass as s order by s.id desc limit 1), false)
+                                                        or p.lacks is not null) as status,
+               -- One that waits for a disk waits for its other dev server, or for a snapshot: it holds nothing.
+               case p.lacks when 'image' then 'image_build' else 'queued' end as phase,
+               p.queued_at as at
+          from odc.reservation as v
+          join odc.pending as p on p.job_id = v.job_id
+         union all
+        select odc._reservation_status(r.state, r.intent, true),
+               case when r.intent is not null or r.state = 'COMPLETING' then 'cleaning_up' when v.launched_at is not null then 'active'
+                    else coalesce(b.phase, 'starting') end,
+               case when r.intent is not null or r.state = 'COMPLETING' then coalesce(r.intent_at, r.exited_at, r.started_at)
+                    when v.launched_at is not null then v.launched_at else coalesce(b.at, r.started_at) end
+          from odc.running as r
+          join odc.reservation as v on v.job_id = r.job_id
+          left join lateral odc._box_progress(r.job_id, r.attempt, r.node_count) as b on r.intent is null and v.launched_at is null
+    )
+    select 'odcd_reservations', array[s], count(b.at)::double precision
+      from unnest('{pending,queued,preparing,active,expired,cancelled,failed}'::text[]) as s
+      left join box as b on b.status = s
+     group by s
+     union all
+    select m.metric, array[p.phase], case m.metric when 'odcd_reservation_phase' then p.boxes else p.oldest_s end
+      from (select f as phase, count(b.at)::double precision as boxes,
+                   coalesce(greatest(0, date_part('epoch', p_now - min(b.at))), 0) as oldest_s
+              from unnest(odc._phases()) as f left join box as b on b.phase = f group by f) as p
+     cross join (values ('odcd_reservation_phase'), ('odcd_reservation_phase_oldest_seconds')) as m (metric)
+     union all
+    select 'odcd_expiry_lag_seconds', '{}', coalesce(date_part('epoch', p_now - min(r.ends_at)), 0)
+      from odc.running as r where r.ends_at < p_now
+$$;

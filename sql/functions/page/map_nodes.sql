@@ -1,0 +1,31 @@
+-- odc.map_nodes: every node with whose its GPUs are, by type and name.
+-- Returns    a row per node: its name, its GPU type, and a JSON text {name, gpu_type, state (UP, DRAIN, DOWN), reason, gpus,
+--            cpus, cpus_used, jobs (on it), foreign (GPUs used by what odc does not run, a mask), booking, next_booking,
+--            held: [{job_id, user, name, mask, gpus}]}; bit n of a mask is GPU n
+create or replace function odc.map_nodes(p_now timestamptz)
+returns table (name text, gpu_type text, body text)
+language plpgsql stable set search_path = odc, pg_temp as $$
+#variable_conflict use_column
+begin
+    return query
+    with held as (
+        select al.node_id,
+               json_agg(json_build_object('job_id', al.job_id, 'user', j.user_name, 'name', j.name,
+                                          'mask', al.gpu_mask, 'gpus', al.gpus)
+                        order by al.gpu_mask & -al.gpu_mask, al.job_id) as jobs
+          from allocation as al
+          join job as j on j.id = al.job_id
+         group by al.node_id
+    )
+    select n.name, n.gpu_type,
+           json_build_object(
+               'name', n.name, 'gpu_type', n.gpu_type, 'state', n.state, 'reason', n.reason, 'gpus', n.gpus,
+               'cpus', n.cpus, 'cpus_used', n.cpus - f.cpus, 'jobs', f.jobs, 'foreign', n.foreign_gpu_mask,
+               'booking', bk.booking, 'next_booking', bk.next_booking, 'held', coalesce(h.jobs, '[]'))::text
+      from node as n
+      join node_free as f on f.node_id = n.id
+      left join held as h on h.node_id = n.id
+      left join _node_bookings(p_now) as bk on bk.node_id = n.id
+     order by n.gpu_type, _name_order(n.name), n.name;
+end;
+$$;

@@ -1,0 +1,23 @@
+-- odc.grant_reports: let the role odc_report read the views of schema odc_report. Every start of odcd calls it; call it after you have
+-- made that role.
+-- Locks      the schema's lock of odcd/schema.py, when something is lacking
+-- Returns    whether there is such a role
+create or replace function odc.grant_reports()
+returns boolean
+language plpgsql volatile set search_path = odc, pg_temp as $$
+begin
+    if not exists (select from pg_roles where rolname = 'odc_report') then
+        return false;
+    end if;
+    -- Only what is lacking: a grant is a write, and others start at the same time.
+    if not has_schema_privilege('odc_report', 'odc_report', 'usage')
+       or exists (select from pg_class as c
+                   where c.relnamespace = 'odc_report'::regnamespace and c.relkind = 'v'
+                     and not has_table_privilege('odc_report', c.oid, 'select')) then
+        perform pg_advisory_xact_lock(0x6F6463);
+        grant usage on schema odc_report to odc_report;
+        grant select on all tables in schema odc_report to odc_report;
+    end if;
+    return true;
+end;
+$$;
