@@ -37,7 +37,7 @@ class AccountStore:
     async def delete_account(self, who: Identity, name: str, now: datetime) -> str:
         return await self._db.fetchval(
             "select odc.delete_account(p_actor => $1::jsonb, p_name => $2, p_now => $3)",
-            _actor(who), name, now,
+            actor_of(who), name, now,
         )  # fmt: skip
 
     async def qos(self, name: str | None = None) -> str:
@@ -59,7 +59,7 @@ class AccountStore:
     async def delete_qos(self, who: Identity, name: str, now: datetime) -> str:
         return await self._db.fetchval(
             "select odc.delete_qos(p_actor => $1::jsonb, p_name => $2, p_now => $3)",
-            _actor(who), name, now,
+            actor_of(who), name, now,
         )  # fmt: skip
 
     async def users(self, name: str | None = None) -> str:
@@ -75,7 +75,7 @@ class AccountStore:
             "select odc.put_member(p_actor => $1::jsonb, p_account => $2, p_user => $3, "
             "p_uid => $4, p_new => true, p_ask => $5::jsonb, p_now => $6, p_key => $7, "
             "p_digest => $8)",
-            _actor(who), account, user, uid, json.dumps(dict(ask)), now, key, digest,
+            actor_of(who), account, user, uid, json.dumps(dict(ask)), now, key, digest,
         )  # fmt: skip
 
     async def edit_member(
@@ -85,7 +85,7 @@ class AccountStore:
         return await self._db.fetchval(
             "select odc.put_member(p_actor => $1::jsonb, p_account => $2, p_user => $3, "
             "p_uid => $4, p_new => false, p_ask => $5::jsonb, p_now => $6)",
-            _actor(who), account, user, uid, json.dumps(dict(ask)), now,
+            actor_of(who), account, user, uid, json.dumps(dict(ask)), now,
         )  # fmt: skip
 
     async def remove_member(
@@ -94,7 +94,7 @@ class AccountStore:
         return await self._db.fetchval(
             "select odc.remove_member(p_actor => $1::jsonb, p_account => $2, p_user => $3, "
             "p_partition => $4, p_now => $5)",
-            _actor(who), account, user, partition, now,
+            actor_of(who), account, user, partition, now,
         )  # fmt: skip
 
     async def set_coordinator(
@@ -103,7 +103,7 @@ class AccountStore:
         return await self._db.fetchval(
             "select odc.set_coordinator(p_actor => $1::jsonb, p_account => $2, p_user => $3, "
             "p_uid => $4, p_on => $5, p_now => $6)",
-            _actor(who), account, user, uid, on, now,
+            actor_of(who), account, user, uid, on, now,
         )  # fmt: skip
 
     async def priorities(
@@ -120,13 +120,25 @@ class AccountStore:
     async def shares(self, now: datetime) -> str:
         return await self._db.fetchval("select odc.list_shares(p_now => $1)", now)
 
+    async def usage(
+        self, by: Sequence[str], filters: Mapping[str, object], since: datetime, until: datetime,
+        now: datetime,
+    ) -> str:  # fmt: skip
+        """by: what makes a group. filters: keys are user, account, gpu_type, kind; null: all."""
+        kept = {key: value for key, value in filters.items() if value is not None}
+        return await self._db.fetchval(
+            "select odc.list_usage(p_by => $1, p_filters => $2::jsonb, p_since => $3, "
+            "p_until => $4, p_now => $5)",
+            list(by), json.dumps(kept), since, until, now,
+        )  # fmt: skip
+
     async def accounting(self) -> str:
         return await self._db.fetchval("select odc.show_accounting()")
 
     async def edit_accounting(self, who: Identity, ask: Mapping[str, object], now: datetime) -> str:
         return await self._db.fetchval(
             "select odc.edit_accounting(p_actor => $1::jsonb, p_ask => $2::jsonb, p_now => $3)",
-            _actor(who), json.dumps(dict(ask)), now,
+            actor_of(who), json.dumps(dict(ask)), now,
         )  # fmt: skip
 
     async def _make(
@@ -136,7 +148,7 @@ class AccountStore:
         return await self._db.fetchval(
             f"select odc.{function}(p_actor => $1::jsonb, p_name => $2, p_ask => $3::jsonb, "
             "p_key => $4, p_digest => $5, p_now => $6)",
-            _actor(who), name, json.dumps(dict(ask)), key, digest, now,
+            actor_of(who), name, json.dumps(dict(ask)), key, digest, now,
         )  # fmt: skip
 
     async def _edit(
@@ -145,10 +157,10 @@ class AccountStore:
         return await self._db.fetchval(
             f"select odc.{function}(p_actor => $1::jsonb, p_name => $2, p_ask => $3::jsonb, "
             "p_now => $4)",
-            _actor(who), name, json.dumps(dict(ask)), now,
+            actor_of(who), name, json.dumps(dict(ask)), now,
         )  # fmt: skip
 
 
-def _actor(who: Identity) -> str:
+def actor_of(who: Identity) -> str:
     """Who asks, as SQL functions take it."""
     return json.dumps({"user": who.user, "uid": who.uid, "operator": who.operator})

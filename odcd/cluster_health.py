@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
+from odcd.build_health import examine_builds
+from odcd.builds.settings import BuildSettings
 from odcd.errors import OdcError
 from odcd.executor.kubernetes import naming
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
@@ -24,6 +28,7 @@ from odcd.model import Dispatch, Member, NodeReport
 
 OLDEST = (1, 31)
 """The first that the manifests were made for."""
+CHANGES = ("create", "get", "delete")
 MANIFESTS = "Apply the manifests: kubectl apply --server-side -k k8s/overlays/production"
 PAGE = 5000
 EXAMPLE_IMAGE = "registry.example/job:1.0"
@@ -59,7 +64,9 @@ class _Review(Object):
 Check = Callable[["_Examination"], AsyncIterator[Finding]]
 
 
-async def examine_cluster(settings: KubernetesSettings, grace_s: int) -> list[Finding]:
+async def examine_cluster(
+    settings: KubernetesSettings, grace_s: int, builds: BuildSettings | None = None
+) -> list[Finding]:
     found: list[Finding] = []
     try:
         template = PodTemplate()
@@ -68,9 +75,9 @@ async def examine_cluster(settings: KubernetesSettings, grace_s: int) -> list[Fi
         cluster = await Cluster.connect(settings.kubeconfig, settings.context)
     except OdcError as error:
         return [Finding(about="cluster", verdict="bad", text=error.message, hint=error.hint)]
-    examination = _Examination(cluster, settings, template, grace_s)
+    examination = _Examination(cluster, settings, template, grace_s, builds or BuildSettings())
     try:
-        for check in (_server, _rights, _objects, _image, _nodes, _admission):
+        for check in (_server, _rights, _objects, _image, _nodes, _admission, _builds):
             name = check.__name__.removeprefix("_")
             try:
                 async for finding in check(examination):
@@ -89,13 +96,16 @@ async def examine_cluster(settings: KubernetesSettings, grace_s: int) -> list[Fi
 
 class _Examination:
     def __init__(
-        self, cluster: Cluster, settings: KubernetesSettings, template: PodTemplate, grace_s: int
-    ) -> None:
+        self, cluster: Cluster, settings: KubernetesSettings, template: PodTemplate, grace_s: int,
+        builds: BuildSettings,
+    ) -> None:  # fmt: skip
+        self.builds = builds
         self.cluster = cluster
         self.settings = settings
         self.pods = PodSettings(
             namespaces=settings.namespaces,
             image=settings.image or EXAMPLE_IMAGE,
+            dev_image=settings.dev_image or EXAMPLE_IMAGE,
             cluster_domain=settings.cluster_domain,
             grace_s=grace_s,
             tolerated=settings.tolerated,
@@ -131,6 +141,14 @@ async def _rights(x: _Examination) -> AsyncIterator[Finding]:
             (namespace, "create", "pods", "exec"),
             (namespace, "create", "configmaps", ""),
         ]
+    asked += [
+        (own.namespace_dev, "create", "secrets", ""),
+        (own.namespace_dev, "list", "events", ""),
+        (own.namespace_dev, "watch", "events", ""),
+        (own.namespace_dev, "create", "pods", "portforward"),
+        *[(own.namespace_dev, verb, "persistentvolumeclaims", "") for verb in CHANGES],
+        *[("", verb, "persistentvolumes", "") for verb in CHANGES],
+    ]
     answers = await asyncio.gather(*(_may(x.cluster, *one) for one in asked))
     missing = [_told(*one) for one, allowed in zip(asked, answers, strict=True) if not allowed]
     if missing:
@@ -223,6 +241,19 @@ async def _image(x: _Examination) -> AsyncIterator[Finding]:
         yield Finding(
             about="image", verdict="ok", text=f"{x.settings.image}, of jobs that name none"
         )
+    if x.settings.dev_image is None:
+        yield Finding(
+            about="image",
+            verdict="note",
+            text="there is no default of dev servers: all must name one with --dockerimage",
+            hint="ODC_DEV_IMAGE sets it, by digest or a fixed tag.",
+        )
+    else:
+        yield Finding(
+            about="image",
+            verdict="ok",
+            text=f"{x.settings.dev_image}, of dev servers that name none",
+        )
 
 
 async def _nodes(x: _Examination) -> AsyncIterator[Finding]:
@@ -283,15 +314,20 @@ async def _admission(x: _Examination) -> AsyncIterator[Finding]:
     for node in x.inventory.nodes:
         kinds.setdefault((node.gpu_type, offer_of(x.nodes[node.name]).efa > 0), node)
     admitted: list[str] = []
+    fenced: dict[str, str] = {}
     for (gpu_type, _), node in sorted(kinds.items()):
-        dispatch = _example(node)
         offers = {node.name: offer_of(x.nodes[node.name])}
-        pod = pod_of(dispatch, dispatch.members[0], {}, offers, x.pods)
-        namespace = pod["metadata"]["namespace"]
-        path = f"/api/v1/namespaces/{namespace}/pods"
+        kind = "job"
         try:
-            await x.cluster.post(path, pod, [("dryRun", "All")])
-            admitted.append(f"{gpu_type} in {namespace}")
+            for kind, dispatch in (("job", _example(node)), ("dev server", _example_box(node))):
+                pod = pod_of(dispatch, dispatch.members[0], {}, offers, x.pods)
+                namespace = pod["metadata"]["namespace"]
+                path = f"/api/v1/namespaces/{namespace}/pods"
+                await x.cluster.post(path, pod, [("dryRun", "All")])
+                if kind == "job":
+                    admitted.append(f"{gpu_type} in {namespace}")
+                if namespace not in fenced:
+                    fenced[namespace] = await _refusal_of_a_strange_pod(x, path, pod)
         except ApiRefused as error:
             if "only odcd makes" in error.message:
                 yield Finding(
@@ -305,13 +341,49 @@ async def _admission(x: _Examination) -> AsyncIterator[Finding]:
             yield Finding(
                 about="admission",
                 verdict="bad",
-                text=f"a job on a whole {gpu_type} node would be refused: {error.message}",
+                text=f"a {kind} on a whole {gpu_type} node would be refused: {error.message}",
                 hint=f"Policies and manifests of one version of odc go together. {MANIFESTS}",
             )
     if admitted:
         yield Finding(
-            about="admission", verdict="ok", text=f"jobs are admitted: {', '.join(admitted)}"
+            about="admission",
+            verdict="ok",
+            text=f"jobs and dev servers are admitted: {', '.join(admitted)}",
         )
+    for namespace in sorted(name for name, refusal in fenced.items() if not refusal):
+        yield Finding(
+            about="fences",
+            verdict="bad",
+            text=f"a pod that odcd never makes would be admitted in {namespace}",
+            hint=f"The admission policies are missing, or not bound. {MANIFESTS}",
+        )
+    if fenced and all(fenced.values()):
+        yield Finding(
+            about="fences",
+            verdict="note",
+            text="pods that odcd never makes are refused; networks and quotas are not looked at",
+            hint="odcd may not read them: kubectl get networkpolicy,resourcequota -A",
+        )
+
+
+async def _builds(x: _Examination) -> AsyncIterator[Finding]:
+    async for finding in examine_builds(x.cluster, x.builds):
+        yield finding
+
+
+async def _refusal_of_a_strange_pod(x: _Examination, path: str, pod: dict[str, Any]) -> str:
+    """What refuses a job's pod with a second container, as a dry run; empty: nothing does."""
+    strange = copy.deepcopy(pod)
+    strange["spec"]["containers"].append({"name": "stranger", "image": EXAMPLE_IMAGE})
+    try:
+        await x.cluster.post(path, strange, [("dryRun", "All")])
+    except ApiRefused as error:
+        return error.message
+    return ""
+
+
+def _example_box(node: NodeReport) -> Dispatch:
+    return replace(_example(node), kind="reservation", ask={})
 
 
 def _example(node: NodeReport) -> Dispatch:

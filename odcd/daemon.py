@@ -15,6 +15,7 @@ from odcd import app, keeper, schema
 from odcd.clock import Clock, SystemClock
 from odcd.errors import DatabaseDown, OdcError
 from odcd.lock import HomeLock
+from odcd.page import app as page
 from odcd.postgres import EmbeddedPostgres
 from odcd.probe import answers
 from odcd.settings import Settings
@@ -22,7 +23,7 @@ from odcd.shutdown import count_running, end_runner
 
 log = logging.getLogger(__name__)
 
-Announce = Callable[[Settings, EmbeddedPostgres | None], None]
+Announce = Callable[[Settings, EmbeddedPostgres | None, app.Addresses], None]
 
 READY_POLL_S = 0.05
 
@@ -45,8 +46,11 @@ def run(settings: Settings, announce: Announce) -> None:
             dsn = postgres.start()
         # Read while we still may: the account need not be able to enter our virtual environment.
         source = schema.read_source(schema.sql_folder())
+        page.load()
         if settings.executor == "kubernetes":
             _import_client()
+        if settings.disks.aws_region is not None:
+            _import_aws()
         if os.geteuid() == 0:
             launcher = keeper.fork(settings.runner_folder, account)
             accounts.become(account, settings.home)
@@ -77,6 +81,16 @@ def _import_client() -> None:
         ) from error
 
 
+def _import_aws() -> None:
+    """As _import_client."""
+    try:
+        importlib.import_module("odcd.disks.aws")
+    except ImportError as error:
+        raise OdcError(
+            f"disks at AWS lack a library: {error}", 'Install it: pip install "odc[aws]"'
+        ) from error
+
+
 def _loop(daemon: Coroutine[object, object, bool]) -> bool:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -101,10 +115,13 @@ async def _serve(
     log.info(
         "schema.ready", extra={"version": installed.version, "migrations": installed.migrations}
     )
+    addresses: list[tuple[str, int]] = []
     try:
         async with asyncio.TaskGroup() as group:
-            telling = group.create_task(_tell(settings, postgres, announce, clock))
-            await app.run(settings, dsn, postgres, launcher)
+            telling = group.create_task(
+                _tell(settings, lambda: announce(settings, postgres, addresses), clock)
+            )
+            await app.run(settings, dsn, postgres, launcher, addresses.extend)
             telling.cancel()
     except BaseExceptionGroup as errors:
         raise _first(errors) from errors
@@ -124,12 +141,10 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     return found
 
 
-async def _tell(
-    settings: Settings, postgres: EmbeddedPostgres | None, announce: Announce, clock: Clock
-) -> None:
+async def _tell(settings: Settings, announce: Callable[[], None], clock: Clock) -> None:
     while not await asyncio.to_thread(answers, settings.socket):
         await clock.sleep(READY_POLL_S)
-    announce(settings, postgres)
+    announce()
 
 
 def _prepare_socket_folder(settings: Settings, account: accounts.Account) -> None:

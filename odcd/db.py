@@ -6,9 +6,12 @@ Every call is one statement and so one transaction. jsonb travels as text.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Literal, Self
+from functools import lru_cache
+from time import perf_counter
+from typing import Any, Literal, Protocol, Self
 
 import asyncpg
 
@@ -36,21 +39,44 @@ BROKEN = (asyncpg.InterfaceError, asyncpg.InternalClientError)
 DOWN_CLASSES = frozenset({"08", "53", "58"})
 DOWN_STATES = frozenset({"57P01", "57P02", "57P03", "57P04", "57014", "25006", "3D000", "XX001"})
 LOGIN_CLASS = "28"
+OUT_OF_TIME = "57014"
+SAY_SO_S = 2.0
+"""How long a server that ends a statement itself may take to say so."""
 # Text that PostgreSQL cannot keep: a NUL, or what is not UTF-8.
 TEXT_STATES = frozenset({"22021", "22P05"})
 
 
+class Watch(Protocol):
+    """Who is told how the database answers."""
+
+    def queried(self, operation: str, seconds: float) -> None: ...
+    def database_down(self) -> None: ...
+
+
+class _Nobody:
+    def queried(self, operation: str, seconds: float) -> None: ...
+    def database_down(self) -> None: ...
+
+
 async def connect(
     dsn: str, *, name: str = "odcd", isolation: Isolation = "read committed",
-    timeout_s: float | None = STATEMENT_TIMEOUT_S,
+    timeout_s: float | None = STATEMENT_TIMEOUT_S, most_s: float | None = None,
 ) -> asyncpg.Connection:  # fmt: skip
-    """One connection with the daemon's settings. Raises DatabaseDown."""
+    """One connection with the daemon's settings. most_s: the server itself ends statements that
+    take longer, and plans each anew. Raises DatabaseDown."""
+    settings = _settings(name, isolation)
+    more: dict[str, Any] = {}
+    if most_s is not None:
+        settings["statement_timeout"] = str(round(most_s * 1000))
+        timeout_s = most_s + SAY_SO_S
+        more["statement_cache_size"] = 0
     try:
         return await asyncpg.connect(
             dsn,
             timeout=CONNECT_TIMEOUT_S,
             command_timeout=timeout_s,
-            server_settings=_settings(name, isolation),
+            server_settings=settings,
+            **more,
         )
     except Exception as error:
         raise translate(error) from error
@@ -122,8 +148,9 @@ def _of_server(error: asyncpg.PostgresError) -> BaseException:
 class Session:
     """One connection, for who needs to keep a backend (the leader) or an isolation level."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, watch: Watch | None = None) -> None:
         self._connection = connection
+        self._watch = watch or _Nobody()
 
     @property
     def backend_pid(self) -> int:
@@ -146,17 +173,39 @@ class Session:
         return await self._call(self._connection.execute, query, *args)
 
     async def _call(self, method: Callable[..., Awaitable[Any]], *args: Any) -> Any:
+        begun = perf_counter()
         try:
-            return await method(*args)
+            answer = await method(*args)
         except Exception as error:
-            raise translate_on(self._connection, error) from error
+            told = translate_on(self._connection, error)
+            if isinstance(told, DatabaseDown) and _state(error) != OUT_OF_TIME:
+                self._watch.database_down()
+            else:
+                self._watch.queried(_operation(args[0]), perf_counter() - begun)
+            raise told from error
+        self._watch.queried(_operation(args[0]), perf_counter() - begun)
+        return answer
+
+
+def _state(error: BaseException) -> str | None:
+    return getattr(error, "sqlstate", None)
+
+
+@lru_cache(maxsize=1024)
+def _operation(query: str) -> str:
+    """The function of ours that a statement calls: there are as many as have a file."""
+    called = re.search(r"\bodc\.(\w+)\s*\(", query)
+    return called[1] if called else "other"
 
 
 class Database:
     """The pool. Use as `async with Database(dsn) as database`, or open() and close()."""
 
-    def __init__(self, dsn: str, *, name: str = "odcd", size: int = POOL_SIZE) -> None:
+    def __init__(
+        self, dsn: str, *, name: str = "odcd", size: int = POOL_SIZE, watch: Watch | None = None
+    ) -> None:
         self._dsn = dsn
+        self._watch = watch or _Nobody()
         self._name = name
         self._size = size
         self._pool: asyncpg.Pool | None = None
@@ -225,15 +274,18 @@ class Database:
     @asynccontextmanager
     async def _acquire(self) -> AsyncGenerator[Session]:
         if self._pool is None:
+            self._watch.database_down()
             raise DatabaseDown("the pool of database connections is closed", "Try again.")
         try:
             connection = await self._pool.acquire(timeout=ACQUIRE_TIMEOUT_S)
         except BROKEN as error:
+            self._watch.database_down()
             raise _closed(error) from error
         except Exception as error:
+            self._watch.database_down()
             raise translate(error) from error
         try:
-            yield Session(connection)
+            yield Session(connection, self._watch)
         finally:
             # Of a connection that broke there may be nothing left to give back.
             with suppress(OSError, *BROKEN, asyncpg.PostgresError):
@@ -241,12 +293,20 @@ class Database:
 
     @asynccontextmanager
     async def dedicated(
-        self, *, name: str | None = None, isolation: Isolation = "read committed"
-    ) -> AsyncGenerator[Session]:
-        """A connection outside the pool, closed at the end; nothing on it is retried."""
-        connection = await connect(self._dsn, name=name or self._name, isolation=isolation)
+        self, *, name: str | None = None, isolation: Isolation = "read committed",
+        most_s: float | None = None,
+    ) -> AsyncGenerator[Session]:  # fmt: skip
+        """A connection outside the pool, closed at the end; nothing on it is retried. most_s: as
+        connect has it."""
         try:
-            yield Session(connection)
+            connection = await connect(
+                self._dsn, name=name or self._name, isolation=isolation, most_s=most_s
+            )
+        except DatabaseDown:
+            self._watch.database_down()
+            raise
+        try:
+            yield Session(connection, self._watch)
         finally:
             await close(connection)
 

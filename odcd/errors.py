@@ -26,13 +26,21 @@ OdcError
 │   ├── UnknownUser         OD027  no such user, or not one of that account
 │   ├── InUse               OD028  the name is taken, or jobs, users or other rows still need it
 │   ├── UnknownPolicy       OD029  no policy has that name
-│   └── UnknownPass         OD030  no pass has that number, or it is not kept any more
+│   ├── UnknownPass         OD030  no pass has that number, or it is not kept any more
+│   ├── UnknownDisk         OD036  the user has no disk of that name
+│   ├── DiskDeleted         OD037  the disk was deleted; its snapshots may be there still
+│   ├── UnknownBuild        OD038  no build of that context, or its context is somebody else's
+│   ├── ClientTooOld        OD039  odcctl is older than the server takes
+│   ├── LoginRefused        OD033  the identity is not let in, or its proof is not taken
+│   └── TooManyLogins       OD034  too many logins from that address were refused just now
 └── Unavailable             not the caller's fault; try again (503)
     ├── LeadershipLost      OD020  another daemon has raised the term
     ├── OtherHost           OD021  the local executor of this database is on another machine
     ├── SchemaTooNew        OD022  the database was written by a newer odc
     ├── DatabaseDown        OD023  PostgreSQL cannot be reached, or cannot write
-    └── RunnerDown          OD024  the executor's runner cannot be reached or started
+    ├── RunnerDown          OD024  the executor's runner cannot be reached or started
+    ├── KeysUnavailable     OD031  GitHub, whose users' SSH keys enter dev servers, does not answer
+    └── IdentityDown        OD035  who vouches for identities (AWS STS, GitHub) gives no answer
 """
 
 from __future__ import annotations
@@ -164,6 +172,36 @@ class UnknownPass(Refused):
     code, status = "OD030", 404
 
 
+class UnknownDisk(Refused):
+    code, status = "OD036", 404
+
+
+class DiskDeleted(Refused):
+    code, status = "OD037", 410
+
+
+class UnknownBuild(Refused):
+    code, status = "OD038", 404
+
+
+class ClientTooOld(Refused):
+    code, status = "OD039", 426
+
+
+class LoginRefused(Refused):
+    """reason: a word for the audit log."""
+
+    code, status = "OD033", 403
+
+    def __init__(self, message: str, hint: str | None = None, *, reason: str = "user") -> None:
+        super().__init__(message, hint)
+        self.reason = reason
+
+
+class TooManyLogins(Refused):
+    code, status = "OD034", 429
+
+
 class LeadershipLost(Unavailable):
     code = "OD020"
 
@@ -182,6 +220,14 @@ class DatabaseDown(Unavailable):
 
 class RunnerDown(Unavailable):
     code = "OD024"
+
+
+class KeysUnavailable(Unavailable):
+    code, status = "OD031", 502
+
+
+class IdentityDown(Unavailable):
+    code = "OD035"
 
 
 def _leaves(root: type[OdcError]) -> dict[str, type[OdcError]]:

@@ -96,6 +96,11 @@ class EventHub:
         """Set when every stream and long poll must come to its end."""
         return self._closing
 
+    @property
+    def clients(self) -> int:
+        """How many follow."""
+        return self._clients
+
     def wake(self) -> None:
         """Something may have happened. Cheap, and harmless when nothing did."""
         self._woken.set()

@@ -29,6 +29,8 @@ def configure(style: Literal["text", "json"], file: Path | None = None) -> None:
     logging.raiseExceptions = False
     # Every request is in the metrics.
     logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
+    for name in ("botocore", "aiobotocore"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     # The pool tells of every connection it could not make; we say once that there is none.
     logging.getLogger("asyncpg").setLevel(logging.ERROR)
 

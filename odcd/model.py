@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
@@ -115,6 +116,46 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Of its container, on Kubernetes, by digest or a fixed tag; None: the cluster's default."""
 
 
+class ReservationSpec(JobSpec, frozen=True, kw_only=True):
+    """A dev server, as a job: made by the daemon, of what its user asked for. No client submits
+    one as a job."""
+
+    asked: dict[str, object] = {}
+    """What the shape and the times do not tell: disk, image, labels, and so on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """An image that is being built, of a context with this digest, to be pushed to target.
+
+    made: this attempt had its Job already. uid: who last asked for it.
+    """
+
+    id: int
+    attempt: int
+    digest: str
+    target: str
+    dockerfile: str
+    uid: int
+    made: bool
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildLook:
+    """What can be seen of a build's Job.
+
+    state: going, done (image), failed (error), or lost: it ended, and nobody knows how.
+    step: what it is at. log: the end of what it wrote. None: it cannot be told now.
+    """
+
+    state: Literal["going", "done", "failed", "lost"]
+    image: str | None = None
+    error: str | None = None
+    step: str | None = None
+    log: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitted:
     """The answer to one job of a submit: its id, or the refusal."""
@@ -143,6 +184,16 @@ class Member:
     state: Literal["starting", "running", "ended"] = "starting"
     """As the database knows it. Only those starting may be started: of one that has ended the
     executor remembers nothing, so it would run again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskUse:
+    """A named disk that a dev server has as its home. claim: in the cluster, of the volume that was
+    made for it. first: nothing was ever on it."""
+
+    claim: str
+    name: str
+    first: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,13 +240,34 @@ class Dispatch:
     members: tuple[Member, ...]
     booking: str | None = None
     licences: dict[str, int] | None = None
+    kind: Literal["batch", "reservation"] = "batch"
+    ask: dict[str, object] | None = None
+    """Of a reservation: what of it the shape and the times do not tell."""
+    disk: DiskUse | None = None
+    """The home of rank 0; None: it ends with the reservation."""
+    personal: str | None = None
+    """The claim of the storage that all dev servers of its user share."""
 
     @property
     def key(self) -> tuple[int, int]:
         return (self.job_id, self.attempt)
 
+    @property
+    def is_box(self) -> bool:
+        return self.kind == "reservation"
 
-FactKind = Literal["started", "exited", "lost", "start_failed"]
+
+BoxPhase = Literal["scheduling", "init", "image_pull", "ssh", "gang_barrier"]
+BOX_PHASES: tuple[BoxPhase, ...] = ("scheduling", "init", "image_pull", "ssh", "gang_barrier")
+"""What a dev server's pod goes through until it is ready, in this order but for the image: it is
+pulled when the volumes are there, and the container is made after it."""
+
+FactKind = Literal[
+    "started", "exited", "lost", "start_failed",
+    "scheduling", "init", "image_pull", "ssh", "gang_barrier", "restart", "oom",
+]  # fmt: skip
+ENDS = frozenset({"exited", "lost", "start_failed"})
+PROGRESS = frozenset({*BOX_PHASES, "restart", "oom"})
 Cause = Literal["timeout", "oom", "launch", "unknown"]
 
 
@@ -205,7 +277,8 @@ class Fact:
 
     started: its process runs. exited: it ended with exit_code or signal, and holds nothing any
     more. lost: it is positively gone and nobody knows how it ended. start_failed: it never ran;
-    detail says why.
+    detail says why. Of dev servers also PROGRESS, recorded by odc.record_progress: the phase that a
+    member is in; restart, oom: its container ended at that moment and begins anew in its place.
     """
 
     job_id: int
@@ -290,6 +363,83 @@ class Stop:
     intent: str
     grace_s: float | None = None
     """From TERM to KILL; None: the daemon's own."""
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job's user is told while it runs, such as that the time is nearly over."""
+
+    name: str | None = None
+    """A file to write in the user's home folder; no path, at most 255 bytes."""
+    text: str = ""
+    """The file's content."""
+    remove: Sequence[str] = ()
+    """Files of the home folder that are to go, if they are there; `name` is never among them."""
+    wall: str | None = None
+    """Shown on the job's terminal, to those attached and to those who attach later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned:
+    """The user of a dev server is to be told that it ends in so many minutes; None: that its end
+    was put off; 0: that its time is over, and only its grace is left. extensible: it was not
+    extended yet. shared_home: its home folder is that of its user's other ones, too."""
+
+    job_id: int
+    attempt: int
+    name: str
+    minutes: int | None
+    expires_at: datetime
+    extensible: bool
+    shared_home: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JupyterWish:
+    """Jupyter Lab is to run in this dev server, or not to run any more."""
+
+    job_id: int
+    attempt: int
+    wanted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """How much a dev server is used. sessions: connections to it. gpu_percent: of its busiest GPU;
+    None: it has none, or cannot tell. cpu_s: CPU time of all that ever ran in it."""
+
+    sessions: int
+    gpu_percent: int | None
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookWish:
+    """A dev server that is to be looked at."""
+
+    job_id: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleNotice:
+    """What the user of a dev server is to be told: for how long it has been idle, and when it ends
+    if it stays so. idle_s None: it is idle no more."""
+
+    idle_s: int | None
+    release_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxKeys:
+    """Of one dev server: what its SSH server shows, what its members reach one another by, and what
+    lets one use its Jupyter Lab."""
+
+    host_key: str
+    """Private, as OpenSSH keeps it."""
+    host_public: str
+    gang_key: str
+    gang_public: str
+    jupyter_token: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

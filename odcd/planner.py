@@ -22,6 +22,7 @@ MIN_GAP_S = 0.005
 MAX_GAP_S = 0.05
 """What it grows to while pass after pass starts nothing: submits onto a full cluster."""
 RESEND_AFTER = timedelta(seconds=5)
+"""How long what was sent may say nothing; also between two looks for such."""
 MAX_CACHED_TEXTS = 64 * 1024 * 1024
 
 
@@ -44,16 +45,22 @@ class Planner:
         self._on_pass = on_pass
         self._wake = asyncio.Event()
         self._texts = _TextCache(store)
+        self._again_at: dict[int, float] = {}
+        """When what was sent again, and has not started yet, may be once more."""
 
     def wake(self) -> None:
         """Something changed that a pass should see."""
         self._wake.set()
 
     async def run(self) -> None:
-        """A pass at every wake, debounced; when time lets a job start; and one every `every`.
+        """Plan, and send again what was not answered. Raises LeadershipLost or DatabaseDown."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._plan(), name="plan")
+            # Not when a pass has been waited for in vain: the sweep alone sees to it that none is.
+            group.create_task(self._resend(), name="resend")
 
-        Raises LeadershipLost or DatabaseDown.
-        """
+    async def _plan(self) -> None:
+        """A pass at every wake, debounced; when time lets a job start; and one every `every`."""
         in_vain = 0
         while True:
             self._wake.clear()
@@ -69,7 +76,7 @@ class Planner:
                 async with asyncio.timeout(self._patience_s(done.next_at)):
                     await self._wake.wait()
             except TimeoutError:
-                await self._resend()
+                continue
 
     def _patience_s(self, next_at: datetime | None) -> float:
         every_s = self._every.total_seconds()
@@ -102,23 +109,35 @@ class Planner:
             await self.send(done.started)
         return done
 
-    async def send(self, job_ids: Iterable[int]) -> None:
-        """Hand the running attempts of these jobs to the executor; repeating it is harmless."""
+    async def send(self, job_ids: Iterable[int]) -> bool:
+        """Hand the running attempts of these jobs to the executor; repeating it is harmless.
+        Whether it took them."""
         dispatches = await self._store.dispatches(self._lead.term, list(job_ids))
         if not dispatches:
-            return
+            return True
         try:
             await self._executor.start(dispatches, await self._texts.of(dispatches))
         except RunnerDown as error:
             log.error("plan.runner_down", extra={"why": error.message, "jobs": len(dispatches)})
+            return False
+        return True
 
     async def _resend(self) -> None:
-        """Send again what nobody said had started: the answer or the dispatch may be lost."""
-        before = self._clock.now() - RESEND_AFTER
-        late = await self._store.unstarted(self._lead.term, before)
-        if late:
-            log.warning("plan.resend", extra={"jobs": len(late)})
-            await self.send(late)
+        while True:
+            await self._clock.sleep(RESEND_AFTER.total_seconds())
+            await self.resend_once()
+
+    async def resend_once(self) -> None:
+        """Send again what nobody said had started: the answer or the dispatch may be lost. What was
+        taken again has `every` until the next time: it may be pulling its image."""
+        late = await self._store.unstarted(self._lead.term, self._clock.now() - RESEND_AFTER)
+        now = self._clock.monotonic()
+        self._again_at = {job_id: self._again_at.get(job_id, now) for job_id in late}
+        due = [job_id for job_id, again_at in self._again_at.items() if again_at <= now]
+        if due:
+            log.warning("plan.resend", extra={"jobs": len(due)})
+            if await self.send(due):
+                self._again_at |= dict.fromkeys(due, now + self._every.total_seconds())
 
 
 class _TextCache:

@@ -43,8 +43,10 @@ class Reaper:
         on_change: Callable[[], None],
         quarantine: bool = False,
         canaries: bool = True,
+        stale_after: timedelta | None = None,
     ) -> None:
-        """quarantine: nodes that eat jobs are; canaries: they can be tried."""
+        """quarantine: nodes that eat jobs are; canaries: they can be tried. stale_after: dev
+        servers that have waited so long are cancelled."""
         self._lead = lead
         self._store = store
         self._executor = executor
@@ -54,6 +56,7 @@ class Reaper:
         self._every = every
         self._quarantine = quarantine
         self._canaries = canaries
+        self._stale_after = stale_after
         self._judged_at: float | None = None
         self._on_change = on_change
         self._fresh = True
@@ -123,6 +126,7 @@ class Reaper:
         for job_id, attempt, ends_at in moved:
             await self._executor.set_end(job_id, attempt, ends_at)
         if moved:
+            await self._store.ends_told(self._lead.term, moved)
             self.note_starts()
 
     async def signal_once(self) -> None:
@@ -145,7 +149,7 @@ class Reaper:
             due = await self._store.sweep(
                 self._lead.term, now,
                 keeps_time=self._executor.keeps_time, node_grace=self._node_grace,
-                quarantine=self._judges(), canaries=self._canaries,
+                quarantine=self._judges(), canaries=self._canaries, stale_after=self._stale_after,
             )  # fmt: skip
             self._on_change()
             self._wake.set()

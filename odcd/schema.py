@@ -23,9 +23,9 @@ SCHEMA_LOCK = 0x6F6463
 NO_TRANSACTION = "-- transaction: none"
 MIGRATION_NAME = re.compile(r"^(\d{4})_[a-z0-9_]+\.sql$")
 CREATED = re.compile(
-    r"^create or replace (function|procedure|aggregate|view) odc\.(\w+)", re.MULTILINE
+    r"^create or replace (function|procedure|aggregate|view) (odc(?:_report)?\.\w+)", re.MULTILINE
 )
-OBJECT_NAME = re.compile(r"^(function|procedure|aggregate|view) odc\.(\w+)")
+OBJECT_NAME = re.compile(r"^(function|procedure|aggregate|view) (odc(?:_report)?\.\w+)")
 MAX_RELOADS = 3
 
 File = tuple[str, str]
@@ -175,6 +175,9 @@ class _Installer:
                     dropped=tuple(dropped),
                 )
         await self._make_partitions()
+        # At every start, for an operator may have made the role meanwhile.
+        if any(name.endswith("/grant_reports.sql") for name, _ in self._source.functions):
+            await self._db.execute("select odc.grant_reports()")
         return done
 
     async def _current(self) -> bool:
@@ -284,7 +287,7 @@ class _Installer:
         return len(files), dropped
 
     async def _objects(self) -> dict[str, str]:
-        """Routines and views of the schema, as `drop` names them, with where their row lies."""
+        """Routines and views of the schemas, as `drop` names them, with where their row lies."""
         rows = await self._db.fetch(
             """
             select case p.prokind when 'p' then 'procedure ' when 'a' then 'aggregate '
@@ -296,10 +299,12 @@ class _Installer:
                and not exists (select from pg_depend as d where d.deptype = 'e'
                                   and d.classid = 'pg_proc'::regclass and d.objid = p.oid)
              union all
-            select 'view odc.' || quote_ident(c.relname), r.xmin::text || r.ctid::text
+            select 'view ' || n.nspname || '.' || quote_ident(c.relname),
+                   r.xmin::text || r.ctid::text
               from pg_class as c
+              join pg_namespace as n on n.oid = c.relnamespace
               join pg_rewrite as r on r.ev_class = c.oid and r.rulename = '_RETURN'
-             where c.relnamespace = 'odc'::regnamespace and c.relkind = 'v'
+             where n.nspname in ('odc', 'odc_report') and c.relkind = 'v'
             """
         )
         return {row["name"]: row["row"] for row in rows}

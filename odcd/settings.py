@@ -11,9 +11,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
+from odcd.builds.settings import BuildSettings, read_builds
+from odcd.disks.settings import DiskSettings, read_disks
 from odcd.errors import BadRequest
 from odcd.executor.kubernetes.settings import KubernetesSettings, read_kubernetes
+from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
+from odcd.login.settings import LoginSettings, read_login
 from odcd.slurm.hostlists import expand_hosts
+from odcd.variables import read_seconds, read_words
 
 ROOT_HOME = Path("/var/lib/odc")
 ROOT_SOCKET = Path("/run/odc/odcd.sock")
@@ -23,13 +28,20 @@ LONGEST_SOCKET = "runner/runner.sock"
 SELF = "self"
 LEASE = timedelta(seconds=10)
 GRACE = timedelta(seconds=30)
+LOOK = timedelta(seconds=300)
 SWEEP = timedelta(seconds=30)
+RESERVATION_WAIT = timedelta(hours=48)
+MAX_RESERVATION_WAIT_S = 365 * 86_400
+GITHUB_URL = "https://github.com"
+NOWHERE = "none"
+PAGE_ADDRESSES = tuple(("127.0.0.1", port) for port in range(7070, 7080))
 
 NODE = re.compile(
     r"^(?P<name>[^=]+)=(?P<type>[A-Za-z0-9._-]+):(?P<gpus>\d+)(?:x(?P<cpus>\d+))?"
     r"(?:@(?P<place>[A-Za-z0-9._-]*(?:/[A-Za-z0-9._-]*){0,9}))?$"
 )
 NODE_FORM = "NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]]"
+URL = re.compile(r"^https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?$")
 ADDRESS = re.compile(r"^(?P<host>\[[0-9a-fA-F:]+\]|[^:]*):(?P<port>\d{1,5})$")
 
 
@@ -58,12 +70,19 @@ class Settings:
     socket_mode: int
     """0o666 for root, who serves all users and asks the kernel who they are; 0o600 for a user."""
     listen: tuple[str, int] | None = None
-    """--listen, ODC_LISTEN. HTTP over TCP, with tokens: host and port. Default none."""
+    """--listen, ODC_LISTEN. HTTP over TCP, with tokens: host and port; none for no TCP. Default of
+    up the first free port of 127.0.0.1:7070 to 7079, for the page; of serve none."""
+    listen_first: tuple[tuple[str, int], ...] = ()
+    """The first of these that is free, where nothing is said; none of them is needed."""
     dsn: str | None = None
     """--dsn, ODC_DSN. An external PostgreSQL; None: the embedded one of home."""
     executor: Literal["local", "kubernetes"] = "local"
     """--executor of serve. What runs jobs: processes of this machine, or pods of a cluster."""
     kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
+    disks: DiskSettings = field(default_factory=DiskSettings)
+    login: LoginSettings = field(default_factory=LoginSettings)
+    builds: BuildSettings = field(default_factory=BuildSettings)
+    gpu_use: GpuUseSettings = field(default_factory=GpuUseSettings)
     nodes: tuple[DeclaredNode, ...] = ()
     """--node. Nodes declared for accounting only, NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]]:
     where they lie is a zone, a placement group and the layers of the network, outermost first; an
@@ -76,9 +95,20 @@ class Settings:
     """ODC_LEASE_S. How long a leader may be silent before another takes over. Default 10 s."""
     grace: timedelta = GRACE
     """ODC_GRACE_S. From TERM to KILL when a job is to end. Default 30 s."""
+    oldest_client: str | None = None
+    """ODC_OLDEST_CLIENT. odcctl below this version is refused, and told to upgrade. Default none.
+    """
+    look: timedelta = LOOK
+    """ODC_LOOK_S. How often a reservation is looked at whose QOS does something about idle ones.
+    Default 300 s."""
     sweep: timedelta = SWEEP
     """ODC_SWEEP_S. The longest between two looks at what notifications should have told.
     Default 30 s."""
+    reservation_wait: timedelta = RESERVATION_WAIT
+    """ODC_RESERVATION_WAIT_S. A dev server that has waited so long is cancelled. Default 48 h."""
+    github_url: str = GITHUB_URL
+    """ODC_GITHUB_URL. Where <user>.keys lists the SSH keys that enter a user's dev servers on
+    Kubernetes. Default https://github.com."""
     operators: frozenset[str] = frozenset()
     """--operator, ODC_OPERATORS. Users who may act for others, beside root and the daemon's own.
     Default none."""
@@ -105,9 +135,10 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
     home = find_home(args.home, environment)
     nodes, self_node = parse_nodes(args.node or [])
     listen = args.listen or environment.get("ODC_LISTEN")
+    embedded = "pg" in args  # an option of up
     root = os.geteuid() == 0
     on_kubernetes = getattr(args, "executor", "local") == "kubernetes"
-    kubernetes = KubernetesSettings()
+    kubernetes, disks = KubernetesSettings(), DiskSettings()
     if on_kubernetes:
         if args.node:
             raise BadRequest(
@@ -115,28 +146,47 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
                 "On Kubernetes the nodes are the cluster's: leave it out.",
             )
         kubernetes = read_kubernetes(args.kubeconfig, args.context, environment)
+        disks = read_disks(environment)
     return Settings(
         home=home,
         socket=socket_of(home),
         socket_mode=0o666 if root else 0o600,
-        listen=parse_address(listen) if listen else None,
+        listen=parse_address(listen) if listen and listen != NOWHERE else None,
+        listen_first=() if listen or not embedded else PAGE_ADDRESSES,
         dsn=getattr(args, "dsn", None) or None,
         executor="kubernetes" if on_kubernetes else "local",
         kubernetes=kubernetes,
+        disks=disks,
+        login=read_login(environment),
+        builds=read_builds(environment) if on_kubernetes else BuildSettings(),
+        gpu_use=read_gpu_use(environment, one_machine=not on_kubernetes),
         nodes=nodes,
         self_node=self_node,
         pg_version=getattr(args, "pg", None),
-        lease=_seconds(environment, "ODC_LEASE_S", LEASE),
+        lease=read_seconds(environment, "ODC_LEASE_S", LEASE),
         grace=read_grace(environment),
-        sweep=_seconds(environment, "ODC_SWEEP_S", SWEEP),
-        operators=frozenset(args.operator or _words(environment, "ODC_OPERATORS")),
+        oldest_client=environment.get("ODC_OLDEST_CLIENT") or None,
+        look=read_seconds(environment, "ODC_LOOK_S", LOOK),
+        sweep=read_seconds(environment, "ODC_SWEEP_S", SWEEP),
+        reservation_wait=read_seconds(
+            environment, "ODC_RESERVATION_WAIT_S", RESERVATION_WAIT, MAX_RESERVATION_WAIT_S
+        ),
+        github_url=read_url(environment, "ODC_GITHUB_URL", GITHUB_URL),
+        operators=frozenset(args.operator or read_words(environment, "ODC_OPERATORS")),
         log_format="json" if args.log_format == "json" else "text",
         detached=getattr(args, "detach", False),
     )
 
 
 def read_grace(environment: Mapping[str, str]) -> timedelta:
-    return _seconds(environment, "ODC_GRACE_S", GRACE)
+    return read_seconds(environment, "ODC_GRACE_S", GRACE)
+
+
+def read_url(environment: Mapping[str, str], name: str, default: str) -> str:
+    text = environment.get(name) or default
+    if not URL.match(text):
+        raise BadRequest(f'{name}="{text[:100]}" is not an address', f"For example {default}.")
+    return text
 
 
 def default_home() -> Path:
@@ -211,20 +261,3 @@ def parse_address(text: str) -> tuple[str, int]:
             f'--listen "{text}" is not HOST:PORT', "For example --listen 127.0.0.1:7070."
         )
     return found["host"].strip("[]") or "0.0.0.0", int(found["port"])
-
-
-def _seconds(environment: Mapping[str, str], name: str, default: timedelta) -> timedelta:
-    text = environment.get(name)
-    if text is None:
-        return default
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds <= 86_400:
-        raise BadRequest(f'{name}="{text}" is not a number of seconds', "Give 1 to 86400.")
-    return timedelta(seconds=seconds)
-
-
-def _words(environment: Mapping[str, str], name: str) -> list[str]:
-    return [word for word in re.split(r"[,\s]+", environment.get(name, "")) if word]

@@ -11,10 +11,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from odcd.account_store import AccountStore
+from odcd.account_store import AccountStore, actor_of
+from odcd.build_store import BuildStore
+from odcd.disk_store import DiskStore
+from odcd.gpu_use_store import GpuUseStore
+from odcd.keys import NewKey
 from odcd.model import (
+    PROGRESS,
     Canary,
     CanaryEnd,
+    DiskUse,
     Dispatch,
     Fact,
     GpuTypeSize,
@@ -25,13 +31,16 @@ from odcd.model import (
     Stop,
     Submitted,
 )
+from odcd.page_store import PageStore
+from odcd.reservation_store import ReservationStore
 
 # Filters of list_jobs and cancel_jobs, all optional, all ANDed: ids (Selector dicts), user, name[],
-# partition[], account[], qos[], state[], job_ids[]. Unknown keys are refused by the API before.
+# partition[], account[], qos[], state[], job_ids[]; of list_jobs text, too. Unknown keys are
+# refused by the API before.
 Filters = Mapping[str, object]
 
 
-class Store(AccountStore):
+class Store(AccountStore, ReservationStore, DiskStore, BuildStore, GpuUseStore, PageStore):
     # -- submit ---------------------------------------------------------------------------------
 
     async def submit(
@@ -106,8 +115,7 @@ class Store(AccountStore):
         return await self._db.fetchval(
             f"select odc.{function}(p_actor => $1::jsonb, p_filters => $2::jsonb, "
             f"p_now => $3{extra})",
-            json.dumps({"user": who.user, "uid": who.uid, "operator": who.operator}),
-            json.dumps(_plain(filters)), now, *more.values(),
+            actor_of(who), json.dumps(_plain(filters)), now, *more.values(),
         )  # fmt: skip
 
     # -- queries; all JSON texts ------------------------------------------------------------------
@@ -209,7 +217,7 @@ class Store(AccountStore):
         return await self._db.fetchval("select odc.list_policies()")
 
     async def diag(self, now: datetime) -> str:
-        """Counts by state, the last pass, the term: what `odcctl diag` and /metrics show."""
+        """Counts by state, the last pass, the term: what `odcctl diag` shows."""
         return await self._db.fetchval("select odc.diagnose(p_now => $1)", now)
 
     async def events(
@@ -284,6 +292,12 @@ class Store(AccountStore):
 
     async def record_facts(self, term: int, facts: Sequence[Fact], now: datetime) -> list[int]:
         """Write what an executor saw; the ids of jobs whose attempt ended by it. Idempotent."""
+        # First: how far a member was is not told of one that is over.
+        if progress := [fact for fact in facts if fact.kind in PROGRESS]:
+            await self.record_progress(term, progress, now)
+            facts = [fact for fact in facts if fact.kind not in PROGRESS]
+            if not facts:
+                return []
         rows = await self._db.fetch(
             "select job_id from odc.record_facts(p_term => $1, p_job_ids => $2, p_attempts => $3, "
             "p_ranks => $4, p_kinds => $5, p_ats => $6, p_exit_codes => $7, p_signals => $8, "
@@ -391,11 +405,18 @@ class Store(AccountStore):
         ]
 
     async def moved_ends(self, term: int) -> list[tuple[int, int, datetime | None]]:
-        """(job, attempt, end) of running attempts whose time limit moved; marks them told."""
+        """(job, attempt, end) of running attempts whose time limit moved, until ends_told()."""
         rows = await self._db.fetch(
-            "select job_id, attempt, ends_at from odc.take_ends(p_term => $1)", term
+            "select job_id, attempt, ends_at from odc.moved_ends(p_term => $1)", term
         )
         return [(r["job_id"], r["attempt"], r["ends_at"]) for r in rows]
+
+    async def ends_told(self, term: int, ends: Sequence[tuple[int, int, datetime | None]]) -> None:
+        """The executor has taken these."""
+        await self._db.execute(
+            "select odc.note_ends(p_term => $1, p_job_ids => $2, p_attempts => $3, p_ends => $4)",
+            term, *(list(column) for column in zip(*ends, strict=True)),
+        )  # fmt: skip
 
     async def signals(self, term: int, now: datetime) -> list[tuple[int, int, int, bool]]:
         """(job, attempt, signal, batch only) of what is due for its signal before the limit; marks
@@ -410,15 +431,17 @@ class Store(AccountStore):
     async def sweep(
         self, term: int, now: datetime, *, keeps_time: bool = True,
         node_grace: timedelta | None = None, quarantine: bool | None = None, canaries: bool = True,
+        stale_after: timedelta | None = None,
     ) -> datetime | None:  # fmt: skip
         """What time alone does: begin times, delays, deadlines, limits overrun, nodes away for
         longer than node_grace, nodes that eat jobs (quarantine; None: not now. canaries: they can
-        be tried), partitions made ahead, old keys dropped. keeps_time: the executor ends jobs at
-        their limits. Returns when it should run next, at the latest."""
+        be tried), partitions made ahead, old keys dropped; dev servers that have waited for
+        stale_after. keeps_time: the executor ends jobs at their limits.
+        Returns when it should run next, at the latest."""
         return await self._db.fetchval(
             "select odc.sweep(p_term => $1, p_now => $2, p_keeps_time => $3, p_node_grace => $4, "
-            "p_quarantine => $5, p_canaries => $6)",
-            term, now, keeps_time, node_grace, quarantine, canaries,
+            "p_quarantine => $5, p_canaries => $6, p_stale_after => $7)",
+            term, now, keeps_time, node_grace, quarantine, canaries, stale_after,
         )  # fmt: skip
 
     async def canaries(self, term: int, now: datetime) -> list[Canary]:
@@ -584,19 +607,67 @@ class Store(AccountStore):
 
     # -- keys ------------------------------------------------------------------------------------
 
-    async def keep_key(self, who: Identity, digest: str, now: datetime, life: timedelta) -> None:
+    async def keep_key(self, who: Identity, key: NewKey, now: datetime, life: timedelta) -> None:
         await self._db.execute(
             "select odc.keep_api_key(p_digest => $1, p_user => $2, p_uid => $3, p_gid => $4, "
-            "p_now => $5, p_expires_at => $6)",
-            digest, who.user, who.uid, who.gid, now, now + life,
+            "p_now => $5, p_expires_at => $6, p_prefix => $7)",
+            key.digest, who.user, who.uid, who.gid, now, now + life, key.prefix,
         )  # fmt: skip
 
     async def key_owner(self, digest: str, now: datetime) -> tuple[str, int, int] | None:
         row = await self._db.fetchrow(
-            "select user_name, uid, gid from odc.api_key where digest = $1 and expires_at > $2",
+            "select user_name, uid, gid from odc.use_api_key(p_digest => $1, p_now => $2)",
             digest, now,
         )  # fmt: skip
         return (row["user_name"], row["uid"], row["gid"]) if row else None
+
+    async def rotate_key(self, old: str, key: NewKey, now: datetime) -> datetime | None:
+        """When the new key expires; None when the old one does not hold any more."""
+        return await self._db.fetchval(
+            "select odc.rotate_api_key(p_old => $1, p_digest => $2, p_prefix => $3, p_now => $4)",
+            old, key.digest, key.prefix, now,
+        )  # fmt: skip
+
+    async def end_key(self, digest: str, now: datetime) -> bool:
+        return await self._db.fetchval(
+            "select odc.end_api_key(p_digest => $1, p_now => $2)", digest, now
+        )
+
+    async def show_key(self, uid: int, digest: str | None, now: datetime) -> str:
+        """JSON {key, sessions}."""
+        return await self._db.fetchval(
+            "select odc.show_key(p_uid => $1, p_digest => $2, p_now => $3)", uid, digest, now
+        )
+
+    async def use_signature(self, digest: str, expires_at: datetime, now: datetime) -> bool:
+        return await self._db.fetchval(
+            "select odc.use_signature(p_digest => $1, p_expires_at => $2, p_now => $3)",
+            digest, expires_at, now,
+        )  # fmt: skip
+
+    async def log_in(
+        self, user: str, detail: Mapping[str, str], github_user: str | None, own_uid: int,
+        key: NewKey, now: datetime, expires_at: datetime, until: datetime,
+    ) -> int:  # fmt: skip
+        """The user's uid. until: rotation of the key reaches no further. Raises LoginRefused."""
+        return await self._db.fetchval(
+            "select odc.log_in(p_user => $1, p_detail => $2::jsonb, p_github => $3, "
+            "p_own_uid => $4, p_digest => $5, p_prefix => $6, p_now => $7, p_expires_at => $8, "
+            "p_until_at => $9)",
+            user, json.dumps(dict(detail)), github_user, own_uid, key.digest, key.prefix, now,
+            expires_at, until,
+        )  # fmt: skip
+
+    async def has_logged_in(self, user: str) -> bool:
+        return await self._db.fetchval(
+            "select exists (select from odc.login_user where user_name = $1)", user
+        )
+
+    async def refuse_login(self, detail: Mapping[str, str], now: datetime) -> None:
+        await self._db.execute(
+            "select odc.refuse_login(p_detail => $1::jsonb, p_now => $2)",
+            json.dumps(dict(detail)), now,
+        )  # fmt: skip
 
     async def member_name(self, uid: int) -> str | None:
         """The name of a user in the accounts, if it could be one of a machine."""
@@ -625,8 +696,9 @@ def _dispatch(body: dict[str, Any]) -> Dispatch:
     members = tuple(_member(part) for part in body.pop("members"))
     for key in ("started_at", "ends_at"):
         body[key] = datetime.fromisoformat(body[key]) if body[key] else None
+    disk = body.pop("disk", None)
     fields: dict[str, Any] = {**body, "args": tuple(body["args"]), "members": members}
-    return Dispatch(**fields)
+    return Dispatch(**fields, disk=DiskUse(**disk) if disk else None)
 
 
 def _member(part: dict[str, Any]) -> Member:

@@ -25,7 +25,7 @@ from odcd.job_checks import (
     encode_job,
     encode_text,
 )
-from odcd.model import MAX_BATCH_JOBS, Identity, JobSpec, Submitted
+from odcd.model import MAX_BATCH_JOBS, Identity, JobSpec, ReservationSpec, Submitted
 from odcd.slurm.dependencies import parse_dependency
 from odcd.slurm.lists import parse_array
 from odcd.slurm.script import check_script
@@ -55,9 +55,11 @@ class Prepared:
 def prepare(
     who: Identity, specs: Sequence[JobSpec], *, key: str | None, dry_run: bool,
     check: Callable[[Identity, JobSpec], None] = lambda _who, _spec: None,
+    digest: str | None = None,
 ) -> Prepared:  # fmt: skip
-    """check: what the executor asks of a job beside. Raises BadRequest, TooLarge or BadDependency;
-    of several jobs it says which."""
+    """digest: what tells the request's repetition from another one under its key; None: all that
+    the jobs are. check: what the executor asks of a job beside. Raises BadRequest, TooLarge or
+    BadDependency; of several jobs it says which."""
     if key is not None and not 1 <= len(key) <= MAX_KEY_CHARS:
         raise BadRequest(
             f"the idempotency key has {len(key)} characters", f"It has 1 to {MAX_KEY_CHARS}."
@@ -88,7 +90,7 @@ def prepare(
         "user": who.user,
         "operator": who.operator,
         "key": key,
-        "digest": _fingerprint(specs, jobs, parts),
+        "digest": digest or _fingerprint(specs, jobs, parts),
         "dry_run": dry_run,
         "jobs": jobs,
     }
@@ -130,7 +132,7 @@ def _job(spec: JobSpec, texts: _Texts) -> dict[str, Any]:
     check_job(spec)
     return {
         "name": spec.name or "job",
-        "kind": spec.kind,
+        "kind": "reservation" if isinstance(spec, ReservationSpec) else "batch",
         "script_digest": texts.script(spec.script),
         "environment_digest": texts.environment(spec.environment),
         "args": spec.args,
@@ -178,6 +180,7 @@ def _job(spec: JobSpec, texts: _Texts) -> dict[str, Any]:
         "array": _array(spec.array) if spec.array is not None else None,
         "dependency": dependency_request(spec.dependency) if spec.dependency is not None else None,
         "options": _options(spec),
+        "reservation": spec.asked if isinstance(spec, ReservationSpec) else None,
     }
 
 
@@ -243,6 +246,10 @@ def _fingerprint(
     """
     digest = hashlib.sha256()
     for spec, job, part in zip(specs, jobs, parts, strict=True):
+        if isinstance(spec, ReservationSpec) and "ssh_keys" in spec.asked:
+            # Not what was asked for: what GitHub said at that moment.
+            asked = {name: told for name, told in spec.asked.items() if name != "ssh_keys"}
+            part = encode_job(job | {"reservation": asked})
         if spec.submit_line and (spec.begin_at or spec.deadline_at):
             part = encode_job(job | {"begin_at": None, "deadline_at": None})
         digest.update(b"%d:" % len(part))

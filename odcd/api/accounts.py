@@ -14,7 +14,7 @@ from odcd.api.answers import Account, AccountList, Qos, QosList
 from odcd.api.context import Api
 from odcd.api.limits import Limits, said
 from odcd.api.routing import JSON, Call, Operation
-from odcd.errors import BadRequest
+from odcd.errors import BadRequest, NotImplementedYet
 from odcd.model import Name
 
 MAX_KEY_CHARS = 200
@@ -70,6 +70,12 @@ class EditQos(_Form, frozen=True, kw_only=True):
     grace_s: Annotated[int, msgspec.Meta(ge=0, le=86_400)] | Unset = UNSET
     """From the signal to the kill of a preempted job."""
     grace: Duration | Unset = UNSET
+    idle_warn_s: Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)] | Unset = UNSET
+    """After how long a reservation that nobody uses is told so; 0: it is not looked at."""
+    idle_warn: Duration | Unset = UNSET
+    idle_release_s: Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)] | Unset = UNSET
+    """After how long it ends; 0: it does not."""
+    idle_release: Duration | Unset = UNSET
     limits: Limits | Unset = UNSET
 
 
@@ -220,6 +226,7 @@ class QosRoutes:
 
     async def make(self, call: Call) -> Response:
         form = await call.body(self._make)
+        self._check_idle(form)
         now = self._api.clock.now()
         answer = await self._api.store.make_qos(
             call.who, form.name, said(form, "name"), key_of(call), digest_of("qos", form), now
@@ -228,10 +235,20 @@ class QosRoutes:
 
     async def edit(self, call: Call) -> Response:
         form = await call.body(self._edit)
+        self._check_idle(form)
         now = self._api.clock.now()
         answer = await self._api.store.edit_qos(call.who, call.part("qos"), said(form), now)
         self._api.wake()
         return Response(answer, media_type=JSON)
+
+    def _check_idle(self, form: EditQos) -> None:
+        terms = said(form)
+        if self._api.box_terminals and (terms.get("idle_warn_s") or terms.get("idle_release_s")):
+            raise NotImplementedYet(
+                "dev servers are shells on the daemon's machine here: whether one is idle is not "
+                "looked at",
+                "Leave --idle-warn and --idle-release out; `odcctl list` shows what runs.",
+            )
 
     async def delete(self, call: Call) -> Response:
         now = self._api.clock.now()

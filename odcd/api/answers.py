@@ -35,7 +35,9 @@ class Cause(_Answer):
         "hold",
         "begin",
         "booking",
+        "disk",
         "preempted",
+        "start",
     ]
     text: str
     job_id: int | None = None
@@ -76,6 +78,36 @@ class Preemption(_Answer):
     lost_cpu_s: int | None = None
 
 
+class GpuUseNow(_Answer):
+    """When it was looked last; util_ratio: the mean of its GPUs, from 0 to 1; mem_used_mib: of all
+    of them together. idle_gpus: those that have rested for as long as GET /v1/idle lists them,
+    idle_since: the longest of them."""
+
+    at: str
+    util_ratio: float | None
+    mem_used_mib: int | None
+    idle_gpus: int
+    idle_since: str | None
+
+
+class GpuUse(_Answer):
+    """What the GPUs of a job did, over all its attempts that ran, in seconds of one GPU: held; seen
+    of that; busy, of what was seen, weighed by use; busy_ratio is busy_gpu_s over seen_gpu_s.
+    mem_peak_mib: of its fullest GPU. owed: attempts that ended and are not stored yet. gave_up: why
+    some was not seen. now: while it runs."""
+
+    source: Literal["prometheus", "nvml"] | None
+    held_gpu_s: int
+    seen_gpu_s: int
+    busy_gpu_s: int
+    busy_ratio: float | None
+    mem_peak_mib: int | None
+    energy_j: int | None
+    owed: int
+    gave_up: str | None
+    now: GpuUseNow | None
+
+
 class Job(_Answer):
     """Times are ISO 8601 in UTC, with Z. The tasks of an array that wait are one job with
     array_task_id null and array_tasks like 3-9%2. time_limit_s null: no limit. end_detail: what the
@@ -83,7 +115,8 @@ class Job(_Answer):
     started, the path that its first node writes. stderr null: it goes where stdout goes.
     node_count: while it waits for a number between that and node_count_max, the least. switches: it
     waits for nodes in at most so many topology blocks, for switches_wait_s (null: for ever).
-    checkpoint_at: of a running job, the last it told of. preemption: its last, null when none."""
+    checkpoint_at: of a running job, the last it told of. preemption: its last, null when none.
+    gpu_use: null where it has no GPUs, or nothing is known of their use."""
 
     id: int
     array_job_id: int | None
@@ -134,6 +167,7 @@ class Job(_Answer):
     comment: str | None
     booking: str | None
     licences: dict[str, int] | None
+    gpu_use: GpuUse | None
 
 
 class JobList(_Answer):
@@ -292,6 +326,59 @@ class Plan(_Answer):
     jobs: list[Planned]
 
 
+class GanttBar(_Answer):
+    """kind booking: name is the booking's, and nothing of a job is there. gpu_indexes: which GPUs
+    of the node, of what runs. likely_end_at: when half of such jobs have ended, null where nothing
+    is known of any; ends_at: its time limit, null for none. What is not over does not end before
+    now."""
+
+    kind: Literal["running", "planned", "booking"]
+    job_id: int | None
+    array_job_id: int | None
+    array_task_id: int | None
+    array_tasks: str | None
+    name: str
+    user: str | None
+    gpus: int
+    gpu_indexes: list[int]
+    starts_at: str
+    likely_end_at: str | None
+    ends_at: str | None
+
+
+class GanttNode(_Answer):
+    """bars: running jobs, then planned ones, then bookings, each by start."""
+
+    name: str
+    gpu_type: str
+    gpus: int
+    state: Literal["UP", "DRAIN", "DOWN"]
+    reason: str | None
+    bars: list[GanttBar]
+
+
+class Gantt(_Answer):
+    """Nodes by GPU type and name. node_count: of all pages; next: the cursor of the next page, null
+    on the last."""
+
+    at: str
+    from_: str = msgspec.field(name="from")
+    to: str
+    node_count: int
+    next: int | None
+    nodes: list[GanttNode]
+
+
+class PageTicket(_Answer):
+    """url: the address that lets a browser in, where the daemon knows under which address it is
+    reached: over TCP it is the one that was asked."""
+
+    ticket: str
+    expires_at: str
+    path: str
+    url: str | None
+
+
 class PassName(_Answer):
     pass_id: int
     at: str
@@ -338,6 +425,13 @@ class Digests(_Answer):
     now: str
 
 
+class ReadDigests(Digests):
+    """Of what a pass read: eight bytes for each part. differs: the parts that are not as then;
+    null: there are none, or that pass has no parts."""
+
+    differs: list[Literal["classes", "nodes", "shapes", "limits", "queue", "releases"]] | None
+
+
 class Versions(_Answer):
     """Digests of the planning functions and of the settings they go by."""
 
@@ -365,7 +459,7 @@ class Replayed(_Answer):
     at: str
     term: int
     policy: Versions
-    input: Digests
+    input: ReadDigests
     output: Digests
     chain: bool | None
     looked: int
@@ -600,6 +694,8 @@ class Qos(_Answer):
     preempt_mode: Literal["requeue", "cancel"]
     exempt_s: int
     grace_s: int
+    idle_warn_s: int
+    idle_release_s: int
     limits: Limits
 
 
@@ -633,6 +729,47 @@ class UserList(_Answer):
 class Member(_Answer):
     user: str
     account: str
+
+
+class LoginAnswer(_Answer):
+    key: str
+    """Shown this once: send it as Authorization: Bearer KEY."""
+    prefix: str
+    expires_at: str
+    user: str
+    uid: int
+    account: str
+    """At AWS."""
+    role: str
+
+
+class RotatedKey(_Answer):
+    key: str
+    """Shown this once. The one that asked for it has ended."""
+    prefix: str
+    expires_at: str
+
+
+class Key(_Answer):
+    prefix: str | None
+    """The first characters of the key, after odc_."""
+    made_at: str
+    expires_at: str
+    last_used_at: str | None
+    """To the minute."""
+
+
+class Me(_Answer):
+    user: str
+    uid: int
+    gid: int
+    operator: bool
+    key: Key | None
+    """The key that asks; null on the socket."""
+    sessions: int
+    """How many of the user's keys hold."""
+    github_user: str | None
+    """Whose SSH keys enter the dev servers of who asks."""
 
 
 class Factors(_Answer):
@@ -740,10 +877,19 @@ class EtaScore(_Answer):
     refreshed_at: str | None
 
 
+class ExecutorState(_Answer):
+    """What runs the jobs, as the daemon that answers sees it. unreached_s: for how long it has not
+    answered; 0: it does. null: another daemon commands it."""
+
+    name: str | None
+    unreached_s: int | None
+
+
 class Cluster(_Answer):
     """jobs counts rows by state, pending_tasks every array task that waits."""
 
     at: str
+    executor: ExecutorState
     leader: Leader
     jobs: dict[str, int]
     pending_tasks: int
@@ -769,6 +915,16 @@ class Event(_Answer):
     array_task_id: int | None = None
     node: str | None = None
     detail: dict[str, Any] = {}
+
+
+class Info(_Answer):
+    """Paths of this server."""
+
+    version: str
+    name: Literal["odc"] = "odc"
+    docs: Literal["/docs"] = "/docs"
+    openapi: Literal["/openapi.json"] = "/openapi.json"
+    health: Literal["/health"] = "/health"
 
 
 class Health(_Answer):

@@ -12,34 +12,37 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from odcd.api.accounts import AccountRoutes, QosRoutes
 from odcd.api.attach import AttachEndpoint
 from odcd.api.bookings import BookingRoutes
+from odcd.api.builds import BuildRoutes
 from odcd.api.changes import ChangeRoutes
 from odcd.api.cluster import ClusterRoutes
 from odcd.api.context import Api
+from odcd.api.disks import DiskRoutes
 from odcd.api.events import EventRoutes
 from odcd.api.identity import Identifier
+from odcd.api.idle import IdleRoutes
 from odcd.api.jobs import JobRoutes
 from odcd.api.licences import LicenceRoutes
+from odcd.api.login import LoginRoutes
 from odcd.api.logs import LogRoutes
+from odcd.api.me import MeRoutes
 from odcd.api.nodes import NodeRoutes
 from odcd.api.openapi import OpenApiRoutes
+from odcd.api.page import PageRoutes
 from odcd.api.partitions import PartitionRoutes, PolicyRoutes
 from odcd.api.plan import PlanRoutes
 from odcd.api.priority import PriorityRoutes
 from odcd.api.problems import of_http
+from odcd.api.reservations import ReservationRoutes
 from odcd.api.routing import Endpoint, Operation
 from odcd.api.submit import SubmitRoutes
+from odcd.api.tunnel import PORTS, TunnelEndpoint
+from odcd.api.usage import UsageRoutes
 from odcd.api.users import UserRoutes
 
 
 def create_app(deps: Api) -> Starlette:
     """The ASGI application. Serve it by odcd.api.server, which tells who is at the unix socket."""
-    identifier = Identifier(
-        deps.store,
-        deps.clock,
-        own_uid=deps.own_uid,
-        operators=deps.operators,
-        serves_uid=deps.serves_uid,
-    )
+    identifier = identifier_of(deps)
     endpoints = {
         (o.method, o.path): Endpoint(o, identifier, deps.metrics) for o in operations(deps)
     }
@@ -47,7 +50,21 @@ def create_app(deps: Api) -> Starlette:
         Route(path, endpoint, methods=[method]) for (method, path), endpoint in endpoints.items()
     ]
     routes.append(WebSocketRoute("/v1/jobs/{id}/attach", AttachEndpoint(deps, identifier)))
+    for way in PORTS:
+        tunnel = TunnelEndpoint(deps, identifier, way)
+        routes.append(WebSocketRoute(f"/v1/reservations/{{id}}/{way}", tunnel))
     return _App(endpoints, routes)
+
+
+def identifier_of(deps: Api) -> Identifier:
+    return Identifier(
+        deps.store,
+        deps.clock,
+        own_uid=deps.own_uid,
+        operators=deps.operators,
+        serves_uid=deps.serves_uid,
+        oldest_client=deps.oldest_client,
+    )
 
 
 class _App(Starlette):
@@ -80,13 +97,22 @@ def operations(deps: Api) -> list[Operation]:
         NodeRoutes,
         PlanRoutes,
         BookingRoutes,
+        ReservationRoutes,
+        DiskRoutes,
+        BuildRoutes,
         LicenceRoutes,
         PartitionRoutes,
         PolicyRoutes,
         AccountRoutes,
         QosRoutes,
+        # Before users: /v1/users/me is no user.
+        LoginRoutes,
         UserRoutes,
+        MeRoutes,
+        PageRoutes,
         PriorityRoutes,
+        UsageRoutes,
+        IdleRoutes,
         ClusterRoutes,
     ):
         found += resource(deps).operations()

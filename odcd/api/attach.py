@@ -30,7 +30,8 @@ END_WAIT_S = 60.0
 TRY_AGAIN_LATER = 1013
 WENT_AWAY = 1012
 
-Side = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
+Side = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
+"""0 is what a terminal without a window says of itself."""
 
 
 class Resize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,7 +84,8 @@ class AttachEndpoint:
             raise WrongState(f"job {job_id} has not started", "Wait until it runs.")
         if not dispatch.options.get("pty"):
             raise WrongState(
-                f"job {job_id} has no terminal", "Only a job of `odcctl run --pty` has one."
+                f"job {job_id} has no terminal",
+                "A reservation has one, and a job of `odcctl run --pty`.",
             )
         executor = self._api.executor()
         return job_id, await cast(Attaching, executor).attach(dispatch, 0)
@@ -132,7 +134,8 @@ class AttachEndpoint:
                     size = self._resize.decode(message["text"]).resize
                 except msgspec.DecodeError as error:
                     raise BadRequest(f"a text frame is no resize: {error}") from None
-                await terminal.resize(*size)
+                if all(size):
+                    await terminal.resize(*size)
 
     async def _end_of(self, job_id: int) -> dict[str, Any]:
         told = await self._api.events.ended(Selector(job_id=job_id), END_WAIT_S)

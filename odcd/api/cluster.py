@@ -8,11 +8,10 @@ import msgspec
 from starlette.responses import Response
 
 from odcd import __version__
-from odcd.api.answers import Cluster, Fragmentation, Health, Ready
+from odcd.api.answers import Cluster, Fragmentation, Health, Info, Ready
 from odcd.api.context import Api
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import OdcError
-from odcd.metrics import CONTENT_TYPE
 
 
 class ClusterRoutes:
@@ -36,6 +35,15 @@ class ClusterRoutes:
                 serve=self.fragmentation,
                 answers={200: (Fragmentation,)},
                 summary="How free GPUs lie on the nodes: what could start now, per type",
+            ),
+            Operation(
+                method="GET",
+                path="/",
+                tag="cluster",
+                serve=self.info,
+                answers={200: (Info,)},
+                public=True,
+                summary="What this is, and where its documents are",
             ),
             Operation(
                 method="GET",
@@ -67,11 +75,21 @@ class ClusterRoutes:
         )
 
     async def cluster(self, call: Call) -> Response:
-        return Response(await self._api.store.diag(self._api.clock.now()), media_type=JSON)
+        told = json.loads(await self._api.store.diag(self._api.clock.now()))
+        executor = self._api.executor_of()
+        commands = executor is not None and self._api.commands()
+        told["executor"] = {
+            "name": executor.name if executor else None,
+            "unreached_s": round(executor.unreached_s) if executor and commands else None,
+        }
+        return Response(json.dumps(told), media_type=JSON)
 
     async def fragmentation(self, call: Call) -> Response:
         types = await self._api.store.fragmentation()
         return Response(f'{{"types":{types}}}', media_type=JSON)
+
+    async def info(self, _: Call) -> Response:
+        return Response(msgspec.json.encode(Info(version=__version__)), media_type=JSON)
 
     async def health(self, _: Call) -> Response:
         return Response(
@@ -94,7 +112,6 @@ class ClusterRoutes:
         answer = msgspec.json.encode(Ready(ready=ready, checks=checks))
         return Response(answer, 200 if ready else 503, media_type=JSON)
 
-    async def metrics(self, _: Call) -> Response:
-        diag = json.loads(await self._api.store.diag(self._api.clock.now()))
-        types = json.loads(await self._api.store.fragmentation())
-        return Response(self._api.metrics.render(diag, types), media_type=CONTENT_TYPE)
+    async def metrics(self, call: Call) -> Response:
+        body, media_type = await self._api.scrape(call.request.headers.get("accept"))
+        return Response(body, headers={"content-type": media_type})

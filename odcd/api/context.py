@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from odcd.api.clients import Version
+from odcd.builds.settings import no_target
 from odcd.clock import Clock
 from odcd.errors import NotOwner, RunnerDown, UnknownJob
 from odcd.events import EventHub
 from odcd.executor.base import Executor
+from odcd.github_keys import Keys
+from odcd.login.logins import Logins
 from odcd.metrics import Metrics
 from odcd.model import Identity, JobSpec, Selector, Submitted
 from odcd.store import Store
@@ -37,12 +41,35 @@ class Api:
     led: Callable[[], bool]
     """Has this daemon taken over what runs, or does another lead?"""
     metrics: Metrics
+    scrape: Callable[[str | None], Awaitable[tuple[bytes, str]]]
+    """What Prometheus is told, and its media type, by what it accepts."""
     own_uid: int
     """The uid the daemon runs under: an operator."""
     operators: frozenset[str] = field(default_factory=frozenset)
     """Users who may act for others, beside root and own_uid."""
+    commands: Callable[[], bool] = lambda: True
+    """Is that executor this daemon's to command, or one that only reads?"""
+    address: str = ""
+    """Where users of this machine reach the daemon: the path of its socket."""
+    listens: Callable[[], Sequence[tuple[str, int]]] = lambda: ()
+    """The TCP addresses it listens on."""
+    box_terminals: bool = True
+    """Dev servers are entered by the terminal of their job; else by SSH."""
     check_job: Callable[[Identity, JobSpec], None] = lambda _who, _spec: None
     """Raises what the executor has against a job."""
+    logins: Logins | None = None
+    """Lets users in by AWS identity; None: nobody."""
+    keys: Keys | None = None
+    """Whose SSH keys enter dev servers; None: they are not entered by SSH."""
+    disk_gib: int | None = None
+    """The size of a new disk; None: this daemon has no disks."""
+    shared_storage: bool = False
+    """Dev servers have their user's part of a shared file system."""
+    build_target: Callable[[], str] = no_target
+    """Where images that are built of users' Dockerfiles are pushed to. Raises BadRequest where none
+    are built."""
+    oldest_client: Version | None = None
+    """odcctl below it is refused; None: none is."""
     serves_uid: int | None = None
     """The only user it serves (a user's own daemon); None: all."""
 

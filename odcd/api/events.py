@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from starlette.responses import Response
@@ -16,7 +16,7 @@ from odcd.api.routing import Call, Operation
 from odcd.api.streaming import Streamed
 from odcd.errors import BadRequest
 from odcd.events import Event, Heartbeat, Lagged, Wanted
-from odcd.model import Selector
+from odcd.model import Identity
 
 MEDIA_TYPE = "text/event-stream"
 MAX_ID = 2**63 - 1
@@ -47,7 +47,7 @@ class EventRoutes:
                 query=EventsQuery,
                 media_type=MEDIA_TYPE,
                 answers={200: (answers.Event,)},
-                summary="All events",
+                summary="All events; those of logins, and of disks of others, for operators only",
             ),
             Operation(
                 method="GET",
@@ -63,7 +63,8 @@ class EventRoutes:
 
     async def all(self, call: Call) -> Response:
         query = call.query(EventsQuery)
-        return self._streamed(_after(call, query), query.follow)
+        wanted = None if call.who.operator else _seen_by(call.who)
+        return self._streamed(_after(call, query), query.follow, wanted=wanted)
 
     async def of_job(self, call: Call) -> Response:
         query = call.query(EventsQuery)
@@ -71,17 +72,18 @@ class EventRoutes:
         if await self._api.store.job_owner(selector.job_id) is None:
             raise unknown_job(selector.job_id)
         after = _after(call, query)
-        return self._streamed(0 if after is None else after, query.follow, selector)
+        wanted = _of_tasks(selector.tasks) if selector.tasks else None
+        after = 0 if after is None else after
+        return self._streamed(after, query.follow, selector.job_id, wanted)
 
     def _streamed(
-        self, after: int | None, follow: bool, selector: Selector | None = None
+        self,
+        after: int | None,
+        follow: bool,
+        job_id: int | None = None,
+        wanted: Wanted | None = None,
     ) -> Response:
-        events = self._api.events.stream(
-            after,
-            job_id=selector.job_id if selector else None,
-            wanted=_of_tasks(selector.tasks) if selector and selector.tasks else None,
-            follow=follow,
-        )
+        events = self._api.events.stream(after, job_id=job_id, wanted=wanted, follow=follow)
         return Streamed(_sse(events), media_type=MEDIA_TYPE, stopping=self._api.events.closing)
 
 
@@ -106,6 +108,19 @@ def _after(call: Call, query: EventsQuery) -> int | None:
     if not (last.isascii() and last.isdecimal() and len(last) <= 19 and int(last) <= MAX_ID):
         raise BadRequest(f'Last-Event-ID "{last[:40]}" is not the id of an event')
     return int(last)
+
+
+def _seen_by(who: Identity) -> Wanted:
+    """Where people log in from, with what they failed, and what disks they have, is for operators
+    and themselves."""
+
+    def wanted(event: Event) -> bool:
+        if event.kind.startswith("disk_") and event.job_id is None:
+            told: dict[str, Any] = msgspec.json.decode(event.body)
+            return who.user in (told["actor"], (told.get("detail") or {}).get("user"))
+        return not event.kind.startswith("login")
+
+    return wanted
 
 
 def _of_tasks(tasks: str) -> Wanted:

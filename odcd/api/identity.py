@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import pwd
 import socket
 import struct
@@ -14,8 +13,10 @@ from typing import Any, NamedTuple, Protocol
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from odcd.api.clients import Version, check_client
 from odcd.clock import Clock
 from odcd.errors import NotAuthenticated, NotOwner, Unavailable
+from odcd.keys import digest_of
 from odcd.model import Identity
 
 PEER = "peer"
@@ -23,8 +24,8 @@ PEER = "peer"
 NAMES_KEPT_S = 300.0
 _CREDENTIALS = struct.Struct("3i")
 LOGIN_HINT = (
-    "Give odcctl an API key in ODC_TOKEN (`odcd token` makes one); other clients send it as "
-    "Authorization: Bearer KEY. On the daemon's machine use its socket."
+    "Log in with `odcctl login`, or give odcctl an API key in ODC_TOKEN (`odcd token` makes one); "
+    "other clients send it as Authorization: Bearer KEY. On the daemon's machine use its socket."
 )
 
 
@@ -56,6 +57,7 @@ class Identifier:
     """operators: users who may act for others, beside root and the daemon's own user.
 
     serves_uid: the only user of a daemon that is not root's; None: it serves everybody.
+    oldest_client: odcctl below it is refused.
     """
 
     def __init__(
@@ -66,16 +68,20 @@ class Identifier:
         own_uid: int,
         operators: frozenset[str],
         serves_uid: int | None,
+        oldest_client: Version | None = None,
     ) -> None:
         self._keys = keys
         self._clock = clock
         self._own_uid = own_uid
         self._operators = operators
         self._serves_uid = serves_uid
+        self._oldest_client = oldest_client
         self._known: dict[Peer, tuple[float, Identity]] = {}
 
     async def identify(self, scope: Mapping[str, Any]) -> Identity:
-        """Raises NotAuthenticated without a valid key, NotOwner for a user who is not served."""
+        """Raises NotAuthenticated without a valid key, NotOwner for a user who is not served,
+        ClientTooOld."""
+        check_client(scope, self._oldest_client)
         peer: Peer | None = scope.get("state", {}).get(PEER)
         return await (self._of_key(scope) if peer is None else self._of_peer(peer))
 
@@ -98,14 +104,16 @@ class Identifier:
         return who if name is None else replace(who, user=name)
 
     async def _of_key(self, scope: Mapping[str, Any]) -> Identity:
-        given = next((v for k, v in scope["headers"] if k == b"authorization"), b"")
-        scheme, _, key = given.partition(b" ")
-        if not key or scheme.lower() != b"bearer":
+        digest = key_of(scope)
+        if digest is None:
             raise NotAuthenticated("the request carries no API key", LOGIN_HINT)
-        digest = hashlib.sha256(key.strip()).hexdigest()
+        return await self.of_key(digest, LOGIN_HINT)
+
+    async def of_key(self, digest: str, hint: str) -> Identity:
+        """Whose key has this digest. Raises NotAuthenticated with the hint, NotOwner."""
         owner = await self._keys.key_owner(digest, self._clock.now())
         if owner is None:
-            raise NotAuthenticated("the API key is unknown or has expired", LOGIN_HINT)
+            raise NotAuthenticated("the API key is unknown or has expired", hint)
         return self._admit(*owner)
 
     def _admit(self, name: str, uid: int, gid: int) -> Identity:
@@ -116,6 +124,15 @@ class Identifier:
             )
         operator = uid in (0, self._own_uid) or name in self._operators
         return Identity(user=name, uid=uid, gid=gid, operator=operator)
+
+
+def key_of(scope: Mapping[str, Any]) -> str | None:
+    """The digest of the API key by which a request speaks; None: it speaks by none."""
+    if PEER in scope.get("state", {}):
+        return None
+    given = next((v for k, v in scope["headers"] if k == b"authorization"), b"")
+    scheme, _, key = given.partition(b" ")
+    return digest_of(key.strip()) if key and scheme.lower() == b"bearer" else None
 
 
 def _user_name(uid: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -151,8 +152,25 @@ class JobRoutes:
         if moment is not None:
             told = await self._api.store.explain_past(call.selector(), moment, now)
         else:
-            told = await self._api.store.explain(await self._api.one_job(call.selector()), now)
+            told = await self.explained(await self._api.one_job(call.selector()))
         return Response(told, media_type=JSON)
+
+    async def explained(self, job_id: int) -> str:
+        """Explanation, as JSON."""
+        return self._with_starts(await self._api.store.explain(job_id, self._api.clock.now()))
+
+    def _with_starts(self, told: str) -> str:
+        """Of a job that has its nodes and not all of its members what these wait for, which the
+        executor knows."""
+        executor = self._api.executor_of()
+        if executor is None or '"state":"PENDING"' in told:
+            return told
+        answer = json.loads(told)
+        waits = executor.waits(answer["job_id"])
+        if not waits:
+            return told
+        answer["why"] = [*answer["why"], *({"cause": "start", "text": text} for text in waits)]
+        return json.dumps(answer)
 
     async def script(self, call: Call) -> Response:
         job_id = await self._api.own_job(call.who, call.selector())

@@ -18,7 +18,7 @@ Limits = dict[str, dict[str, Amount | Text | None]]
 account, job. what: jobs, submitted, gpus, gpu_minutes, cpus, nodes, wall_s (or wall, as sbatch
 writes a time). null: no such limit any more."""
 
-MAY_BE_ZERO = frozenset(["exempt", "grace"])
+MAY_BE_ZERO = frozenset(["exempt", "grace", "idle_warn", "idle_release"])
 MAY_BE_ENDLESS = frozenset(["exempt"])
 
 

@@ -11,10 +11,12 @@ from odcd.api.routing import Call
 
 
 async def refuse_unknown_users(api: Api, call: Call, names: Iterable[str]) -> None:
-    """Raises UnknownUser for the first that neither this machine nor the accounts know."""
+    """Raises UnknownUser for the first that neither this machine, a login nor the accounts know."""
     for name in names:
         # The user database may be far away (LDAP).
-        if name != call.who.user and not await asyncio.to_thread(_on_machine, name):
+        if name == call.who.user or await asyncio.to_thread(_on_machine, name):
+            continue
+        if not await api.store.has_logged_in(name):
             await api.store.users(name)
 
 

@@ -20,6 +20,7 @@ from odcd.api.problems import MEDIA_TYPE as PROBLEM_TYPE
 from odcd.api.problems import Problem
 from odcd.api.routing import JSON, Call, Operation
 
+NO_CONTENT = 204
 REF = "#/components/schemas/{name}"
 DESCRIPTION = (
     "odc schedules GPUs: one queue, one plan. On the daemon's machine speak over its unix socket, "
@@ -33,12 +34,14 @@ _PARTS = {
     "id": "A job 7, an array's task 7_3, or several 7_[1-4,9].",
     "name": "A node.",
     "booking": "A booking's name.",
+    "disk": "A disk's name.",
     "licence": "A licence's name.",
     "partition": "A partition's name.",
     "policy": "A policy's name.",
     "account": "An account's name.",
     "qos": "A QOS's name.",
     "user": "A user's name.",
+    "digest": "The digest of a context, as POST /v1/builds answers it.",
 }
 
 
@@ -63,6 +66,7 @@ _KEY = _parameter(
     required=False,
     about="The same request under the same key makes one thing, however often it is sent.",
 )
+_BYTES: Json = {"type": "string", "format": "binary"}
 _ATTACH = {
     "get": {
         "summary": "The terminal of a job submitted with a pty, over a WebSocket",
@@ -78,6 +82,28 @@ _ATTACH = {
         },
     }
 }
+_TUNNEL = {
+    "get": {
+        "summary": "The port of SSH of a dev server, or that of Jupyter Lab, over a WebSocket",
+        "description": (
+            'Binary frames both ways are its bytes; the text {"eof": true} says that its sender '
+            "sends no more. It closes with 4004 (no such reservation), 4403 (not yours), 4409 (not "
+            "active, or no Jupyter Lab was asked for), 4400 (no such member) or 4500 (try again)."
+        ),
+        "tags": ["reservations"],
+        "parameters": [
+            _path_parameter("id"),
+            _parameter(
+                "rank", "query", {"type": "integer", "minimum": 0}, required=False,
+                about="Which of its members; 0 by default.",
+            ),
+        ],
+        "responses": {
+            "101": {"description": "The stream"},
+            "default": {"$ref": "#/components/responses/Problem"},
+        },
+    }
+}  # fmt: skip
 
 
 class OpenApiRoutes:
@@ -129,7 +155,11 @@ def document(operations: Sequence[Operation]) -> Json:
         for name, note in _field_notes(form, components).items():
             components[form.__name__]["properties"][name]["description"] = note
     queries = {o.query.__name__ for o in operations}
-    paths: dict[str, Json] = {"/v1/jobs/{id}/attach": _ATTACH}
+    paths: dict[str, Json] = {
+        "/v1/jobs/{id}/attach": _ATTACH,
+        "/v1/reservations/{id}/ssh": _TUNNEL,
+        "/v1/reservations/{id}/jupyter": _TUNNEL,
+    }
     for operation in operations:
         told = _operation(operation, schema_of, components)
         paths.setdefault(operation.path, {})[operation.method.lower()] = told
@@ -170,10 +200,9 @@ def _operation(operation: Operation, schema_of: Mapping[Form, Json], components:
         if forms:
             kinds = [schema_of[form] for form in forms]
             content["schema"] = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
-        responses[str(status)] = {
-            "description": "Done",
-            "content": {operation.media_type: content},
-        }
+        responses[str(status)] = {"description": "Done"}
+        if status != NO_CONTENT:
+            responses[str(status)]["content"] = {operation.media_type: content}
     told: Json = {
         "summary": operation.summary,
         "tags": [operation.tag],
@@ -186,6 +215,8 @@ def _operation(operation: Operation, schema_of: Mapping[Form, Json], components:
     if operation.body is not None:
         schema = schema_of[operation.body]
         told["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
+    elif operation.raw is not None:
+        told["requestBody"] = {"required": True, "content": {operation.raw: {"schema": _BYTES}}}
     return told
 
 

@@ -1,23 +1,41 @@
-"""/v1/plan, how it moved, and passes decided once more. What-if is with the submits."""
+"""/v1/plan, its picture, how it moved, and passes decided once more. What-if: with the submits."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated
 
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.answers import Plan, PlanDiff, Replayed
+from odcd.api.answers import Gantt, Plan, PlanDiff, Replayed
 from odcd.api.context import Api
+from odcd.api.jobs import words
 from odcd.api.past import as_of
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, UnknownPass
+
+MOST_HOURS = 31 * 24
 
 
 class PlanQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     as_of: datetime | None = None
     """As it was then."""
+
+
+class GanttQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    hours: Annotated[float, msgspec.Meta(gt=0, le=MOST_HOURS)] = 24
+    """How far ahead."""
+    past_hours: Annotated[float, msgspec.Meta(ge=0, le=MOST_HOURS)] = 0
+    """How far back; what has ended is not drawn."""
+    gpu_type: str | None = None
+    """Only nodes of these types; several by commas."""
+    node: str | None = None
+    """Only these nodes; several by commas."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
+    """Nodes at most."""
+    cursor: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
+    """`next` of the page before."""
 
 
 class DiffQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"from_": "from"}):
@@ -52,6 +70,15 @@ class PlanRoutes:
             ),
             Operation(
                 method="GET",
+                path="/v1/plan/gantt",
+                tag="plan",
+                serve=self.gantt,
+                query=GanttQuery,
+                answers={200: (Gantt,)},
+                summary="What runs, is planned and is booked on each node, as bars in time",
+            ),
+            Operation(
+                method="GET",
                 path="/v1/plan/diff",
                 tag="plan",
                 serve=self.diff,
@@ -73,6 +100,14 @@ class PlanRoutes:
     async def show(self, call: Call) -> Response:
         moment = as_of(call.query(PlanQuery).as_of)
         return Response(await self._api.store.plan(self._api.clock.now(), moment), media_type=JSON)
+
+    async def gantt(self, call: Call) -> Response:
+        query, now = call.query(GanttQuery), self._api.clock.now()
+        told = await self._api.store.gantt(
+            words(query.gpu_type, "gpu_type"), words(query.node, "node"), query.cursor, query.limit,
+            (now - timedelta(hours=query.past_hours), now + timedelta(hours=query.hours)), now,
+        )  # fmt: skip
+        return Response(told, media_type=JSON)
 
     async def diff(self, call: Call) -> Response:
         query = call.query(DiffQuery)

@@ -12,12 +12,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from odcd.errors import BadRequest, NotAuthenticated, OdcError, Unavailable
+from odcd.errors import (
+    BadRequest,
+    LoginRefused,
+    NotAuthenticated,
+    OdcError,
+    TooManyLogins,
+    Unavailable,
+)
 
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 1
+LOGIN_AFTER_S = 60
 _AT = re.compile(r"^(?P<what>.*) - at `(?P<key>key in )?\$(?P<path>[^`]*)`$", re.DOTALL)
 _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<name>.*)`$", re.DOTALL)
 _MISSING = re.compile(r"^Object missing required field `(?P<name>.*)`$", re.DOTALL)
@@ -34,7 +42,8 @@ _PLAIN = {
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """RFC 9457. Members beyond these tell what applies: index (of a batch), script_path."""
+    """RFC 9457. Members beyond these tell what applies: index (of a batch), script_path,
+    reason (of a login)."""
 
     type: str
     title: str
@@ -48,6 +57,10 @@ def problem_of(error: OdcError, **more: object) -> Response:
     headers: dict[str, str] = {}
     if isinstance(error, Unavailable):
         headers["retry-after"] = str(RETRY_AFTER_S)
+    if isinstance(error, TooManyLogins):
+        headers["retry-after"] = str(LOGIN_AFTER_S)
+    if isinstance(error, LoginRefused):
+        more = {"reason": error.reason, **more}
     if isinstance(error, NotAuthenticated):
         headers["www-authenticate"] = "Bearer"
     return _problem(error.title, error.status, error.code, error.message, error.hint, more, headers)

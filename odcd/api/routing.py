@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from time import perf_counter
 from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
@@ -46,6 +47,8 @@ class Operation:
     tag: str
     query: type[msgspec.Struct] = NoQuery
     body: type[msgspec.Struct] | None = None
+    raw: str | None = None
+    """The media type of a body that is not JSON."""
     answers: Mapping[int, tuple[type[msgspec.Struct], ...]] = field(
         default_factory=lambda: {200: ()}
     )
@@ -60,7 +63,7 @@ class Identifies(Protocol):
 
 
 class Counts(Protocol):
-    def answered(self, method: str, path: str, status: int) -> None: ...
+    def answered(self, method: str, route: str, code: int, seconds: float) -> None: ...
 
 
 class Call:
@@ -106,9 +109,11 @@ class Call:
             fits = partial(msgspec.convert, type=form, strict=False)
             raise misfit(error, given, form, fits) or malformed(error, "query") from None
 
-    async def body(self, decoder: msgspec.json.Decoder[T], *, empty: bytes = b"") -> T:
-        """empty: what no body at all stands for. Raises BadRequest or TooLarge."""
-        raw = await self._read() or empty
+    async def body(
+        self, decoder: msgspec.json.Decoder[T], *, empty: bytes = b"", most: int = MAX_BODY_BYTES
+    ) -> T:
+        """empty: what no body at all stands for; most: bytes. Raises BadRequest or TooLarge."""
+        raw = await self._read(most) or empty
         try:
             return decoder.decode(raw)
         except msgspec.ValidationError as error:
@@ -120,10 +125,14 @@ class Call:
                 "the body is nested too deeply", "Send one flat JSON object."
             ) from None
 
-    async def _read(self) -> bytes:
+    async def raw(self, most: int) -> bytes:
+        """A body that is not JSON, of so many bytes at most. Raises TooLarge."""
+        return await self._read(most)
+
+    async def _read(self, most: int) -> bytes:
         declared = self.request.headers.get("content-length", "0")
-        if declared.isdecimal() and int(declared) > MAX_BODY_BYTES:
-            raise _too_large()
+        if declared.isdecimal() and int(declared) > most:
+            raise _too_large(most)
         pieces: list[bytes] = []
         size = 0
         while True:
@@ -132,8 +141,8 @@ class Call:
                 raise ClientGone
             piece = message.get("body", b"")
             size += len(piece)
-            if size > MAX_BODY_BYTES:
-                raise _too_large()
+            if size > most:
+                raise _too_large(most)
             if not message.get("more_body", False):
                 return b"".join([*pieces, piece]) if pieces else piece
             pieces.append(piece)
@@ -153,6 +162,7 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         operation = self._operation
+        begun = perf_counter()
         try:
             who = None if operation.public else await self._identifies.identify(scope)
             call = Call(Request(scope, receive), who)
@@ -165,7 +175,9 @@ class Endpoint:
             return
         except Exception as error:
             response = unexpected(error, operation.method, scope["path"])
-        self._counts.answered(operation.method, operation.path, response.status_code)
+        self._counts.answered(
+            operation.method, operation.path, response.status_code, perf_counter() - begun
+        )
         await response(scope, receive, send)
 
 
@@ -177,7 +189,5 @@ def _misfit(error: msgspec.ValidationError, raw: bytes, form: Any) -> BadRequest
     return misfit(error, value, form, partial(msgspec.convert, type=form))
 
 
-def _too_large() -> TooLarge:
-    return TooLarge(
-        f"the body has more than {MAX_BODY_BYTES} bytes", "Send it in several requests."
-    )
+def _too_large(most: int) -> TooLarge:
+    return TooLarge(f"the body has more than {most} bytes", "Send it in several requests.")

@@ -9,7 +9,7 @@ import logging
 import os
 import socket
 import stat
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import uvicorn
@@ -42,12 +42,15 @@ class _Server(uvicorn.Server):
 
 class HttpServer:
     def __init__(
-        self, app: ASGIApp, *, path: Path, mode: int, listen: tuple[str, int] | None = None
-    ) -> None:
-        """path, mode: the unix socket and its permissions; listen: host and port for TCP."""
+        self, app: ASGIApp, *, path: Path, mode: int, listen: tuple[str, int] | None = None,
+        listen_first: Sequence[tuple[str, int]] = (),
+    ) -> None:  # fmt: skip
+        """path, mode: the unix socket and its permissions; listen: host and port for TCP;
+        listen_first: the first of these that can be had, if any."""
         self._path = path
         self._mode = mode
         self._listen = listen
+        self._listen_first = listen_first
         self._sockets: list[socket.socket] = []
         self._inode: int | None = None
         config = uvicorn.Config(
@@ -91,6 +94,11 @@ class HttpServer:
                 f"HTTP cannot listen on {place}: {error.strerror}",
                 "Is another daemon there? `odcd doctor` tells.",
             ) from error
+
+        for place in self._listen_first:
+            with contextlib.suppress(OSError):
+                self._sockets.append(_bind_tcp(*place))
+                break
 
     async def run(self) -> None:
         """Serve until stop(), or until cancelled."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from enum import Enum
 from typing import Any, Self, TypeVar
@@ -94,6 +94,12 @@ class Streamed(Response):
         del self.headers["content-length"]
         self._pieces = pieces
         self._stopping = stopping
+
+    def through(
+        self, change: Callable[[AsyncGenerator[bytes] | Begun], AsyncGenerator[bytes]]
+    ) -> None:
+        """Send what this makes of the pieces."""
+        self._pieces = change(self._pieces)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = {"type": "http.response.start", "status": self.status_code}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Annotated, Any
+from datetime import datetime
+from typing import Annotated
 
 import msgspec
 from starlette.responses import Response
@@ -21,6 +20,7 @@ from odcd.api.answers import (
     WhatIf,
 )
 from odcd.api.context import Api
+from odcd.api.previews import Previews, iso
 from odcd.api.problems import problem_of
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, KeyReused, refusal
@@ -30,14 +30,6 @@ from odcd.slurm.table import OPTIONS
 from odcd.submission import Prepared, prepare
 
 MAX_ALTERNATIVES = 64
-# Why a job waits whose start is not in sight, in the words of the queue.
-NOT_IN_SIGHT = {
-    "Priority": "behind more jobs than are planned",
-    "Resources": "for nodes whose jobs have no time limit",
-    "PartitionDown": "while its partition is down",
-    "PartitionInactive": "while its partition is inactive",
-    "ReqNodeNotAvail": "for nodes that are down, drained, or taken without a time limit",
-}
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,6 +49,7 @@ class Alternatives(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class SubmitRoutes:
     def __init__(self, api: Api) -> None:
         self._api = api
+        self._previews = Previews(api)
         self._job = msgspec.json.Decoder(JobSpec)
         self._batch = msgspec.json.Decoder(Batch)
         self._alternatives = msgspec.json.Decoder(Alternatives)
@@ -164,7 +157,6 @@ class SubmitRoutes:
         """The ids, in order. Raises the refusal of the first job refused."""
         prepared = self._prepare(call, specs, key=call.key, dry_run=False)
         answers = await self._ask(prepared)
-        self._api.metrics.submitted(len(specs))
         self._api.wake()
         return [answer.job_id for answer in answers if answer.job_id is not None]
 
@@ -180,21 +172,13 @@ class SubmitRoutes:
             raise BadRequest("either jobs or argv has alternatives", "Give at least one.")
         now = self._api.clock.now()
         specs = asked.jobs or [_imagined(words, now) for words in asked.argv]
-        told = WhatIf(at=_iso(now), jobs=await self._previews(call, specs, now))
+        told = WhatIf(at=iso(now), jobs=await self._previews.of(call.who, specs, now))
         return Response(msgspec.json.encode(told), 200, media_type=JSON)
 
     async def _preview(self, call: Call, spec: JobSpec) -> Preview:
         """What would become of the job. Raises its refusal."""
         await self._ask(self._prepare(call, [spec], dry_run=True))
-        return (await self._previews(call, [spec], self._api.clock.now()))[0]
-
-    async def _previews(self, call: Call, specs: Sequence[JobSpec], now: datetime) -> list[Preview]:
-        jobs = self._prepare(call, specs, dry_run=True).request["jobs"]
-        asks = [{**job, "uid": call.who.uid, "user": call.who.user} for job in jobs]
-        told = json.loads(await self._api.store.preview(msgspec.json.encode(asks).decode(), now))
-        for spec, one in zip(specs, told, strict=True):
-            one["text"] = _foretold(spec, one, now)
-        return msgspec.convert(told, list[Preview])
+        return (await self._previews.of(call.who, [spec], self._api.clock.now()))[0]
 
     async def _ask(self, prepared: Prepared) -> list[Submitted]:
         answers = await self._api.batcher.submit(prepared)
@@ -207,50 +191,6 @@ class SubmitRoutes:
 def _imagined(argv: list[str], now: datetime) -> JobSpec:
     """The job that a command line would make, whatever it runs."""
     return parse_submit(SubmitArgv(argv=[*argv, "--wrap=true"], work_dir="/"), now).spec
-
-
-def _iso(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _kept_back(spec: JobSpec, now: datetime) -> str | None:
-    """What would keep the job itself from starting."""
-    if spec.hold:
-        return "the job would be accepted, and held"
-    if spec.dependency:
-        return f"the job would be accepted, and wait for {spec.dependency}"
-    if spec.begin_at is not None and spec.begin_at > now:
-        return f"the job would be accepted, and start after {_iso(spec.begin_at)}"
-    return None
-
-
-def _foretold(spec: JobSpec, told: dict[str, Any], now: datetime) -> str:
-    if told["refused"] is not None:
-        return f"refused: {told['refused']['message']}"
-    kept_back = _kept_back(spec, now)
-    if kept_back is not None:
-        told |= {"start_at": None, "promised": False, "node_names": [], "delays": [], "victims": []}
-        return kept_back
-    if told["limit"] is not None:
-        limit = told["limit"]
-        for_what = "licences in use" if limit == "Licenses" else f"its limit {limit}"
-        return f"the job would be accepted, and wait for {for_what}"
-    if told["start_at"] is None:
-        reason = told["reason"]
-        return f"the job would be accepted, and wait {NOT_IN_SIGHT[reason]} ({reason})"
-    starts = datetime.fromisoformat(told["start_at"])
-    bound = "at the latest" if told["promised"] else "unless others come before it"
-    when = "now" if starts <= now else f"at {told['start_at']} {bound}"
-    late = sum(delay["to"] is not None for delay in told["delays"])
-    others = f", and delay {late} {'job' if late == 1 else 'jobs'}" if late else ""
-    lost = [str(delay["job_id"]) for delay in told["delays"] if delay["to"] is None]
-    if len(lost) == 1:
-        others += f", and job {lost[0]} loses its planned start"
-    elif lost:
-        others += f", and jobs {', '.join(lost)} lose their planned starts"
-    if ended := len(told["victims"]):
-        others += f", preempting {ended} {'job' if ended == 1 else 'jobs'}"
-    return f"the job would start {when} on {', '.join(told['node_names'])}{others}"
 
 
 def _preempting(told: Preview) -> str:

@@ -60,7 +60,10 @@ def add_serving(parser: argparse.ArgumentParser) -> None:
         'network if need be; "self" is this machine, the default; repeat',
     )
     parser.add_argument(
-        "--listen", metavar="HOST:PORT", help="serve HTTP over TCP too, with tokens"
+        "--listen",
+        metavar="HOST:PORT",
+        help="serve HTTP over TCP there, with tokens; none: nowhere; default of up a free port of "
+        "127.0.0.1 from 7070 on",
     )
     parser.add_argument(
         "--operator", action="append", metavar="USER", help="may act for others; repeat"

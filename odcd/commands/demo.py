@@ -39,7 +39,9 @@ def run(args: Namespace) -> int:
         demo.morning()
     finally:
         if args.keep:
-            print(f"\nThe scheduler stays: ODC_HOME={demo.odc_home}; end it with `odcd down`.")
+            home = f"ODC_HOME={demo.odc_home}"
+            print(f"\nThe scheduler stays: {home}; end it with `odcd down`.")
+            print(f"Look at it: {home} odcctl page --open")
         else:
             demo.clean_up()
     return 0
@@ -100,6 +102,13 @@ class Demo:
         self._show("odcctl", "logs", f"{primes}_2")
         self._show("odcctl", "logs", report)
         self._show("odcctl", "logs", failing, "--stderr")
+
+        self._say("A dev server: a terminal with GPUs for some hours, in the same queue")
+        self._show("odcctl", "reserve", "-t", "h100", "-g", "2", "-h", "1", "--name", "debug")
+        self._show("odcctl", "extend", "debug", "-h", "0.5")
+        self._show("odcctl", "list")
+        self._show("odcctl", "avail")
+        self._show("odcctl", "cancel", "--name", "debug")
 
         self._say("What became of them")
         self._show("odcctl", "history")

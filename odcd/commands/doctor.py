@@ -51,9 +51,11 @@ def run(args: Namespace) -> int:
 
 
 def _of_cluster(args: Namespace) -> list[Finding]:
+    from odcd.builds.settings import read_builds
     from odcd.cluster_health import examine_cluster
     from odcd.executor.kubernetes.pods import whole_seconds
     from odcd.executor.kubernetes.settings import read_kubernetes
 
     settings = read_kubernetes(args.kubeconfig, args.context, os.environ)
-    return asyncio.run(examine_cluster(settings, whole_seconds(read_grace(os.environ))))
+    grace_s, builds = whole_seconds(read_grace(os.environ)), read_builds(os.environ)
+    return asyncio.run(examine_cluster(settings, grace_s, builds))

@@ -35,5 +35,5 @@ def run(args: Namespace) -> int:
         )
     settings = read_settings(args, os.environ)
     logs.configure(settings.log_format)
-    daemon.run(settings, lambda s, _: print(f"odcd is ready: {s.socket}", flush=True))
+    daemon.run(settings, lambda s, _p, _a: print(f"odcd is ready: {s.socket}", flush=True))
     return 0

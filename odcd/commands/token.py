@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import pwd
 import re
-import secrets
 from argparse import Namespace
 from datetime import timedelta
 
@@ -43,20 +41,20 @@ def add(subparsers: Subparsers) -> None:
 def run(args: Namespace) -> int:
     from odcd.clock import SystemClock
     from odcd.db import Database
+    from odcd.keys import new_key
     from odcd.reach import with_database
     from odcd.store import Store
 
-    key = f"odc_{secrets.token_urlsafe(32)}"
+    made = new_key()
     who = _who(args)
 
     async def keep(dsn: str) -> None:
-        digest = hashlib.sha256(key.encode()).hexdigest()
         async with Database(dsn, size=1) as database:
             life = timedelta(hours=args.hours)
-            await Store(database).keep_key(who, digest, SystemClock().now(), life)
+            await Store(database).keep_key(who, made, SystemClock().now(), life)
 
     with_database(find_home(args.home, os.environ), args.dsn, keep)
-    print(key)
+    print(made.key)
     return 0
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 
 from odcd import logs
 from odcd.account import prepare_home, service_account
+from odcd.api.page import page_url
 from odcd.commands import Subparsers, add_serving, describe
 from odcd.errors import OdcError
 from odcd.lock import holder
@@ -36,7 +38,7 @@ def run(args: Namespace) -> int:
     settings = read_settings(args, os.environ)
     if not settings.detached:
         logs.configure(settings.log_format)
-        daemon.run(settings, lambda s, p: print(_welcome(s, p), flush=True))
+        daemon.run(settings, lambda s, p, a: print(_welcome(s, p, a), flush=True))
         return 0
     prepare_home(settings.home, service_account())
     _refuse_second(settings)
@@ -81,7 +83,7 @@ def _detach(settings: Settings) -> int:
         try:
             logs.configure(settings.log_format, settings.log_file)
             service_account().own(settings.log_file, 0o640)
-            daemon.run(settings, lambda s, p: answer("ready", _welcome(s, p)))
+            daemon.run(settings, lambda s, p, a: answer("ready", _welcome(s, p, a)))
         except (OdcError, OSError) as error:
             hint = f"\n  {error.hint}" if isinstance(error, OdcError) and error.hint else ""
             answer("failed", f"odcd: {error}{hint}")
@@ -89,7 +91,9 @@ def _detach(settings: Settings) -> int:
     return 0
 
 
-def _welcome(settings: Settings, postgres: EmbeddedPostgres | None) -> str:
+def _welcome(
+    settings: Settings, postgres: EmbeddedPostgres | None, addresses: Sequence[tuple[str, int]]
+) -> str:
     nodes = [f"{node.name} ({node.gpus} x {node.gpu_type}, declared)" for node in settings.nodes]
     if settings.self_node:
         nodes.append("this machine")
@@ -106,4 +110,9 @@ def _welcome(settings: Settings, postgres: EmbeddedPostgres | None) -> str:
     if settings.listen:
         host, port = settings.listen
         lines.insert(2, f"  listen  http://{host}:{port} (tokens: odcd token)")
+    if addresses:
+        lines.insert(2, f"  page    {page_url(*addresses[0])}  ({where}odcctl page)")
+    elif settings.listen_first:
+        first, last = settings.listen_first[0][1], settings.listen_first[-1][1]
+        lines.insert(2, f"  page    none: 127.0.0.1 has no free port from {first} to {last}")
     return "\n".join(lines)

@@ -6,10 +6,28 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from datetime import datetime
 from typing import Protocol
 
-from odcd.model import Canary, CanaryEnd, Dispatch, Fact, NodeReport
+from odcd.model import Canary, CanaryEnd, Dispatch, Fact, Look, NodeReport, Notice
 
 Expected = tuple[int, int, int, bool]
 """A member that the database holds as live: job, attempt, rank, and whether it has started."""
+
+
+class ByteStream(Protocol):
+    """Both ways to a port of a member."""
+
+    async def read(self) -> bytes:
+        """What came; b"" when no more will. Raises RunnerDown, WrongState: it broke."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Returns when there is room for more. Raises OSError, RunnerDown: it broke."""
+        ...
+
+    async def write_eof(self) -> None:
+        """No more will be written. Where the way knows no such thing, nothing happens."""
+        ...
+
+    async def close(self) -> None: ...
 
 
 class Executor(Protocol):
@@ -22,6 +40,11 @@ class Executor(Protocol):
     @property
     def unreached_s(self) -> float:
         """For how long what runs the jobs has not answered; 0: it does."""
+        ...
+
+    def waits(self, job_id: int) -> list[str]:
+        """What members of a job that was told to start wait for, a sentence each, as far as this
+        executor knows; empty: it knows of nothing."""
         ...
 
     reconciles: bool
@@ -59,6 +82,37 @@ class Executor(Protocol):
         """Move the time limit of a running attempt."""
         ...
 
+    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
+        """Tell the user of a running attempt, on its terminal and in the user's home folder.
+
+        Told on one of the two is told. Raises WrongState when it reached neither, or does not run;
+        RunnerDown when nobody can be asked; ValueError for a name that is none of a file.
+        """
+        ...
+
+    async def set_keys(self, job_id: int, attempt: int, lines: Sequence[str]) -> None:
+        """These lines, and no others, are the SSH keys that enter a running dev server.
+
+        Raises WrongState when it does not run or has no SSH; RunnerDown when nobody can be asked.
+        """
+        ...
+
+    async def set_jupyter(self, job_id: int, attempt: int, *, on: bool) -> None:
+        """See to it that Jupyter Lab runs in the first member of a running dev server, or does not.
+
+        Raises WrongState with what is in the way, RunnerDown when nobody can be asked.
+        """
+        ...
+
+    async def look(self, job_id: int, attempt: int) -> Look:
+        """How much a running dev server is used. Raises WrongState, RunnerDown: nobody knows."""
+        ...
+
+    async def open_stream(self, job_id: int, attempt: int, rank: int, port: int) -> ByteStream:
+        """To a port of one member. Raises WrongState when the member is not there, or nobody
+        listens there; RunnerDown when nobody can be asked."""
+        ...
+
     async def adopt(self, read_expected: Callable[[], Awaitable[Sequence[Expected]]]) -> None:
         """Take over what runs; read_expected tells what the database holds as live.
 
@@ -77,6 +131,10 @@ class Executor(Protocol):
 
     async def inventory(self) -> list[NodeReport]:
         """All nodes. Raises RunnerDown when they cannot be looked at."""
+        ...
+
+    def placed(self) -> Mapping[str, Sequence[int]]:
+        """Jobs that have pods, by the namespace these are in; empty: members are no pods."""
         ...
 
     async def nodes_changed(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from odcd.calls import NOBODY, Calls
 from odcd.errors import LeadershipLost, OdcError, RunnerDown
 from odcd.runner import descriptors, launch, protocol
 
@@ -30,7 +31,10 @@ class RunnerRefused(OdcError):
 class Link:
     """One connection, opened with hello. Requests wait for one another."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, calls: Calls = NOBODY
+    ) -> None:
+        self._calls = calls
         self._reader = reader
         self._writer = writer
         self._turn = asyncio.Lock()
@@ -39,7 +43,7 @@ class Link:
         self.about: dict[str, Any] = {}
 
     @classmethod
-    async def open(cls, run_dir: Path, term: int | None) -> Link:
+    async def open(cls, run_dir: Path, term: int | None, calls: Calls = NOBODY) -> Link:
         """Raises RunnerDown, LeadershipLost or RunnerRefused."""
         try:
             sock = await asyncio.to_thread(launch.connect, run_dir)
@@ -47,7 +51,7 @@ class Link:
             reader, writer = await asyncio.open_unix_connection(sock=sock, limit=MAX_LINE_BYTES)
         except OSError as error:
             raise RunnerDown(f"the runner of {run_dir} does not answer: {error}") from error
-        link = cls(reader, writer)
+        link = cls(reader, writer, calls)
         try:
             link.about = await link.ask("hello", versions=list(protocol.VERSIONS), term=term)
         except BaseException:
@@ -57,6 +61,10 @@ class Link:
 
     async def ask(self, op: str, **fields: object) -> dict[str, Any]:
         """Raises RunnerDown when the connection breaks: what was asked may have been done."""
+        with self._calls.asking(op):
+            return unwrap(await self._ask(op, fields))
+
+    async def _ask(self, op: str, fields: Mapping[str, object]) -> dict[str, Any]:
         async with self._turn:
             self._number += 1
             message = {"id": self._number, "op": op, **fields}
@@ -74,7 +82,7 @@ class Link:
                 # A request given up half-way leaves an answer that belongs to nobody.
                 self.close()
                 raise
-        return unwrap(answer)
+        return answer
 
     async def read(self) -> dict[str, Any]:
         """The next message. Raises OSError at the end, ValueError for nonsense."""

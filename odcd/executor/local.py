@@ -10,9 +10,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from odcd.calls import NOBODY, Calls
 from odcd.clock import Clock
-from odcd.errors import RunnerDown
-from odcd.executor.base import Expected
+from odcd.errors import RunnerDown, WrongState
+from odcd.executor import notices
+from odcd.executor.base import ByteStream, Expected
 from odcd.executor.gpus import find_gpus
 from odcd.executor.link import Link, RunnerRefused
 from odcd.executor.local_output import Key, LocalOutput
@@ -20,7 +22,17 @@ from odcd.executor.machine import declared_nodes, this_machine
 from odcd.executor.output import shares_file
 from odcd.executor.terminals import Attached, Replayed
 from odcd.executor.wire import Encoder, fact_of
-from odcd.model import Canary, CanaryEnd, Dispatch, Fact, GpuTypeSize, Member, NodeReport
+from odcd.model import (
+    Canary,
+    CanaryEnd,
+    Dispatch,
+    Fact,
+    GpuTypeSize,
+    Look,
+    Member,
+    NodeReport,
+    Notice,
+)
 from odcd.runner.launch import LaunchFailed
 from odcd.settings import DeclaredNode
 
@@ -57,9 +69,11 @@ class LocalExecutor:
         sizes: Callable[[], Awaitable[Mapping[str, GpuTypeSize]]],
         cluster: str = "odc",
         grace_s: float = GRACE_S,
+        calls: Calls = NOBODY,
     ) -> None:
         """launcher: makes a runner run, or raises. sizes: of the types the database knows."""
         self._run_dir = run_dir
+        self._calls = calls
         self._launcher = launcher
         self._clock = clock
         self._nodes = nodes
@@ -101,14 +115,14 @@ class LocalExecutor:
 
     async def _reach(self) -> Link:
         try:
-            return await Link.open(self._run_dir, self._term)
+            return await Link.open(self._run_dir, self._term, self._calls)
         except RunnerDown:
             pass
         except RunnerRefused as error:
             raise RunnerDown(error.message) from error
         try:
             await self._launcher()
-            return await Link.open(self._run_dir, self._term)
+            return await Link.open(self._run_dir, self._term, self._calls)
         except (LaunchFailed, RunnerRefused) as error:
             raise RunnerDown(
                 f"the runner cannot be started: {error}",
@@ -159,6 +173,34 @@ class LocalExecutor:
         moment = ends_at.timestamp() if ends_at else None
         await self._ask("set_end", job=job_id, attempt=attempt, ends_at=moment)
 
+    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
+        notices.check(notice)
+        try:
+            await self._tell(job_id, attempt, notice)
+        except RunnerDown:
+            await self._tell(job_id, attempt, notice)
+
+    async def _tell(self, job_id: int, attempt: int, notice: Notice) -> None:
+        """Over a connection of its own: a slow home must not keep commands waiting."""
+        await self._linked()
+        link = await Link.open(self._run_dir, self._term, self._calls)
+        try:
+            await notices.tell(link, job_id, attempt, notice)
+        finally:
+            link.close()
+
+    async def set_keys(self, job_id: int, attempt: int, lines: Sequence[str]) -> None:
+        raise no_ssh(job_id)
+
+    async def set_jupyter(self, job_id: int, attempt: int, *, on: bool) -> None:
+        raise no_ssh(job_id)
+
+    async def look(self, job_id: int, attempt: int) -> Look:
+        raise WrongState(f"how much reservation {job_id} is used is not known here")
+
+    async def open_stream(self, job_id: int, attempt: int, rank: int, port: int) -> ByteStream:
+        raise no_ssh(job_id)
+
     async def adopt(self, read_expected: Callable[[], Awaitable[Sequence[Expected]]]) -> None:
         expected = [key for *key, _ in await read_expected()]
         for job_id, attempt, rank in expected:
@@ -177,7 +219,7 @@ class LocalExecutor:
             try:
                 # First, so that a new runner is given what the old one had not begun.
                 await self._linked()
-                link = await Link.open(self._run_dir, self._term)
+                link = await Link.open(self._run_dir, self._term, self._calls)
                 await link.ask("observe")
                 pause_s = RETRY_S[0]
                 while True:
@@ -224,10 +266,17 @@ class LocalExecutor:
             reports.append(this_machine(gpus))
         return reports
 
+    def waits(self, job_id: int) -> list[str]:
+        """What starts here starts at once, or fails."""
+        return []
+
     @property
     def unreached_s(self) -> float:
         """Its runner is of this machine, and made anew where it is gone."""
         return 0.0
+
+    def placed(self) -> Mapping[str, Sequence[int]]:
+        return {}
 
     async def nodes_changed(self) -> None:
         """Never: they are what the daemon was started with."""
@@ -272,6 +321,13 @@ class _Sent:
         self.texts = texts
         self.key: tuple[int, int] = dispatch["job"], dispatch["attempt"]
         self.waiting: set[int] = {member["rank"] for member in dispatch["members"]}
+
+
+def no_ssh(job_id: int) -> WrongState:
+    return WrongState(
+        f"job {job_id} runs as processes of this machine, without SSH of its own",
+        f"Its terminal is: odcctl connect {job_id}",
+    )
 
 
 async def _send(link: Link, sent: Sequence[_Sent]) -> None:

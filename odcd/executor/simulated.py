@@ -17,9 +17,9 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from odcd.clock import Clock
-from odcd.errors import LeadershipLost, RunnerDown
-from odcd.executor.base import Expected
-from odcd.model import Canary, CanaryEnd, Dispatch, Fact, NodeReport
+from odcd.errors import LeadershipLost, RunnerDown, WrongState
+from odcd.executor.base import ByteStream, Expected
+from odcd.model import Canary, CanaryEnd, Dispatch, Fact, Look, NodeReport, Notice
 
 Key = tuple[int, int, int]
 """Job, attempt, rank."""
@@ -38,6 +38,8 @@ class Run:
 
 @dataclass(slots=True)
 class _Member:
+    own: Fact
+    """How it ends by itself."""
     fact: Fact
     """What will be said of it last, unless something ends it before."""
     node: str
@@ -104,7 +106,7 @@ class SimulatedExecutor:
             at=begins if run.outcome == "start_failed" else ends,
             exit_code=run.exit_code if run.outcome == "exited" else None,
         )
-        member = _Member(fact=fact, node=node, starts_at=begins, limit=dispatch.ends_at)
+        member = _Member(own=fact, fact=fact, node=node, starts_at=begins, limit=dispatch.ends_at)
         self._members[key] = member
         self._limit(member)
         if run.outcome != "start_failed":
@@ -112,10 +114,11 @@ class SimulatedExecutor:
         self._schedule(key)
 
     def _limit(self, member: _Member) -> None:
-        """A time limit that comes before the end makes it a timeout."""
-        if member.limit is not None and member.fact.at > member.limit:
+        """A time limit that comes before its own end makes it a timeout."""
+        member.fact = member.own
+        if member.limit is not None and member.own.at > member.limit:
             member.fact = replace(
-                member.fact,
+                member.own,
                 kind="exited",
                 at=max(member.limit, member.starts_at),
                 exit_code=None,
@@ -151,6 +154,21 @@ class SimulatedExecutor:
                 member.limit = ends_at
                 self._limit(member)
                 self._schedule(key)
+
+    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
+        """Nobody is there to be told."""
+
+    async def set_keys(self, job_id: int, attempt: int, lines: Sequence[str]) -> None:
+        """Nobody comes in."""
+
+    async def set_jupyter(self, job_id: int, attempt: int, *, on: bool) -> None:
+        """Nobody would use it."""
+
+    async def look(self, job_id: int, attempt: int) -> Look:
+        raise WrongState(f"job {job_id} is simulated: nobody uses it")
+
+    async def open_stream(self, job_id: int, attempt: int, rank: int, port: int) -> ByteStream:
+        raise WrongState(f"job {job_id} is simulated: there is nothing to connect to")
 
     async def adopt(self, read_expected: Callable[[], Awaitable[Sequence[Expected]]]) -> None:
         expected = [(job, attempt, rank) for job, attempt, rank, _ in await read_expected()]
@@ -191,9 +209,16 @@ class SimulatedExecutor:
         self._reach(self._term)
         return list(self._nodes)
 
+    def waits(self, job_id: int) -> list[str]:
+        """What starts here starts at once, or fails."""
+        return []
+
     @property
     def unreached_s(self) -> float:
         return 0.0
+
+    def placed(self) -> Mapping[str, Sequence[int]]:
+        return {}
 
     async def nodes_changed(self) -> None:
         """Never."""
@@ -253,6 +278,7 @@ class SimulatedExecutor:
         now = self._clock.now()
         for key, member in list(self._members.items()):
             if member.node == node:
+                member.stopping = True
                 member.fact = replace(
                     member.fact, kind="lost", at=now, exit_code=None, signal=None, cause=None
                 )

@@ -25,6 +25,9 @@ class Member:
     key: Key
     uid: int
     state: State
+    gid: int | None = None
+    home: str | None = None
+    """HOME of its environment. Both None: it is of a runner that did not write them down."""
     order: dict[str, Any] | None = None
     """What to run; kept until it is handed to a shim."""
     limits: dict[str, int] | None = None

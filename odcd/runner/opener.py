@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
-import signal
 import socket
 import stat
-from typing import Any, NoReturn
+from typing import Any
+
+from odcd.runner.helper import fork_as
 
 
 def open_as(path: str, uid: int, gid: int, *, switch_user: bool) -> socket.socket:
@@ -17,37 +17,12 @@ def open_as(path: str, uid: int, gid: int, *, switch_user: bool) -> socket.socke
 
     It is closed without a message when the helper dies. Raises OSError when none can be forked.
     """
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    pid = os.fork()
-    if pid == 0:
-        _help(theirs, path, uid, gid, switch_user)
-    theirs.close()
-    ours.setblocking(False)
-    return ours
 
-
-def _help(channel: socket.socket, path: str, uid: int, gid: int, switch_user: bool) -> NoReturn:
-    try:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.set_wakeup_fd(-1)
-        kept = channel.fileno()
-        os.closerange(3, kept)
-        os.closerange(kept + 1, 1 << 20)
-        if switch_user:
-            os.setgroups(_groups(uid, gid))
-            os.setresgid(gid, gid, gid)
-            os.setresuid(uid, uid, uid)
+    def work(channel: socket.socket) -> None:
         answer, fds = _open(path)
         socket.send_fds(channel, [json.dumps(answer).encode()], fds)
-    finally:
-        os._exit(0)
 
-
-def _groups(uid: int, gid: int) -> list[int]:
-    try:
-        return os.getgrouplist(pwd.getpwuid(uid).pw_name, gid)
-    except KeyError:
-        return [gid]
+    return fork_as(uid, gid, work, switch_user=switch_user)
 
 
 def _open(path: str) -> tuple[dict[str, Any], list[int]]:

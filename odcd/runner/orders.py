@@ -27,6 +27,7 @@ def members_of(dispatch: dict[str, Any]) -> list[Member]:
     for part in dispatch["members"]:
         key = Key(int(dispatch["job"]), int(dispatch["attempt"]), int(part["rank"]))
         member = Member(key, uid=int(dispatch["uid"]), state="queued")
+        member.gid = int(dispatch["gid"])
         member.order = {"dispatch": dispatch, "member": part, "shared": bool(part["shared"])}
         member.limits = part["limits"]
         member.grace_s = float(dispatch["grace_s"])
@@ -51,15 +52,17 @@ def order_of(member: Member, run_dir: Path, texts: Texts, *, gated: bool) -> dic
     member.mark = mark_of(key, run_dir)
     terminal = bool(dispatch["pty"]) and key.rank == 0
     kept = f"{run_dir}/output/{key}"
+    env = {
+        **texts.environment(dispatch["environment"]), **dispatch["env"], **part["env"],
+        processes.MARK: member.mark,
+    }  # fmt: skip
+    member.home = env.get("HOME")
     return {
         "uid": member.uid, "gid": dispatch["gid"], "switch_user": os.geteuid() == 0,
         "umask": dispatch["umask"], "work_dir": dispatch["work_dir"],
         "script": texts.script_file(dispatch["script"], member.uid, dispatch["gid"]),
         "args": dispatch["args"],
-        "env": {
-            **texts.environment(dispatch["environment"]), **dispatch["env"], **part["env"],
-            processes.MARK: member.mark,
-        },
+        "env": env,
         "stdin": part["stdin"], "stdout": part["stdout"], "stderr": part["stderr"],
         "wait_gate": gated and key.rank > 0,
         "spool": [f"{kept}.out", f"{kept}.err"] if dispatch["spool"] or dispatch["pty"] else None,

@@ -30,7 +30,7 @@ NOT_FOUND = "not_found"
 NOT_READY = "not_ready"
 IO_ERROR = "io_error"
 
-COMMANDS = frozenset({"start", "stop", "signal", "set_end", "adopt", "acknowledge", "quit"})
+COMMANDS = frozenset({"start", "stop", "signal", "set_end", "tell", "adopt", "acknowledge", "quit"})
 """Operations that change something: refused on a connection whose term is not the highest."""
 
 

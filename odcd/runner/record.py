@@ -125,6 +125,14 @@ def is_held(path: Path) -> bool:
     return False
 
 
+def fits(region: tuple[int, int], facts: dict[str, Any]) -> bool:
+    try:
+        encode(region, facts)
+    except ValueError:
+        return False
+    return True
+
+
 def encode(region: tuple[int, int], facts: dict[str, Any]) -> bytes:
     body = json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode()
     data = b"%08x " % zlib.crc32(body) + body + b"\n"

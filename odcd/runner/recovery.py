@@ -91,6 +91,7 @@ def _member(key: Key, regions: record.Regions) -> Member | None:
     if intent is None:
         return None
     member = Member(key, uid=intent["uid"], state="starting")
+    member.gid, member.home = intent.get("gid"), intent.get("home")
     member.mark, member.cgroup = intent["mark"], intent["cgroup"]
     member.ends_at, member.grace_s = intent["ends_at"], intent["grace_s"]
     if intent["signal"]:

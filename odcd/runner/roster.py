@@ -192,6 +192,12 @@ class Roster:
         attempt = self._attempts.get((key.job, key.attempt))
         return attempt.members.get(key.rank) if attempt else None
 
+    def first_live(self, job: int, attempt: int) -> Member | None:
+        """Of its members that have not ended, the one with the lowest rank."""
+        known = self._attempts.get((job, attempt))
+        live = [member for member in known.members.values() if member.live] if known else []
+        return min(live, key=lambda member: member.key.rank, default=None)
+
     @property
     def can_start(self) -> bool:
         return bool(self._queue) and len(self._starting) < START_WIDTH
@@ -257,11 +263,14 @@ class Roster:
 
     def _intent(self, member: Member) -> dict[str, Any]:
         wanted = member.end_signal
-        return {
-            "uid": member.uid, "at": time.time(), "mark": member.mark, "cgroup": member.cgroup,
-            "ends_at": member.ends_at, "grace_s": member.grace_s,
+        intent = {
+            "uid": member.uid, "gid": member.gid, "at": time.time(), "mark": member.mark,
+            "cgroup": member.cgroup, "ends_at": member.ends_at, "grace_s": member.grace_s,
             "signal": [wanted.number, wanted.before_s, wanted.batch_only] if wanted else None,
         }  # fmt: skip
+        # A home too long to be written down is forgotten with this runner.
+        with_home = {**intent, "home": member.home}
+        return with_home if record.fits(record.INTENT, with_home) else intent
 
     def _drop_queued(self, member: Member, detail: str) -> None:
         self._attempts[member.key[:2]].passed_gate(member.key.rank)

@@ -10,7 +10,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
-from odcd.runner import descriptors, opener, protocol
+from odcd.runner import descriptors, notices, opener, protocol
 from odcd.runner.connection import Connection
 from odcd.runner.log import Log
 from odcd.runner.loop import Loop
@@ -187,6 +187,26 @@ class Server:
 
     def _do_set_end(self, _: Connection, request: dict[str, Any]) -> None:
         self._roster.set_end(request["job"], request["attempt"], request["ends_at"])
+
+    def _do_tell(self, connection: Connection, request: dict[str, Any]) -> None:
+        """Show and write a notice, as odcd.runner.notices does; what came of it."""
+        notice = notices.Notice.of(request)
+        member = self._roster.first_live(int(request["job"]), int(request["attempt"]))
+        if member is None:
+            raise ProtocolError(protocol.NOT_FOUND, "it does not run")
+        if member.state != "running":
+            raise ProtocolError(protocol.NOT_READY, f"it is {member.state}")
+
+        def done(answer: dict[str, Any]) -> None:
+            if answer["trouble"]:
+                self._log.info(
+                    "notice.trouble", member=member.key, why="; ".join(answer["trouble"])
+                )
+            connection.send({"id": request.get("id"), "ok": answer})
+
+        screen = f"{self._roster.run_dir}/terminals/{member.key}"
+        notices.tell(self.loop, notice, member, screen, done, switch_user=os.geteuid() == 0)
+        raise Deferred
 
     def _do_adopt(self, _: Connection, request: dict[str, Any]) -> dict[str, Any]:
         answer = self._roster.adopt([Key(*map(int, key)) for key in request["expected"]])

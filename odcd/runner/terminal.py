@@ -3,8 +3,10 @@
 It listens on terminals/<job>-<attempt>-<rank>. A client gets what was written so far (the last
 REPLAY_BYTES of it), then what follows. Frames, both ways: a letter, a length (4 bytes, big-endian),
 data.
-    from the client   i input; r rows and columns (2 bytes each)
+    from the client   i input; r rows and columns (2 bytes each); w a text to show to all (the
+                      runner's alone to send), answered with an empty w
     to the client     o output; e {"exit_code", "signal"} as JSON, the last one
+The window has the size of the client that typed or came last.
 """
 
 from __future__ import annotations
@@ -17,12 +19,16 @@ import selectors
 import socket
 import struct
 import termios
+import time
 from typing import Any
 
 REPLAY_BYTES = 256 * 1024
 MAX_BEHIND_BYTES = 8 * 1024 * 1024
 """A client that lets more than this pile up is dropped: a job never waits for a watcher."""
 MAX_INPUT_BYTES = 1024 * 1024
+WALL = b"w"
+WALL_AGAIN_S = 60.0
+"""The same text sooner than this is a request that was repeated: it is shown once."""
 
 _HEAD = struct.Struct(">cI")
 
@@ -48,6 +54,7 @@ class _Client:
         self.sock = sock
         self.received = bytearray()
         self.unsent = bytearray()
+        self.size: tuple[int, int] | None = None
 
 
 class Terminal:
@@ -71,6 +78,9 @@ class Terminal:
         self._written = bytearray()
         self._input = bytearray()
         self._clients: dict[int, _Client] = {}
+        self._sizing: _Client | None = None
+        """Whose window the terminal has the size of."""
+        self._walled: tuple[bytes, float] = b"", 0.0
         self._selector = selectors.DefaultSelector()
 
     def _listen(self) -> socket.socket:
@@ -150,6 +160,10 @@ class Terminal:
             data = os.read(self._master, 65536)
         except OSError:
             return False
+        self._show(data)
+        return True
+
+    def _show(self, data: bytes) -> None:
         # A full disk costs the kept copy, not the session.
         with contextlib.suppress(OSError):
             os.write(self._spool, data)
@@ -157,7 +171,6 @@ class Terminal:
         del self._written[: max(0, len(self._written) - REPLAY_BYTES)]
         for client in list(self._clients.values()):
             self._send(client, frame(b"o", data))
-        return True
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -187,21 +200,45 @@ class Terminal:
                 return
             client.received += data
             while taken := take_frame(client.received):
-                self._obey(*taken)
+                self._obey(client, *taken)
 
-    def _obey(self, kind: bytes, data: bytes) -> None:
+    def _obey(self, client: _Client, kind: bytes, data: bytes) -> None:
         if kind == b"r" and len(data) == 4:
-            self._resize(*struct.unpack(">HH", data))
+            came = client.size is None
+            client.size = struct.unpack(">HH", data)
+            if came or self._sizing in (None, client):
+                self._fit(client)
         elif kind == b"i" and len(self._input) < MAX_INPUT_BYTES:
+            if client is not self._sizing:
+                self._fit(client)
             self._input += data
             both = selectors.EVENT_READ | selectors.EVENT_WRITE
             self._selector.modify(self._master, both)
+        elif kind == WALL:
+            self._wall(data)
+            self._send(client, frame(WALL, b""))
+
+    def _wall(self, text: bytes) -> None:
+        last, at = self._walled
+        if text == last and time.monotonic() - at < WALL_AGAIN_S:
+            return
+        self._walled = text, time.monotonic()
+        lines = text.decode(errors="replace").splitlines()
+        plain = ("".join(c if c.isprintable() else "?" for c in line) for line in lines)
+        self._show(("\r\n\a" + "".join(f"{line}\r\n" for line in plain)).encode())
+
+    def _fit(self, client: _Client) -> None:
+        if client.size is not None:
+            self._sizing = client
+            self._resize(*client.size)
 
     def _resize(self, rows: int, columns: int) -> None:
         with contextlib.suppress(OSError):
             fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def _send(self, client: _Client, data: bytes) -> None:
+        if client.sock.fileno() not in self._clients:
+            return
         client.unsent += data
         try:
             while client.unsent:
@@ -218,6 +255,8 @@ class Terminal:
         self._selector.modify(client.sock, events)
 
     def _drop(self, client: _Client) -> None:
+        if client is self._sizing:
+            self._sizing = None
         self._selector.unregister(client.sock)
         del self._clients[client.sock.fileno()]
         client.sock.close()

@@ -7,7 +7,7 @@ import re
 from odcd.errors import BadRequest, NotAllowed, NotImplementedYet, TooLarge
 from odcd.executor.kubernetes.images import check_image
 from odcd.executor.kubernetes.launch import MAX_PACKED_BYTES, script_data
-from odcd.model import Identity, JobSpec
+from odcd.model import Identity, JobSpec, ReservationSpec
 
 MAX_VARIABLES_BYTES = 512 * 1024
 """Of environment and arguments: they are part of every pod, which may have 1.5 MiB."""
@@ -15,8 +15,10 @@ _VARIABLE = re.compile(r"^[ -<>-~]+$")
 
 
 class JobCheck:
-    def __init__(self, default_image: str | None) -> None:
+    def __init__(self, default_image: str | None, dev_image: str | None = None) -> None:
+        """dev_image: of dev servers that name none."""
         self._default_image = default_image
+        self._dev_image = dev_image
 
     def __call__(self, who: Identity, spec: JobSpec) -> None:
         """Raises NotAllowed, BadRequest, TooLarge or NotImplementedYet."""
@@ -25,6 +27,9 @@ class JobCheck:
                 "jobs on Kubernetes run as the user who submits them, and not as root",
                 "Submit as another user, or with a token: odcd token USER.",
             )
+        if isinstance(spec, ReservationSpec):
+            self._check_box(spec)
+            return
         if spec.image is not None:
             check_image(spec.image, "the image")
         elif self._default_image is None:
@@ -45,6 +50,16 @@ class JobCheck:
                 f"the script has {len(spec.script.encode())} bytes, and more than "
                 f"{MAX_PACKED_BYTES} when compressed; a ConfigMap has no room for it",
                 "Put what is long into the image or a volume, and let the script call it.",
+            )
+
+    def _check_box(self, spec: ReservationSpec) -> None:
+        if spec.image is not None:
+            check_image(spec.image, "the image")
+        elif self._dev_image is None and "build" not in spec.asked:
+            raise BadRequest(
+                "the dev server names no container image, and this cluster has no default",
+                "Name one: --dockerimage pytorch/pytorch:2.9.1-cuda13.0-cudnn9-devel. "
+                "Operators set the default with ODC_DEV_IMAGE.",
             )
 
     def _check_variables(self, spec: JobSpec) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 import os
+import pwd
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from odcd.errors import BadRequest, RunnerDown
+from odcd.calls import NOBODY, Calls
+from odcd.clock import SystemClock
+from odcd.errors import BadRequest, RunnerDown, WrongState
+from odcd.executor.kubernetes.forward import PROTOCOL, Forward
+from odcd.executor.kubernetes.renewal import Renewal
 
 if TYPE_CHECKING:
     import aiohttp
@@ -22,14 +27,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CONNECTIONS = 64
+CONNECTIONS, UNLIMITED = 64, 0
 ANSWER_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
+HEARTBEAT_S = 30.0
 TOKEN_OF_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
+STDOUT, STDERR, ENDED = 1, 2, 3
+"""Channels of a command in a container."""
+MAX_SAID_BYTES = 4096
 RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 """Answers that tell nothing about what was asked: try again."""
+
+ANSWERS = frozenset({404, 409, 410})
+VERBS = {"GET": "get", "POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
 
 Query = Sequence[tuple[str, str | int]]
 
@@ -40,6 +52,13 @@ class Status(msgspec.Struct, frozen=True):
     message: str = ""
     reason: str = ""
     code: int = 0
+
+
+class _Ended(msgspec.Struct, frozen=True):
+    """How a command in a container ended."""
+
+    status: str = ""
+    message: str = ""
 
 
 class ApiRefused(Exception):
@@ -59,12 +78,20 @@ class ApiRefused(Exception):
 
 
 class Cluster:
-    def __init__(self, client: ApiClient) -> None:
+    def __init__(
+        self, client: ApiClient, streams: ApiClient | None = None, calls: Calls = NOBODY
+    ) -> None:
+        """streams: for what stays open; None: the same. One that had to wait for another would
+        hold up all requests, and with them what ends it."""
         self._client = client
+        self._streams = streams or client
+        self._calls = calls
         self.host = str(client.configuration.host)
 
     @classmethod
-    async def connect(cls, kubeconfig: Path | None, context: str | None = None) -> Cluster:
+    async def connect(
+        cls, kubeconfig: Path | None, context: str | None = None, calls: Calls = NOBODY
+    ) -> Cluster:
         """By a kubeconfig; without one, as the pod that this is. Raises BadRequest when neither
         can be read; nothing is sent yet."""
         try:
@@ -76,10 +103,13 @@ class Cluster:
             ) from error
         configuration = await _configuration(kubeconfig, context)
         configuration.connection_pool_maxsize = CONNECTIONS
-        return cls(ApiClient(configuration))
+        client = ApiClient(configuration)
+        configuration.connection_pool_maxsize = UNLIMITED
+        return cls(client, ApiClient(configuration), calls)
 
     async def close(self) -> None:
         await self._client.close()
+        await self._streams.close()
 
     # -- requests -------------------------------------------------------------------------------
 
@@ -101,38 +131,39 @@ class Cluster:
     ) -> bytes:  # fmt: skip
         """The answer's body. Raises ApiRefused, or RunnerDown when nobody answered: the request
         may have been carried out then."""
-        async with self._sent(
-            method, path, query, body, kind=kind, total_s=timeout_s or ANSWER_TIMEOUT_S
-        ) as response:
-            return await response.read()
+        with self._calls.asking(operation_of(method, path, query), fails=is_trouble):
+            async with self._sent(
+                self._client, method, path, query, body, kind=kind,
+                total_s=timeout_s or ANSWER_TIMEOUT_S,
+            ) as response:  # fmt: skip
+                return await response.read()
 
     @asynccontextmanager
     async def stream(
         self, path: str, query: Query = (), *, silence_s: float | None = None
     ) -> AsyncGenerator[aiohttp.ClientResponse]:
         """An answer read as it comes; silence_s: the longest between two pieces of it."""
-        async with self._sent("GET", path, query, silence_s=silence_s) as response:
-            yield response
+        operation = operation_of("GET", path, query)
+        with self._calls.asking(operation, timed=False, fails=is_trouble):
+            async with self._sent(
+                self._streams, "GET", path, query, silence_s=silence_s
+            ) as response:  # fmt: skip
+                yield response
 
     @asynccontextmanager
     async def _sent(
-        self, method: str, path: str, query: Query, body: Any = None, *,
+        self, client: Any, method: str, path: str, query: Query, body: Any = None, *,
         kind: str = "application/json", total_s: float | None = None,
         silence_s: float | None = None,
     ) -> AsyncGenerator[aiohttp.ClientResponse]:  # fmt: skip
         import aiohttp
 
-        client: Any = self._client
         headers = {"Accept": "application/json", "Content-Type": kind, **client.default_headers}
         session: aiohttp.ClientSession = client.rest_client.pool_manager
         timeout = aiohttp.ClientTimeout(
             total=total_s, sock_connect=CONNECT_TIMEOUT_S, sock_read=silence_s
         )
-        more: dict[str, Any] = {}
-        if client.rest_client.proxy:
-            more["proxy"] = client.rest_client.proxy
-        if client.rest_client.server_hostname:
-            more["server_hostname"] = client.rest_client.server_hostname
+        more = _transport(client)
         try:
             await client.update_params_for_auth(headers, [], ["BearerToken"])
             async with session.request(
@@ -154,29 +185,94 @@ class Cluster:
             ) from error
 
     async def execute(
+        self, namespace: str, pod: str, container: str, command: Sequence[str], timeout_s: float,
+        *, into: bytearray | None = None, most_bytes: int = MAX_SAID_BYTES,
+    ) -> str | None:  # fmt: skip
+        """Run a command in a container. What it says when it fails; None: it did not. Raises
+        ApiRefused, RunnerDown. into: takes what it writes, also of one that is cut off."""
+        wrote = bytearray() if into is None else into
+        with self._calls.asking("exec pods", fails=is_trouble):
+            return await self._execute(
+                namespace, pod, container, command, timeout_s, wrote, most_bytes
+            )
+
+    async def ask(
         self, namespace: str, pod: str, container: str, command: Sequence[str], timeout_s: float
-    ) -> None:
-        """Run a command in a container, its output dropped. Raises ApiRefused, RunnerDown."""
+    ) -> bytes:
+        """What a command in a container writes, if that is short. Raises ApiRefused, RunnerDown,
+        WrongState when it fails."""
+        told = bytearray()
+        trouble = await self.execute(namespace, pod, container, command, timeout_s, into=told)
+        if trouble is not None:
+            raise WrongState(f"pod {pod}: {trouble}")
+        return bytes(told)
+
+    async def _execute(
+        self, namespace: str, pod: str, container: str, command: Sequence[str], timeout_s: float,
+        wrote: bytearray, most_bytes: int,
+    ) -> str | None:  # fmt: skip
         import aiohttp
 
-        client: Any = self._client
+        client: Any = self._streams
         headers = {"sec-websocket-protocol": "v5.channel.k8s.io"}
         query = [("container", container), ("stdout", "true"), ("stderr", "true")]
         query += [("command", word) for word in command]
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/exec"
         session: aiohttp.ClientSession = client.rest_client.pool_manager
+        said = bytearray()
+        ended = b""
         try:
             await client.update_params_for_auth(headers, [], ["BearerToken"])
             async with asyncio.timeout(timeout_s):
                 async with session.ws_connect(
                     self.host.replace("http", "ws", 1) + path, params=query, headers=headers
                 ) as socket:
-                    async for _ in socket:
-                        pass
+                    async for message in socket:
+                        if message.type is not aiohttp.WSMsgType.BINARY or not message.data:
+                            continue
+                        if message.data[0] == STDERR and len(said) < MAX_SAID_BYTES:
+                            said += message.data[1:]
+                        elif message.data[0] == STDOUT and len(wrote) < most_bytes:
+                            wrote += message.data[1:]
+                        elif message.data[0] == ENDED:
+                            ended = message.data[1:]
         except aiohttp.WSServerHandshakeError as error:
             raise ApiRefused(error.status, Status(message=error.message), None) from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise RunnerDown(f"pod {pod} cannot be reached: {_told(error)}") from error
+        how = msgspec.json.decode(ended, type=_Ended) if ended else _Ended()
+        if how.status == "Success":
+            return None
+        told = " ".join(said.decode(errors="replace").split())[:500]
+        return told or how.message or "it broke off"
+
+    async def forward(self, namespace: str, pod: str, port: int, timeout_s: float) -> Forward:
+        """A stream to a port of a pod; timeout_s: to open it. Raises ApiRefused, RunnerDown."""
+        import aiohttp
+
+        client: Any = self._streams
+        headers: dict[str, str] = {}
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/portforward"
+        session: aiohttp.ClientSession = client.rest_client.pool_manager
+        more = _transport(client)
+        try:
+            await client.update_params_for_auth(headers, [], ["BearerToken"])
+            async with asyncio.timeout(timeout_s):
+                socket = await session.ws_connect(
+                    self.host.replace("http", "ws", 1) + path,
+                    params=[("ports", str(port))],
+                    headers=headers,
+                    protocols=(PROTOCOL,),
+                    # The cluster's side may be gone without a word; sshd says something now and
+                    # then only when asked to.
+                    heartbeat=HEARTBEAT_S,
+                    **more,
+                )
+        except aiohttp.WSServerHandshakeError as error:
+            raise ApiRefused(error.status, Status(message=error.message), None) from error
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise RunnerDown(f"pod {pod} cannot be reached: {_told(error)}") from error
+        return Forward(socket, pod)
 
 
 def _kubeconfig(given: Path | None) -> Path | None:
@@ -192,6 +288,27 @@ def _kubeconfig(given: Path | None) -> Path | None:
     return named
 
 
+def is_trouble(error: Exception) -> bool:
+    """Did the API server fail us? That something is gone, or there already, is an answer."""
+    if isinstance(error, ApiRefused):
+        return error.status not in ANSWERS
+    return isinstance(error, RunnerDown)
+
+
+def operation_of(method: str, path: str, query: Query = ()) -> str:
+    """What a request does to which kind of object: "list pods", "get pods/log"."""
+    parts = path.partition("?")[0].strip("/").split("/")
+    # api/v1/… or apis/GROUP/VERSION/…, then perhaps namespaces/NAME, if there is more after it.
+    parts = parts[2 if parts[0] == "api" else 3 :]
+    if len(parts) > 2 and parts[0] == "namespaces":
+        parts = parts[2:]
+    kind = "/".join([*parts[:1], *parts[2:3]]) or "about"
+    verb = VERBS[method]
+    if method == "GET" and len(parts) == 1:
+        verb = "watch" if ("watch", "true") in query else "list"
+    return f"{verb} {kind}"
+
+
 async def _configuration(kubeconfig: Path | None, context: str | None) -> Configuration:
     from kubernetes_asyncio import config
     from kubernetes_asyncio.client import Configuration
@@ -202,7 +319,16 @@ async def _configuration(kubeconfig: Path | None, context: str | None) -> Config
         config.load_incluster_config(client_configuration=configuration)
         return configuration
     try:
-        await config.load_kube_config(str(named), context, configuration, persist_config=False)
+        loader = await config.load_kube_config(
+            str(named), context, configuration, persist_config=False
+        )
+        configuration.refresh_api_key_hook = Renewal(loader, SystemClock())
+    except PermissionError:
+        who = pwd.getpwuid(os.geteuid()).pw_name
+        raise BadRequest(
+            f"the kubeconfig {named} may not be read by {who}, as whom odcd runs",
+            f"chown {who} {named}, or give odcd a copy.",
+        ) from None
     except Exception as error:  # whatever a wrong file makes of its readers
         raise BadRequest(
             f"the kubeconfig {named} cannot be used: {_told(error)}",
@@ -214,6 +340,13 @@ async def _configuration(kubeconfig: Path | None, context: str | None) -> Config
             "Its cluster needs a line `server: https://…`.",
         )
     return configuration
+
+
+def _transport(client: Any) -> dict[str, Any]:
+    """What of the kubeconfig is told with each request of the session."""
+    rest = client.rest_client
+    told = {"proxy": rest.proxy, "server_hostname": rest.server_hostname}
+    return {name: value for name, value in told.items() if value}
 
 
 def _refusal(status: int, body: bytes, headers: Mapping[str, str]) -> ApiRefused:

@@ -69,4 +69,8 @@ def pod_environment(
     if efa:
         variables.setdefault("FI_PROVIDER", "efa")
         variables.setdefault("NCCL_SOCKET_IFNAME", "^lo,docker")
+        # Not Mellanox's cards, which are the node's own; all others, across switches. Which of its
+        # ways it takes, and whether devices read memory directly, it knows best.
+        variables.setdefault("NCCL_IB_HCA", "^mlx5")
+        variables.setdefault("NCCL_CROSS_NIC", "1")
     return variables

@@ -15,12 +15,21 @@ from typing import Any
 import msgspec
 
 from odcd.errors import RunnerDown
+from odcd.executor.kubernetes.boxes import keeps_entrypoint
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.inventory import NodeOffer
-from odcd.executor.kubernetes.naming import STARTED_AT
+from odcd.executor.kubernetes.naming import STARTED_AT, Key, pod_name
+from odcd.executor.kubernetes.node_ports import name_of, port_in, service_of
 from odcd.executor.kubernetes.objects import Object, Pod
-from odcd.executor.kubernetes.pods import Json, PodSettings, namespace_of, pod_of, script_of
-from odcd.model import Dispatch
+from odcd.executor.kubernetes.pods import (
+    Json,
+    PodSettings,
+    box_objects,
+    namespace_of,
+    pod_of,
+    script_of,
+)
+from odcd.model import BoxKeys, Dispatch
 
 log = logging.getLogger(__name__)
 
@@ -44,12 +53,14 @@ class Maker:
 
     async def make(
         self, dispatch: Dispatch, texts: Mapping[str, str], offers: Mapping[str, NodeOffer],
-        but: Collection[int] = (),
-    ) -> None:  # fmt: skip
-        """All that starts of an attempt: pods, script, and then the gates are lifted.
+        but: Collection[int] = (), keys: BoxKeys | None = None,
+    ) -> int | None:  # fmt: skip
+        """All that starts of an attempt: pods, script, and then the gates are lifted. Which port of
+        its nodes leads to a dev server, if that is wanted.
 
         but: ranks that began or ended since it was sent. Their pods may be gone, and would run a
-        second time. Raises ApiRefused for the first thing that was refused, RunnerDown.
+        second time. keys: of a dev server. Raises ApiRefused for the first thing that was refused,
+        RunnerDown.
         """
         submitted = msgspec.json.decode(texts[dispatch.environment_digest], type=dict[str, str])
         namespace = namespace_of(dispatch, offers, self._settings.namespaces)
@@ -61,10 +72,29 @@ class Maker:
         uids = await _all(self._make_pod(namespace, pod) for pod in pods)
         # Where rank 0 has begun its script is there: nothing begins without.
         if dispatch.members[0].state == "starting" and 0 not in but:
-            script = script_of(dispatch, texts[dispatch.script_digest], namespace, uids[0])
-            await self._make(f"/api/v1/namespaces/{namespace}/configmaps", script)
+            if keys is not None:
+                storage = self._settings.storage
+                beside = box_objects(dispatch, keys, namespace, uids[0], storage)
+            else:
+                script = texts[dispatch.script_digest]
+                beside = [("configmaps", script_of(dispatch, script, namespace, uids[0]))]
+            for place, made in beside:
+                await self._make(f"/api/v1/namespaces/{namespace}/{place}", made)
         if len(dispatch.members) > 1:
             await _all(self._open_gate(namespace, pod["metadata"]["name"]) for pod in pods)
+        if self._settings.node_ports and keys is not None and not keeps_entrypoint(dispatch):
+            return await self._make_port(dispatch, namespace, uids[0]) if uids else None
+        return None
+
+    async def _make_port(self, dispatch: Dispatch, namespace: str, owner_uid: str) -> int | None:
+        """None: the API server has none left, or would not; the other way in does not need it."""
+        path = f"/api/v1/namespaces/{namespace}/services"
+        try:
+            answer = await self._make(path, service_of(dispatch, namespace, owner_uid))
+            return port_in(answer or await self._cluster.get(f"{path}/{name_of(dispatch)}"))
+        except ApiRefused as error:
+            log.warning("kubernetes.no_port", extra={"job_id": dispatch.job_id, "why": str(error)})
+            return None
 
     async def _make_pod(self, namespace: str, pod: Json) -> str:
         """Its uid; of one that is there already, that one's."""
@@ -129,6 +159,14 @@ class Maker:
                 return None
             raise
         return msgspec.json.decode(body, type=Pod)
+
+    async def find_member(self, key: Key) -> Pod | None:
+        """In whichever namespace it is. See find()."""
+        for namespace in (self._settings.namespaces.batch, self._settings.namespaces.dev):
+            pod = await self.find(namespace, pod_name(*key))
+            if pod is not None:
+                return pod
+        return None
 
 
 async def _all(calls: Any) -> list[Any]:

@@ -23,7 +23,11 @@ WORK_DIR = f"{DOMAIN}/work-dir"
 MEMBERS = f"{DOMAIN}/members"
 STARTED_AT = f"{DOMAIN}/started-at"
 """When the database placed the attempt, which tells it from one of the same name."""
+KIND = f"{DOMAIN}/kind"
+BOX = "reservation"
 GATE = f"{DOMAIN}/gang"
+DISK = "odc-volume-"
+"""How the claims of disks begin; the rest is the number of the volume in the database."""
 
 NAME = "app.kubernetes.io/name"
 COMPONENT = "app.kubernetes.io/component"
@@ -35,6 +39,8 @@ MARK_LENGTH = 10
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _POD = re.compile(r"^odc-([0-9]{1,18})-([0-9]{1,9})-([0-9]{1,6})$")
 
+Attempt = tuple[int, int]
+"""Job, attempt."""
 Key = tuple[int, int, int]
 """Job, attempt, rank."""
 
@@ -69,6 +75,17 @@ def key_of(pod: Pod) -> Key | None:
         return None
     found = _POD.match(pod.metadata.name)
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def is_box(pod: Pod) -> bool:
+    """Is it of a dev server?"""
+    return pod.metadata.labels.get(KIND) == BOX
+
+
+def has_disk(pod: Pod) -> bool:
+    """Is a disk its home, which may still be made while the pod waits for it?"""
+    claims = (volume.persistent_volume_claim for volume in pod.spec.volumes)
+    return any(claim is not None and claim.claim_name.startswith(DISK) for claim in claims)
 
 
 def label(text: str) -> str:

@@ -71,12 +71,21 @@ class Gate(Object):
     name: str
 
 
+class ClaimRef(Object):
+    claim_name: str = ""
+
+
+class PodVolume(Object):
+    persistent_volume_claim: ClaimRef | None = None
+
+
 class PodSpec(Object):
     node_name: str = ""
     containers: list[Container] = []
     init_containers: list[Container] = []
     overhead: Resources = {}
     scheduling_gates: list[Gate] = []
+    volumes: list[PodVolume] = []
 
 
 class Waiting(Object):
@@ -106,6 +115,8 @@ class ContainerState(Object):
 class ContainerStatus(Object):
     name: str
     state: ContainerState = msgspec.field(default_factory=ContainerState)
+    last_state: ContainerState = msgspec.field(default_factory=ContainerState)
+    restart_count: int = 0
     image: str = ""
 
 
@@ -130,6 +141,27 @@ class Pod(Object):
         return next((c for c in self.status.conditions if c.type == type), None)
 
 
+class Involved(Object):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class Event(Object):
+    """What kubelet or the scheduler tells of an object, such as that an image is being pulled."""
+
+    metadata: Meta = msgspec.field(default_factory=Meta)
+    involved_object: Involved = msgspec.field(default_factory=Involved)
+    reason: str = ""
+    message: str = ""
+    last_timestamp: datetime | None = None
+    event_time: datetime | None = None
+
+    @property
+    def key(self) -> str:
+        return self.metadata.name
+
+
 class Taint(Object):
     key: str
     effect: str = ""
@@ -141,7 +173,13 @@ class NodeSpec(Object):
     taints: list[Taint] = []
 
 
+class NodeAddress(Object):
+    type: str = ""
+    address: str = ""
+
+
 class NodeStatus(Object):
+    addresses: list[NodeAddress] = []
     allocatable: Resources = {}
     conditions: list[Condition] = []
 

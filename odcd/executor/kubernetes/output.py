@@ -12,7 +12,6 @@ from odcd.clock import Clock
 from odcd.errors import RunnerDown, WrongState
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.naming import Key, Namespaces, pod_name
-from odcd.executor.kubernetes.status import CONTAINER
 from odcd.model import Dispatch
 
 HEAD_BYTES = 64 * 1024
@@ -100,7 +99,7 @@ class PodOutput:
         self, key: Key, namespace: str, *, follow: bool, on_open: Callable[[], None] = lambda: None
     ) -> AsyncGenerator[bytes]:
         path = f"/api/v1/namespaces/{namespace}/pods/{pod_name(*key)}/log"
-        query = [("container", CONTAINER), ("follow", "true" if follow else "false")]
+        query = [("follow", "true" if follow else "false")]
         async with self._cluster.stream(
             path, query, silence_s=None if follow else READ_S
         ) as response:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from odcd.executor.kubernetes import naming
+from odcd.executor.kubernetes import boxes, naming
 from odcd.executor.kubernetes.environment import pod_environment
 from odcd.executor.kubernetes.inventory import TOLERATED, NodeOffer
 from odcd.executor.kubernetes.launch import JOB, RUN, command, literal, script_data
 from odcd.executor.kubernetes.naming import Namespaces
 from odcd.executor.kubernetes.shares import Share, share_of
 from odcd.executor.kubernetes.template import PodTemplate
-from odcd.model import Dispatch, Member
+from odcd.model import BoxKeys, Dispatch, Member
 
 CONTAINER = "job"
 SERVICE_ACCOUNT = "job"
@@ -31,6 +31,12 @@ class PodSettings:
     namespaces: Namespaces = field(default_factory=Namespaces)
     image: str | None = None
     """Of jobs that name none; None: they must."""
+    dev_image: str | None = None
+    """Of dev servers, likewise."""
+    node_ports: bool = False
+    """SSH of dev servers by a port of their nodes, too."""
+    storage: boxes.BoxStorage = field(default_factory=boxes.BoxStorage)
+    """Of dev servers."""
     cluster_domain: str = "cluster.local"
     cluster_name: str = "odc"
     grace_s: int = 30
@@ -44,7 +50,10 @@ def whole_seconds(grace: timedelta) -> int:
 
 
 def namespace_of(dispatch: Dispatch, offers: Mapping[str, NodeOffer], own: Namespaces) -> str:
-    """Members with EFA may lock memory, which the baseline level of the batch namespace forbids."""
+    """Members with EFA may lock memory, which the baseline level of the batch namespace forbids, as
+    it does much of what a dev server needs."""
+    if dispatch.is_box:
+        return own.dev
     efa = any(share_of(m, _offer(m, offers)).efa for m in dispatch.members)
     return own.dev if efa else own.batch
 
@@ -61,7 +70,10 @@ def pod_of(
     share = share_of(member, _offer(member, offers))
     name = naming.pod_name(*dispatch.key, member.rank)
     user = naming.label(dispatch.user)
-    home = f"{HOME}/{user or 'job'}"
+    home = boxes.HOME if dispatch.is_box else f"{HOME}/{user or 'job'}"
+    if dispatch.is_box:
+        # It is of the machine that the daemon is on.
+        submitted = {}
     variables = pod_environment(
         dispatch, member, submitted, cluster=settings.cluster_name, namespace=namespace,
         cluster_domain=settings.cluster_domain, home=home, efa=share.efa > 0,
@@ -70,7 +82,7 @@ def pod_of(
         "hostname": name,
         "subdomain": naming.service(namespace),
         "dnsConfig": {"searches": [naming.host_domain(namespace, settings.cluster_domain)]},
-        "restartPolicy": "Never",
+        "restartPolicy": "OnFailure" if dispatch.is_box else "Never",
         "serviceAccountName": SERVICE_ACCOUNT,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -84,22 +96,25 @@ def pod_of(
             "runAsGroup": dispatch.gid,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "containers": [
-            {
-                "name": CONTAINER,
-                "image": str(dispatch.options.get("image") or settings.image or ""),
-                "imagePullPolicy": "IfNotPresent",
-                "command": command(dispatch, member),
-                "workingDir": dispatch.work_dir,
-                "env": [{"name": key, "value": literal(value)} for key, value in variables.items()],
-                "resources": {"requests": share.requests, "limits": share.limits},
-                "securityContext": _security(share),
-                "volumeMounts": _mounts(share, home),
-                "terminationMessagePolicy": "FallbackToLogsOnError",
-            }
-        ],
-        "volumes": _volumes(dispatch, share),
+        "containers": [],
+        "volumes": _volumes(dispatch, share, boxes.home_of(dispatch, member)),
     }
+    if dispatch.is_box:
+        domain = naming.host_domain(namespace, settings.cluster_domain)
+        told = boxes.box_environment(dispatch, member, variables, domain, settings.storage)
+        image = str(dispatch.options.get("image") or settings.dev_image or "")
+        spec["containers"] = [boxes.box_container(dispatch, share, told, image, settings.storage)]
+        spec["securityContext"] = boxes.box_security(dispatch)
+        if boxes.profiles(dispatch, share):
+            # Which the scheduler and kubelet see to, too: it has what others must not.
+            spec["nodeSelector"] = {boxes.PROFILING: "true"}
+        if boxes.keeps_entrypoint(dispatch):
+            # Its program may want to be the first process.
+            spec["shareProcessNamespace"] = False
+        spec["volumes"] += boxes.box_volumes(dispatch, settings.storage)
+    else:
+        image = str(dispatch.options.get("image") or settings.image or "")
+        spec["containers"] = [_container(dispatch, member, share, variables, image, home)]
     if len(dispatch.members) > 1:
         # Nobody starts before all are there.
         spec["schedulingGates"] = [{"name": naming.GATE}]
@@ -111,7 +126,8 @@ def pod_of(
             naming.USER: user,
             naming.PARTITION: naming.label(dispatch.partition),
             naming.GPU_TYPE: naming.label(member.gpu_type),
-        },
+        }
+        | ({naming.KIND: naming.BOX} if dispatch.is_box else {}),
         "annotations": {
             naming.USER: dispatch.user,
             naming.JOB_NAME: dispatch.name,
@@ -127,13 +143,48 @@ def pod_of(
     return settings.template.apply(pod)
 
 
+def _container(
+    dispatch: Dispatch, member: Member, share: Share, variables: Mapping[str, str], image: str,
+    home: str,
+) -> Json:  # fmt: skip
+    return {
+        "name": CONTAINER,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": command(dispatch, member),
+        "workingDir": dispatch.work_dir,
+        "env": [{"name": key, "value": literal(value)} for key, value in variables.items()],
+        "resources": {"requests": share.requests, "limits": share.limits},
+        "securityContext": _security(share),
+        "volumeMounts": _mounts(share, home),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+
+
 def script_of(dispatch: Dispatch, script: str, namespace: str, owner_uid: str) -> Json:
     """The ConfigMap that goes with the pod of rank 0. owner_uid: that pod's."""
     data = script_data(script)
     assert data is not None, "submit refuses longer scripts"
+    return _beside(dispatch, "ConfigMap", namespace, owner_uid) | data
+
+
+def box_objects(
+    dispatch: Dispatch, keys: BoxKeys, namespace: str, owner_uid: str, storage: boxes.BoxStorage
+) -> list[tuple[str, Json]]:
+    """What a dev server has in a script's stead, each with its place in the API."""
+    files = {"data": boxes.box_files(dispatch, keys, storage)}
+    made = [("configmaps", _beside(dispatch, "ConfigMap", namespace, owner_uid) | files)]
+    if not boxes.keeps_entrypoint(dispatch):
+        secret = {"type": "Opaque", "stringData": boxes.box_secret(dispatch, keys)}
+        made.append(("secrets", _beside(dispatch, "Secret", namespace, owner_uid) | secret))
+    return made
+
+
+def _beside(dispatch: Dispatch, kind: str, namespace: str, owner_uid: str) -> Json:
+    """An object without its data, which goes with the pod of rank 0."""
     return {
         "apiVersion": "v1",
-        "kind": "ConfigMap",
+        "kind": kind,
         "metadata": {
             "name": naming.script_name(dispatch),
             "namespace": namespace,
@@ -148,7 +199,6 @@ def script_of(dispatch: Dispatch, script: str, namespace: str, owner_uid: str) -
             ],
         },
         "immutable": True,
-        **data,
     }
 
 
@@ -186,12 +236,12 @@ def _mounts(share: Share, home: str) -> list[Json]:
     return mounts
 
 
-def _volumes(dispatch: Dispatch, share: Share) -> list[Json]:
+def _volumes(dispatch: Dispatch, share: Share, home: Json) -> list[Json]:
     script = {"name": naming.script_name(dispatch), "defaultMode": DEFAULT_MODE}
     volumes: list[Json] = [
         {"name": "script", "configMap": script},
         {"name": "run", "emptyDir": {}},
-        {"name": "home", "emptyDir": {}},
+        {"name": "home", **home},
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{share.shm_mib}Mi"}},
     ]
     if share.hugepages_mib:

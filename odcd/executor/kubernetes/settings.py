@@ -11,6 +11,7 @@ from pathlib import Path
 from odcd.errors import BadRequest
 from odcd.executor.kubernetes.images import check_image
 from odcd.executor.kubernetes.naming import Namespaces
+from odcd.variables import read_seconds, read_words
 
 _NAME = re.compile(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
 _DOMAIN = re.compile(r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")
@@ -30,6 +31,20 @@ class KubernetesSettings:
     """ODC_NAMESPACE_DEV. Where jobs with EFA run, which may lock memory. Default gpu-dev."""
     image: str | None = None
     """ODC_IMAGE. Of jobs that name none, by digest or a fixed tag. Default none: they must."""
+    dev_image: str | None = None
+    """ODC_DEV_IMAGE. Of dev servers that name none, likewise. Default none: they must."""
+    workspace_gib: int = 100
+    """ODC_WORKSPACE_GIB. How much may be in the /workspace of a dev server, in GiB; with more it is
+    ended. Default 100."""
+    node_ports: bool = False
+    """ODC_NODE_PORTS. on: a dev server's SSH is reached by a port of its nodes, too, besides over
+    the daemon's own; off: it is not. Takes the component node-ports. Default off."""
+    ccache_claim: str | None = None
+    """ODC_CCACHE_CLAIM. A volume claim in the namespace of dev servers that many nodes may write
+    to: it is /ccache_shared in all of them, a compiler cache for all users. Default none: each has
+    its own, in /workspace."""
+    ccache_gib: int = 250
+    """ODC_CCACHE_GIB. How much a shared compiler cache may hold, in GiB. Default 250."""
     cluster_domain: str = "cluster.local"
     """ODC_CLUSTER_DOMAIN. The cluster's DNS domain. Default cluster.local."""
     pod_template: Path | None = None
@@ -48,6 +63,12 @@ class KubernetesSettings:
     start_budget: timedelta = timedelta(seconds=1800)
     """ODC_START_S. How long it may then take until it runs, the pull of its image included. Default
     1800 s."""
+    ready_budget: timedelta = timedelta(seconds=600)
+    """ODC_READY_S. How long a dev server whose container runs may take until SSH answers. Default
+    600 s."""
+    disk_budget: timedelta = timedelta(seconds=600)
+    """ODC_DISK_S. How much longer than ODC_SCHEDULE_S a dev server with a disk may wait for its
+    node: its volume is made meanwhile. Default 600 s."""
     orphan_grace: timedelta = timedelta(seconds=30)
     """ODC_ORPHAN_S. How long a pod that no job has may stay, once it was seen. Default 30 s."""
     output_bytes: int = 1024 * 1024
@@ -66,10 +87,15 @@ class KubernetesSettings:
 def read_kubernetes(
     kubeconfig: str | None, context: str | None, environment: Mapping[str, str]
 ) -> KubernetesSettings:
-    """Raises BadRequest naming the variable that is wrong."""
-    image = environment.get("ODC_IMAGE") or None
+    """Raises BadRequest naming the variable that is wrong. Those that are empty, as a manifest may
+    leave them, are not set."""
+    environment = {name: text for name, text in environment.items() if text}
+    image = environment.get("ODC_IMAGE")
     if image is not None:
         check_image(image, "ODC_IMAGE")
+    dev_image = environment.get("ODC_DEV_IMAGE")
+    if dev_image is not None:
+        check_image(dev_image, "ODC_DEV_IMAGE")
     template = environment.get("ODC_POD_TEMPLATE")
     default = KubernetesSettings()
     return KubernetesSettings(
@@ -78,15 +104,22 @@ def read_kubernetes(
         namespace_batch=_name(environment, "ODC_NAMESPACE_BATCH", default.namespace_batch),
         namespace_dev=_name(environment, "ODC_NAMESPACE_DEV", default.namespace_dev),
         image=image,
+        dev_image=dev_image,
+        workspace_gib=_amount(environment, "ODC_WORKSPACE_GIB", default.workspace_gib),
+        node_ports=_switch(environment, "ODC_NODE_PORTS", default.node_ports),
+        ccache_claim=_claim(environment),
+        ccache_gib=_amount(environment, "ODC_CCACHE_GIB", default.ccache_gib),
         cluster_domain=_matched(
             environment, "ODC_CLUSTER_DOMAIN", default.cluster_domain, _DOMAIN, "a DNS domain"
         ),
         pod_template=Path(template).expanduser() if template else None,
         tolerated=_taints(environment),
-        node_grace=_seconds(environment, "ODC_NODE_GRACE_S", default.node_grace),
-        schedule_budget=_seconds(environment, "ODC_SCHEDULE_S", default.schedule_budget),
-        start_budget=_seconds(environment, "ODC_START_S", default.start_budget),
-        orphan_grace=_seconds(environment, "ODC_ORPHAN_S", default.orphan_grace),
+        node_grace=read_seconds(environment, "ODC_NODE_GRACE_S", default.node_grace),
+        schedule_budget=read_seconds(environment, "ODC_SCHEDULE_S", default.schedule_budget),
+        start_budget=read_seconds(environment, "ODC_START_S", default.start_budget),
+        ready_budget=read_seconds(environment, "ODC_READY_S", default.ready_budget),
+        disk_budget=read_seconds(environment, "ODC_DISK_S", default.disk_budget),
+        orphan_grace=read_seconds(environment, "ODC_ORPHAN_S", default.orphan_grace),
         output_bytes=_bytes(environment, "ODC_OUTPUT_BYTES", default.output_bytes),
         quarantine=_switch(environment, "ODC_QUARANTINE", default.quarantine),
     )
@@ -96,17 +129,23 @@ def _name(environment: Mapping[str, str], name: str, default: str) -> str:
     return _matched(environment, name, default, _NAME, "a namespace's name")
 
 
+def _claim(environment: Mapping[str, str]) -> str | None:
+    if "ODC_CCACHE_CLAIM" not in environment:
+        return None
+    return _matched(environment, "ODC_CCACHE_CLAIM", "ccache", _NAME, "a claim's name")
+
+
 def _matched(
     environment: Mapping[str, str], name: str, default: str, form: re.Pattern[str], what: str
 ) -> str:
-    text = environment.get(name) or default
+    text = environment.get(name, default)
     if not form.match(text):
         raise BadRequest(f'{name}="{text[:100]}" is not {what}', f"For example {default}.")
     return text
 
 
 def _taints(environment: Mapping[str, str]) -> tuple[str, ...]:
-    keys = tuple(re.findall(r"[^,\s]+", environment.get("ODC_TOLERATIONS", "")))
+    keys = tuple(read_words(environment, "ODC_TOLERATIONS"))
     for key in keys:
         if not _TAINT.match(key):
             raise BadRequest(
@@ -115,31 +154,27 @@ def _taints(environment: Mapping[str, str]) -> tuple[str, ...]:
     return keys
 
 
-def _seconds(environment: Mapping[str, str], name: str, default: timedelta) -> timedelta:
-    text = environment.get(name)
-    if not text:
-        return default
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds <= 86_400:
-        raise BadRequest(f'{name}="{text}" is not a number of seconds', "Give 1 to 86400.")
-    return timedelta(seconds=seconds)
-
-
 def _switch(environment: Mapping[str, str], name: str, default: bool) -> bool:
     text = environment.get(name)
-    if not text:
+    if text is None:
         return default
     if text not in ("on", "off"):
         raise BadRequest(f'{name}="{text[:100]}" is neither on nor off', "Say on or off.")
     return text == "on"
 
 
+def _amount(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name)
+    if text is None:
+        return default
+    if not text.isdecimal() or not 1 <= int(text) <= 100_000:
+        raise BadRequest(f'{name}="{text[:100]}" is not a number of GiB', "Give 1 to 100000.")
+    return int(text)
+
+
 def _bytes(environment: Mapping[str, str], name: str, default: int) -> int:
     text = environment.get(name)
-    if not text:
+    if text is None:
         return default
     if not text.isdecimal() or not 131_072 <= int(text) <= 100_000_000:
         raise BadRequest(f'{name}="{text}" is not a number of bytes', "Give 131072 to 100000000.")

@@ -6,11 +6,15 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from odcd.executor.kubernetes.naming import GATE, Key
-from odcd.executor.kubernetes.objects import ContainerState, Pod, Terminated
-from odcd.model import Cause, Fact, FactKind
+from odcd.executor.kubernetes.box import UNFIT
+from odcd.executor.kubernetes.naming import GATE, Key, has_disk, is_box
+from odcd.executor.kubernetes.objects import ContainerState, ContainerStatus, Pod, Terminated
+from odcd.model import BoxPhase, Cause, Fact, FactKind
 
-CONTAINER = "job"
+CONTAINERS = frozenset({"job", "gpu-dev"})
+"""A pod of ours has one of them."""
+MAX_RESTARTS = 3
+"""Of a dev server that was never ready."""
 FRESH = timedelta(seconds=2)
 """Kubelet's times are whole seconds; of what is so new the moment we learnt of it is closer."""
 MAX_DETAIL = 2000
@@ -32,6 +36,13 @@ _NODES_FAULT = re.compile(
     re.IGNORECASE,
 )
 """What container runtimes say when it is the machine, and neither the image nor the job."""
+PULLING = frozenset({"Pulling", "BackOff"})
+TROUBLE = frozenset({
+    "FailedMount", "FailedAttachVolume", "FailedMapVolume", "FailedCreatePodSandBox", "Failed",
+})  # fmt: skip
+"""Reasons of events that tell why a container is not made."""
+NO_CLAIM = re.compile(r'persistentvolumeclaim ".*" not found|unbound', re.IGNORECASE)
+"""What the scheduler says as long as a volume is not published."""
 UNKNOWN_END = frozenset({"ContainerStatusUnknown"})
 NEVER_RAN = frozenset({"StartError", "ContainerCannotRun"})
 IMAGE_WRONG = frozenset({"InvalidImageName", "ErrImageNeverPull"})
@@ -61,6 +72,8 @@ class Seen:
 
 
 def read_pod(pod: Pod, key: Key, now: datetime) -> Seen:
+    if is_box(pod):
+        return _read_box(pod, key, now)
     state = _state(pod)
     started_at = _started_at(state)
     begun = _fact(key, "started", _moment(started_at, now)) if started_at else None
@@ -68,6 +81,11 @@ def read_pod(pod: Pod, key: Key, now: datetime) -> Seen:
         return Seen(begun=begun, end=_end(pod, key, state, now))
     if begun:
         return Seen(begun=begun)
+    return _read_waiting(pod, key, state, now)
+
+
+def _read_waiting(pod: Pod, key: Key, state: ContainerState, now: datetime) -> Seen:
+    """Of a pod whose container has never run."""
     if state.waiting is not None:
         told = f"{state.waiting.reason}: {state.waiting.message}".removesuffix(": ")
         if _is_hopeless(state.waiting.reason, state.waiting.message):
@@ -83,6 +101,106 @@ def read_pod(pod: Pod, key: Key, now: datetime) -> Seen:
     return Seen(waits=None)
 
 
+def _read_box(pod: Pod, key: Key, now: datetime) -> Seen:
+    """A dev server has begun when it is ready. That its container ends and begins anew is not its
+    end; whether it was ready before only others know."""
+    state = _state(pod)
+    ready = pod.condition("Ready")
+    begun = None
+    if ready is not None and ready.status == "True":
+        begun = _fact(key, "started", _moment(ready.last_transition_time, now))
+    if pod.status.phase in ("Succeeded", "Failed"):
+        return Seen(begun=begun, end=_end(pod, key, state, now))
+    if state.terminated is not None and (why := _lost_by(pod)) is not None:
+        # Nothing will begin anew in it.
+        return Seen(end=_fact(key, "lost", now, detail=_cut(why), suspect=_by_node(pod)))
+    if begun:
+        return Seen(begun=begun)
+    last, restarts = last_end(pod)
+    if last is not None:
+        told = _how(last)
+        if last.reason in NEVER_RAN:
+            told = last.message or last.reason
+            hopeless = _fact(
+                key, "start_failed", now, detail=_explain(told), suspect=_names_node(told)
+            )
+            return Seen(hopeless=hopeless, waits=told)
+        if last.exit_code == UNFIT:
+            said = last.message.strip().rpartition("\n")[2].removeprefix("odc: ")
+            hopeless = _fact(key, "start_failed", now, detail=_cut(said or told))
+            return Seen(hopeless=hopeless, waits=told)
+        if restarts >= MAX_RESTARTS:
+            detail = _cut(f"its container ended {restarts} times before it was ready: {told}")
+            return Seen(hopeless=_fact(key, "start_failed", now, cause="launch", detail=detail))
+        return Seen(waits=told)
+    if state.running is not None:
+        return Seen(waits="its SSH server does not answer")
+    return _read_waiting(pod, key, state, now)
+
+
+def last_end(pod: Pod) -> tuple[Terminated | None, int]:
+    """How its container ended last, if it did, and how often it was begun anew."""
+    found = _container(pod)
+    return found.state.terminated or found.last_state.terminated, found.restart_count
+
+
+def running_since(pod: Pod) -> datetime | None:
+    """Of a dev server: since when its container runs."""
+    running = _state(pod).running if is_box(pod) else None
+    return running.started_at if running else None
+
+
+def is_running(pod: Pod) -> bool:
+    return _state(pod).running is not None
+
+
+def _how(ended: Terminated) -> str:
+    how = f"{ended.reason}, " if ended.reason not in ("", "Error") else ""
+    signal = ended.signal or (ended.exit_code - 128 if 128 < ended.exit_code <= 128 + LAST_SIGNAL
+                              else 0)  # fmt: skip
+    how += f"signal {signal}" if signal else f"exit code {ended.exit_code}"
+    said = ended.message.strip().rpartition("\n")[2]
+    return _cut(f"{how}: {said}".removesuffix(": "))
+
+
+def restarted(pod: Pod, key: Key) -> Fact | None:
+    """The end of its container after which it began anew, or is about to."""
+    ended, _ = last_end(pod)
+    if ended is None or ended.finished_at is None or pod.status.phase in ("Succeeded", "Failed"):
+        return None
+    kind: FactKind = "oom" if ended.reason == "OOMKilled" else "restart"
+    return _fact(key, kind, ended.finished_at, detail=_how(ended))
+
+
+def read_phase(pod: Pod, news: tuple[str, str] | None) -> tuple[BoxPhase, str]:
+    """What a dev server's pod is at that is not ready, and in words. news: reason and message of
+    what kubelet told of it last."""
+    if is_gated(pod):
+        return "scheduling", "it waits until the pods of all members are made"
+    if not pod.spec.node_name:
+        scheduled = pod.condition("PodScheduled")
+        told = scheduled.message if scheduled and scheduled.status == "False" else ""
+        if has_disk(pod) and NO_CLAIM.search(told):
+            return "scheduling", f"its disk is being made: {told}"
+        return "scheduling", told or "its node is to take it"
+    last, restarts = last_end(pod)
+    if last is not None:
+        return "ssh", f"its container ended ({_how(last)}) and begins anew; restarts: {restarts}"
+    if is_running(pod):
+        return "ssh", "its container runs; SSH does not answer yet"
+    waiting = _state(pod).waiting
+    if waiting is not None and waiting.reason in IMAGE_WRONG | IMAGE_UNPULLED:
+        return "image_pull", _cut(f"{waiting.reason}: {waiting.message}".removesuffix(": "))
+    reason, message = news or ("", "")
+    if reason in PULLING:
+        return "image_pull", _cut(message or "its image is being pulled")
+    if reason in TROUBLE:
+        return "init", _cut(f"{reason}: {message}".removesuffix(": "))
+    if waiting is not None and waiting.reason in CONTAINER_WRONG:
+        return "init", _cut(f"{waiting.reason}: {waiting.message}".removesuffix(": "))
+    return "init", "its volumes and its container are being made"
+
+
 def message_of(pod: Pod) -> str:
     """What its container left as its last words."""
     ended = _state(pod).terminated
@@ -93,14 +211,14 @@ def is_gated(pod: Pod) -> bool:
     return any(gate.name == GATE for gate in pod.spec.scheduling_gates)
 
 
-def vanished(pod: Pod, key: Key, now: datetime) -> Fact:
+def vanished(pod: Pod, key: Key, now: datetime, *, begun: bool = False) -> Fact:
     """The end of a pod that was removed before it told of one."""
     who = "the cluster removed its pod"
     disruption = pod.condition("DisruptionTarget")
     if disruption is not None and disruption.status == "True":
         who = f"{disruption.reason}: {disruption.message}".removesuffix(": ")
     suspect = _by_node(pod)
-    if _started_at(_state(pod)):
+    if begun or (not is_box(pod) and _started_at(_state(pod))):
         return _fact(key, "lost", now, detail=who, suspect=suspect)
     return _fact(
         key, "start_failed", now, cause="launch", detail=f"{who} before it started", suspect=suspect
@@ -110,7 +228,10 @@ def vanished(pod: Pod, key: Key, now: datetime) -> Fact:
 def by_delete(pod: Pod, end: Fact) -> Fact:
     """The end of a pod that others deleted: what TERM and KILL did was not the job's doing."""
     gone_at = pod.metadata.deletion_timestamp
-    if gone_at is None or end.kind != "exited" or end.cause or end.exit_code == 0:
+    if gone_at is None or end.kind != "exited" or end.cause:
+        return end
+    # A dev server does not end by itself when it is told to.
+    if end.exit_code == 0 and not is_box(pod):
         return end
     asked_at = gone_at - timedelta(seconds=pod.metadata.deletion_grace_period_seconds)
     ended = _state(pod).terminated
@@ -146,10 +267,14 @@ def gone(key: Key, now: datetime, *, started: bool) -> Fact:
 
 
 def _state(pod: Pod) -> ContainerState:
+    return _container(pod).state
+
+
+def _container(pod: Pod) -> ContainerStatus:
     for status in pod.status.container_statuses:
-        if status.name == CONTAINER:
-            return status.state
-    return ContainerState()
+        if status.name in CONTAINERS:
+            return status
+    return ContainerStatus(name="")
 
 
 def _started_at(state: ContainerState) -> datetime | None:

@@ -1,0 +1,221 @@
+"""/v1/disks: homes of users that outlive their dev servers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from starlette.responses import Response
+
+from odcd.api.accounts import digest_of, key_of
+from odcd.api.context import Api
+from odcd.api.disk_answers import Disk, DiskContents, DiskList, StrayList
+from odcd.api.routing import JSON, Call, Operation
+from odcd.errors import NotImplementedYet
+from odcd.model import Identity, Name
+
+
+class DiskQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    user: str | None = None
+    """Whose disk it is (operators). None: one's own."""
+
+
+class DisksQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    user: str | None = None
+    """A name, or all (operators). None: one's own."""
+
+
+class MakeDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: Name
+    """Letters, digits, - and _, at most 50."""
+    size_gib: Annotated[int, msgspec.Meta(ge=10, le=16_384)] | None = None
+    """None: as the daemon is set."""
+
+
+class RenameDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    new_name: Name
+
+
+class CloneDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    new_name: Name
+    new_user: Name | None = None
+    """Whose the clone is to be. None: the same."""
+
+
+class DiskRoutes:
+    """What is made, renamed or deleted is so when it is answered: the cloud follows. How far that
+    is, GET tells."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._make = msgspec.json.Decoder(MakeDisk)
+        self._rename = msgspec.json.Decoder(RenameDisk)
+        self._clone = msgspec.json.Decoder(CloneDisk)
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/v1/disks",
+                tag="disks",
+                serve=self.list,
+                query=DisksQuery,
+                answers={200: (DiskList,)},
+                summary="List disks: one's own, and deleted ones that are kept still",
+            ),
+            Operation(
+                method="POST",
+                path="/v1/disks",
+                tag="disks",
+                serve=self.make,
+                body=MakeDisk,
+                makes=True,
+                answers={201: (Disk,)},
+                summary="Make a disk",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/disks/{disk}",
+                tag="disks",
+                serve=self.show,
+                query=DiskQuery,
+                answers={200: (Disk,)},
+                summary="Show a disk",
+            ),
+            Operation(
+                method="DELETE",
+                path="/v1/disks/{disk}",
+                tag="disks",
+                serve=self.delete,
+                query=DiskQuery,
+                answers={200: (Disk,)},
+                summary="Delete a disk; its snapshots are kept for 30 days",
+            ),
+            Operation(
+                method="POST",
+                path="/v1/disks/{disk}/rename",
+                tag="disks",
+                serve=self.rename,
+                query=DiskQuery,
+                body=RenameDisk,
+                answers={200: (Disk,)},
+                summary="Give a disk another name",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/disks/{disk}/content",
+                tag="disks",
+                serve=self.content,
+                query=DiskQuery,
+                answers={200: (DiskContents,)},
+                summary="What is in a disk's newest snapshot",
+            ),
+            Operation(
+                method="POST",
+                path="/v1/disks/{disk}/clone",
+                tag="disks",
+                serve=self.clone,
+                query=DiskQuery,
+                body=CloneDisk,
+                answers={201: (Disk,)},
+                summary="Make a disk that begins as the newest snapshot of another (operators)",
+            ),
+            Operation(
+                method="POST",
+                path="/v1/disks/{disk}/unlock",
+                tag="disks",
+                serve=self.unlock,
+                query=DiskQuery,
+                answers={200: (Disk,)},
+                summary="Let a disk be used again that was in trouble (operators)",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/disk-strays",
+                tag="disks",
+                serve=self.strays,
+                answers={200: (StrayList,)},
+                summary="What the cloud has in our name and no disk knows (operators)",
+            ),
+        )
+
+    async def list(self, call: Call) -> Response:
+        told = await self._api.store.disks(
+            call.who, call.query(DisksQuery).user, self._api.clock.now()
+        )
+        default = msgspec.json.encode(self._api.disk_gib).decode()
+        return Response(f'{{"default_gib":{default},"disks":{told}}}', media_type=JSON)
+
+    async def make(self, call: Call) -> Response:
+        form = await call.body(self._make)
+        default = need_disks(self._api)
+        told = await self._api.store.create_disk(
+            call.who, form.name, form.size_gib or default, self._api.clock.now(),
+            key=key_of(call), digest=digest_of("disk", form),
+        )  # fmt: skip
+        return Response(told, 201, media_type=JSON)
+
+    async def show(self, call: Call) -> Response:
+        return _told(await self._api.store.disk(*_named(call), self._api.clock.now()))
+
+    async def delete(self, call: Call) -> Response:
+        return _told(await self._api.store.delete_disk(*_named(call), self._api.clock.now()))
+
+    async def rename(self, call: Call) -> Response:
+        form = await call.body(self._rename)
+        now = self._api.clock.now()
+        return _told(await self._api.store.rename_disk(*_named(call), form.new_name, now))
+
+    async def content(self, call: Call) -> Response:
+        return _told(await self._api.store.disk_contents(*_named(call), self._api.clock.now()))
+
+    async def clone(self, call: Call) -> Response:
+        form = await call.body(self._clone)
+        need_disks(self._api)
+        told = await self._api.store.clone_disk(
+            *_named(call), form.new_user, form.new_name, self._api.clock.now()
+        )
+        return Response(told, 201, media_type=JSON)
+
+    async def unlock(self, call: Call) -> Response:
+        told = await self._api.store.unlock_disk(*_named(call), self._api.clock.now())
+        self._api.wake()
+        return _told(told)
+
+    async def strays(self, call: Call) -> Response:
+        told = await self._api.store.disk_strays(call.who)
+        return Response(f'{{"strays":{told}}}', media_type=JSON)
+
+
+def need_disks(api: Api) -> int:
+    """How large a new one is. Raises NotImplementedYet where there are none."""
+    if api.disk_gib is not None:
+        return api.disk_gib
+    if api.box_terminals:
+        raise NotImplementedYet(
+            "there are no disks here: dev servers are processes of this machine, and the home "
+            "folder in them is its own, which stays",
+            "Leave the disk out; `odcd serve --executor kubernetes` with ODC_AWS_REGION has disks.",
+        )
+    raise NotImplementedYet(
+        "this daemon has no disks: it was not told in which region of AWS they are to be",
+        "An operator sets ODC_AWS_REGION; see docs/operating/disks.md.",
+    )
+
+
+def why_disk_waits(disk: Disk) -> str | None:
+    """Why a dev server could not have it now."""
+    if disk.state == "in-use":
+        return f'"{disk.name}" is in use by reservation {disk.reservation_id}'
+    if disk.state == "backing-up":
+        return f'what was written on "{disk.name}" is being saved in a snapshot'
+    return None
+
+
+def _named(call: Call) -> tuple[Identity, str | None, str]:
+    """Who asks, whose disk, which."""
+    return call.who, call.query(DiskQuery).user, call.part("disk")
+
+
+def _told(told: str) -> Response:
+    return Response(told, media_type=JSON)

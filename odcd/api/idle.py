@@ -1,0 +1,107 @@
+"""/v1/idle: GPUs that are held and rest, and who waits for such."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+import msgspec
+from starlette.responses import Response
+
+from odcd.api.context import Api
+from odcd.api.jobs import words
+from odcd.api.names import refuse_unknown_users
+from odcd.api.routing import JSON, Call, Operation
+
+
+class IdleQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Several values are parted by commas."""
+
+    user: str | None = None
+    account: str | None = None
+    gpu_type: str | None = None
+    kind: Literal["batch", "reservation"] | None = None
+
+
+class _Answer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class IdleJob(_Answer):
+    """Of gpus, idle_gpus rest; idle_since: the longest of them; lost_gpu_s: for how long each of
+    them has, in all. util_ratio: the mean of all its GPUs at the last look. alone_since: of a dev
+    server whose QOS looks at it, since when nobody uses it at all. ends_at null: no time limit."""
+
+    id: int
+    array_job_id: int | None
+    array_task_id: int | None
+    name: str
+    kind: Literal["batch", "reservation"]
+    user: str
+    account: str | None
+    partition: str
+    gpu_type: str
+    node_names: list[str]
+    gpus: int
+    idle_gpus: int
+    idle_since: str
+    lost_gpu_s: int
+    util_ratio: float | None
+    alone_since: str | None
+    started_at: str
+    ends_at: str | None
+
+
+class IdleWait(_Answer):
+    """Jobs that wait for nothing but such GPUs, and could take them: how many GPUs they ask for,
+    since when the first waits, and at most ten users, those who wait longest first."""
+
+    gpu_type: str
+    jobs: int
+    gpus: int
+    since: str
+    users: list[str]
+
+
+class IdleList(_Answer):
+    """source: from where the use of GPUs is known; null: only looks at dev servers tell. A GPU
+    rests when it is used less than idle_ratio, and is listed after idle_after_s. The dearest jobs
+    come first."""
+
+    source: Literal["prometheus", "nvml"] | None
+    idle_ratio: float
+    idle_after_s: int
+    jobs: list[IdleJob]
+    waiting: list[IdleWait]
+
+
+class IdleRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/v1/idle",
+                tag="jobs",
+                serve=self.list,
+                query=IdleQuery,
+                answers={200: (IdleList,)},
+                summary="GPUs that are held and rest: whose, since when, and who waits for such",
+            ),
+        )
+
+    async def list(self, call: Call) -> Response:
+        query = call.query(IdleQuery)
+        filters = {
+            key: words(text, key)
+            for key, text in (
+                ("user", query.user), ("account", query.account), ("gpu_type", query.gpu_type),
+            )
+            if text is not None
+        }  # fmt: skip
+        told = await self._api.store.idle({**filters, "kind": query.kind}, self._api.clock.now())
+        if query.user is not None and not json.loads(told)["jobs"]:
+            await refuse_unknown_users(self._api, call, filters["user"] or ())
+        return Response(told, media_type=JSON)

@@ -1,0 +1,51 @@
+"""/v1/users/me: what users tell odc of themselves."""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.responses import Response
+
+from odcd.api.context import Api
+from odcd.api.routing import JSON, Call, Operation
+from odcd.github_keys import check_name
+
+
+class EditMe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    github_user: str | None
+    """Whose SSH keys enter the dev servers of who asks; null: nobody's."""
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who asks, and what they told."""
+
+    user: str
+    uid: int
+    github_user: str | None
+
+
+class MeRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._edit = msgspec.json.Decoder(EditMe)
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="PUT",
+                path="/v1/users/me",
+                tag="accounts",
+                serve=self.edit,
+                body=EditMe,
+                answers={200: (Told,)},
+                summary="Say whose SSH keys at GitHub are one's own",
+            ),
+        )
+
+    async def edit(self, call: Call) -> Response:
+        form = await call.body(self._edit)
+        if form.github_user is not None:
+            check_name(form.github_user)
+        answer = await self._api.store.set_github_user(
+            call.who, form.github_user, self._api.clock.now()
+        )
+        return Response(answer, media_type=JSON)

@@ -1,0 +1,73 @@
+"""/v1/page/tickets: the way from a terminal to the page, for whoever the API knows already."""
+
+from __future__ import annotations
+
+import ipaddress
+from datetime import UTC
+
+import msgspec
+from starlette.responses import Response
+
+from odcd.api.answers import PageTicket
+from odcd.api.context import Api
+from odcd.api.identity import PEER
+from odcd.api.routing import JSON, Call, Operation
+from odcd.errors import WrongState
+from odcd.page_keys import TICKET_LIFE, ticket_of
+
+ENTER = "/page/enter"
+
+
+class PageRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="POST",
+                path="/v1/page/tickets",
+                tag="keys",
+                serve=self.ticket,
+                answers={201: (PageTicket,)},
+                summary="A ticket that lets a browser in to the page as who asks, once",
+            ),
+        )
+
+    async def ticket(self, call: Call) -> Response:
+        url = self._url(call)
+        made, now = ticket_of(), self._api.clock.now()
+        await self._api.store.keep_key(call.who, made, now, TICKET_LIFE)
+        path = f"{ENTER}?ticket={made.key}"
+        answer = PageTicket(
+            ticket=made.key,
+            expires_at=(now + TICKET_LIFE).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            path=path,
+            url=None if url is None else f"{url}{path}",
+        )
+        return Response(
+            msgspec.json.encode(answer), 201, {"cache-control": "no-store"}, media_type=JSON
+        )
+
+    def _url(self, call: Call) -> str | None:
+        """Over TCP whoever asks knows the address best. Raises WrongState when there is none."""
+        if PEER not in call.request.scope.get("state", {}):
+            return None
+        addresses = self._api.listens()
+        if not addresses:
+            raise WrongState(
+                "this daemon listens on the socket alone, which browsers cannot reach",
+                "Start it with --listen 127.0.0.1:7070 (or ODC_LISTEN), or without --listen none.",
+            )
+        return page_url(*addresses[0])
+
+
+def page_url(host: str, port: int) -> str:
+    """Where a browser on the daemon's machine finds it."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return f"http://{host}:{port}"
+    if address.is_unspecified:
+        address = ipaddress.ip_address("127.0.0.1" if address.version == 4 else "::1")
+    return f"http://[{address}]:{port}" if address.version == 6 else f"http://{address}:{port}"

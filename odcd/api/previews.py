@@ -1,0 +1,82 @@
+"""What would become of jobs if they were submitted now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from odcd.api.answers import Preview
+from odcd.api.context import Api
+from odcd.model import Identity, JobSpec
+from odcd.submission import prepare
+
+# Why a job waits whose start is not in sight, in the words of the queue.
+NOT_IN_SIGHT = {
+    "Priority": "behind more jobs than are planned",
+    "Resources": "for nodes whose jobs have no time limit",
+    "PartitionDown": "while its partition is down",
+    "PartitionInactive": "while its partition is inactive",
+    "ReqNodeNotAvail": "for nodes that are down, drained, or taken without a time limit",
+}
+
+
+class Previews:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def of(self, who: Identity, specs: Sequence[JobSpec], now: datetime) -> list[Preview]:
+        """Of each as if it alone were submitted. Raises what the executor has against one."""
+        prepared = prepare(who, specs, key=None, dry_run=True, check=self._api.check_job)
+        asks = [{**job, "uid": who.uid, "user": who.user} for job in prepared.request["jobs"]]
+        told = json.loads(await self._api.store.preview(msgspec.json.encode(asks).decode(), now))
+        for spec, one in zip(specs, told, strict=True):
+            one["text"] = _foretold(spec, one, now)
+        return msgspec.convert(told, list[Preview])
+
+
+def iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _kept_back(spec: JobSpec, now: datetime) -> str | None:
+    """What would keep the job itself from starting."""
+    if spec.hold:
+        return "the job would be accepted, and held"
+    if spec.dependency:
+        return f"the job would be accepted, and wait for {spec.dependency}"
+    if spec.begin_at is not None and spec.begin_at > now:
+        return f"the job would be accepted, and start after {iso(spec.begin_at)}"
+    return None
+
+
+def _foretold(spec: JobSpec, told: dict[str, Any], now: datetime) -> str:
+    if told["refused"] is not None:
+        return f"refused: {told['refused']['message']}"
+    kept_back = _kept_back(spec, now)
+    if kept_back is not None:
+        told |= {"start_at": None, "promised": False, "node_names": [], "delays": [], "victims": []}
+        return kept_back
+    if told["limit"] is not None:
+        limit = told["limit"]
+        for_what = "licences in use" if limit == "Licenses" else f"its limit {limit}"
+        return f"the job would be accepted, and wait for {for_what}"
+    if told["start_at"] is None:
+        reason = told["reason"]
+        return f"the job would be accepted, and wait {NOT_IN_SIGHT[reason]} ({reason})"
+    starts = datetime.fromisoformat(told["start_at"])
+    bound = "at the latest" if told["promised"] else "unless others come before it"
+    when = "now" if starts <= now else f"at {told['start_at']} {bound}"
+    late = sum(delay["to"] is not None for delay in told["delays"])
+    others = f", and delay {late} {'job' if late == 1 else 'jobs'}" if late else ""
+    lost = [str(delay["job_id"]) for delay in told["delays"] if delay["to"] is None]
+    if len(lost) == 1:
+        others += f", and job {lost[0]} loses its planned start"
+    elif lost:
+        others += f", and jobs {', '.join(lost)} lose their planned starts"
+    if ended := len(told["victims"]):
+        others += f", preempting {ended} {'job' if ended == 1 else 'jobs'}"
+    return f"the job would start {when} on {', '.join(told['node_names'])}{others}"

@@ -1,0 +1,429 @@
+"""/v1/reservations: dev servers; and what there is to reserve."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET
+from msgspec import UnsetType as Unset
+from starlette.responses import Response
+
+from odcd.api.answers import Preview
+from odcd.api.builds import ImageBuild
+from odcd.api.context import Api
+from odcd.api.disk_answers import Disk
+from odcd.api.disks import need_disks, why_disk_waits
+from odcd.api.jobs import words
+from odcd.api.names import refuse_unknown_users
+from odcd.api.previews import Previews, iso
+from odcd.api.reservation_answers import (
+    AvailabilityList,
+    ClusterCount,
+    Extension,
+    Reservation,
+    ReservationList,
+    Wait,
+)
+from odcd.api.routing import JSON, Call, Operation
+from odcd.errors import BadRequest, NotImplementedYet, WrongState, refusal
+from odcd.github_keys import Keys
+from odcd.model import Identity, Name, ReservationSpec
+from odcd.reservations import (
+    Reserve,
+    read_types,
+    seconds_of,
+    sizes_of,
+    spec_of,
+    user_places,
+)
+from odcd.slurm.lists import parse_selector
+from odcd.submission import prepare
+
+STATUSES = ("pending", "queued", "preparing", "active", "expired", "cancelled", "failed")
+WAITS_KEPT_S = 5.0
+"""The waits of `avail` are decided anew no sooner: each size of each type is a plan of its own."""
+PLACES_KEPT_S = 1.0
+Status = Literal["pending", "queued", "preparing", "active", "expired", "cancelled", "failed"]
+
+
+class ReserveQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    dry_run: bool = False
+    """Only tell what would become of it."""
+
+
+class ReservationsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    user: str | None = None
+    """Names by commas, or all. None: one's own."""
+    status: str | None = None
+    """By commas."""
+    all: bool = False
+    """Those that ended more than an hour ago, too."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 200
+
+
+class AvailabilityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    hours: float = 8.0
+    """For how long one would reserve."""
+
+
+class ExtendReservation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    hours: float
+    """Above 0, at most 24."""
+    dry_run: bool = False
+    """Only tell what it would delay."""
+
+
+class EditReservation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Only what is there changes."""
+
+    name: Name | Unset = UNSET
+    comment: Annotated[str, msgspec.Meta(max_length=4096)] | Unset | None = UNSET
+    jupyter: bool | Unset = UNSET
+    """Whether Jupyter Lab runs in it. What becomes of it, the reservation tells soon after."""
+    add_user: Name | Unset = UNSET
+    """A GitHub user whose keys may enter, too."""
+
+
+class ReservationRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._previews = Previews(api)
+        self._places = _Places(api)
+        self._reserve = msgspec.json.Decoder(Reserve)
+        self._extend = msgspec.json.Decoder(ExtendReservation)
+        self._edit = msgspec.json.Decoder(EditReservation)
+        self._waits: dict[tuple[int, float], tuple[float, dict[str, list[Wait]]]] = {}
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="POST",
+                path="/v1/reservations",
+                tag="reservations",
+                serve=self.reserve,
+                query=ReserveQuery,
+                body=Reserve,
+                makes=True,
+                answers={201: (Reservation,), 200: (Preview,)},
+                summary="Reserve a dev server",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/reservations",
+                tag="reservations",
+                serve=self.list,
+                query=ReservationsQuery,
+                answers={200: (ReservationList,)},
+                summary="List reservations: one's own in progress, and those that just ended",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/reservations/{id}",
+                tag="reservations",
+                serve=self.show,
+                answers={200: (Reservation,)},
+                summary="Show a reservation with its history",
+            ),
+            Operation(
+                method="PATCH",
+                path="/v1/reservations/{id}",
+                tag="reservations",
+                serve=self.edit,
+                body=EditReservation,
+                answers={200: (Reservation,)},
+                summary="Change a reservation",
+            ),
+            Operation(
+                method="POST",
+                path="/v1/reservations/{id}/extend",
+                tag="reservations",
+                serve=self.extend,
+                body=ExtendReservation,
+                answers={200: (Extension,)},
+                summary="Extend an active reservation, once",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/availability",
+                tag="reservations",
+                serve=self.availability,
+                query=AvailabilityQuery,
+                answers={200: (AvailabilityList,)},
+                summary="What is free of each GPU type, and the wait for what is not",
+            ),
+            Operation(
+                method="GET",
+                path="/v1/cluster/use",
+                tag="reservations",
+                serve=self.cluster,
+                answers={200: (ClusterCount,)},
+                summary="How much of the cluster is in use",
+            ),
+        )
+
+    async def reserve(self, call: Call) -> Response:
+        asked = await call.body(self._reserve)
+        dry_run = call.query(ReserveQuery).dry_run
+        if asked.jupyter and self._api.keys is None:
+            raise _no_jupyter()
+        now = self._api.clock.now()
+        spec = await self._spec(call.who, asked, now)
+        if self._api.keys is not None and not asked.preserve_entrypoint:
+            spec = await self._with_keys(call.who, spec, asked.github_user, self._api.keys)
+        elif asked.github_user is not None:
+            raise BadRequest(
+                "this reservation is not entered by SSH: keys of GitHub have no place in it",
+                "Leave --github-user out.",
+            )
+        if asked.build is not None:
+            spec = await self._with_build(call.who, spec, asked.build)
+        prepared = prepare(
+            call.who, [spec], key=None if dry_run else call.key, dry_run=dry_run,
+            check=self._api.check_job,
+            # Keys, and the share of a node, may be others when the request comes again.
+            digest=hashlib.sha256(b"reservation:" + msgspec.json.encode(asked)).hexdigest(),
+        )  # fmt: skip
+        (answer,) = await self._api.batcher.submit(prepared)
+        if answer.code is not None:
+            raise refusal(answer.code, answer.message or "refused", answer.hint)
+        if dry_run:
+            (preview,) = await self._previews.of(call.who, [spec], now)
+            if "disk" in spec.asked:
+                await self._await_disk(call.who, str(spec.asked["disk"]), preview, now)
+            return Response(msgspec.json.encode(preview), 200, media_type=JSON)
+        assert answer.job_id is not None
+        self._places.forget()
+        self._api.wake()
+        return await self._shown(call, answer.job_id, 201)
+
+    async def _spec(self, who: Identity, asked: Reserve, now: datetime) -> ReservationSpec:
+        there = read_types(await self._api.store.availability(now))
+        # The user database may be far away (LDAP).
+        home, shell = await asyncio.to_thread(user_places, who.uid)
+        spec = spec_of(
+            asked, there, home, shell, self._api.address, terminal=self._api.box_terminals
+        )  # fmt: skip
+        if asked.ssh and self._api.box_terminals:
+            raise NotImplementedYet(
+                "dev servers are shells on the daemon's machine here, and ssh does not reach them",
+                "Run the command as a job: `odcctl run --gpus 1 COMMAND`.",
+            )
+        if "disk" in spec.asked:
+            need_disks(self._api)
+        if self._api.shared_storage:
+            shared = {**spec.asked, "shared_storage": True}
+            spec = msgspec.structs.replace(spec, asked=shared)
+        return spec
+
+    async def _await_disk(self, who: Identity, name: str, preview: Preview, now: datetime) -> None:
+        """Nothing is foreseen that must wait for its disk before it waits for nodes."""
+        told = await self._api.store.disk(who, None, name, now)
+        disk = msgspec.json.decode(told, type=Disk)
+        why = why_disk_waits(disk)
+        if why is not None:
+            preview.text = f"the job would be accepted, and wait for its disk: {why}"
+            preview.start_at, preview.promised, preview.node_names = None, False, []
+            preview.delays, preview.victims = [], []
+            preview.reason = "DiskBusy" if disk.reservation_id else "SnapshotPending"
+
+    async def _with_keys(
+        self, who: Identity, spec: ReservationSpec, name: str | None, keys: Keys
+    ) -> ReservationSpec:
+        """With the lines of authorized_keys that will enter it. Nothing is queued without."""
+        name = name or await self._api.store.github_user(who.uid)
+        if name is None:
+            raise BadRequest(
+                "a dev server is entered by your SSH keys at GitHub, and odc does not know your "
+                "name there",
+                "Tell it once: odcctl config set github_user NAME",
+            )
+        lines = await keys.of(name)
+        asked = {**spec.asked, "github_user": name, "ssh_keys": lines}
+        return msgspec.structs.replace(spec, asked=asked)
+
+    async def _with_build(
+        self, who: Identity, spec: ReservationSpec, digest: str
+    ) -> ReservationSpec:
+        """It waits in the queue until its image is there. Raises UnknownBuild, WrongState."""
+        told = await self._api.store.build(who, digest, self._api.build_target())
+        build = msgspec.json.decode(told, type=ImageBuild)
+        if build.state == "failed":
+            raise WrongState(
+                f"the image could not be built: {build.error}",
+                "Send its context again to have it tried again: odcctl reserve --dockerfile PATH.",
+            )
+        return msgspec.structs.replace(spec, asked={**spec.asked, "build_id": build.id})
+
+    async def _shown(self, call: Call, job_id: int, status: int = 200) -> Response:
+        now = self._api.clock.now()
+        positions = await self._places.read(now)
+        told = await self._api.store.reservation(call.who, job_id, positions, now)
+        return Response(told, status, media_type=JSON)
+
+    async def list(self, call: Call) -> Response:
+        query = call.query(ReservationsQuery)
+        statuses = words(query.status.lower(), "status") if query.status is not None else None
+        for status in statuses or ():
+            if status not in STATUSES:
+                raise BadRequest(f'"{status}" is not a status', f"Statuses: {', '.join(STATUSES)}.")
+        now = self._api.clock.now()
+        users = words(query.user, "user")
+        told = await self._api.store.reservations(
+            call.who, users, statuses, await self._places.read(now), now,
+            ended=query.all, limit=query.limit,
+        )  # fmt: skip
+        if told == "[]" and users and "all" not in users:
+            await refuse_unknown_users(self._api, call, users)
+        return Response(f'{{"reservations":{told}}}', media_type=JSON)
+
+    async def show(self, call: Call) -> Response:
+        return await self._shown(call, self._id(call))
+
+    async def edit(self, call: Call) -> Response:
+        form = await call.body(self._edit)
+        job_id = self._id(call)
+        await self._api.store.own_reservation(call.who, job_id)
+        changes: dict[str, object] = {
+            name: value
+            for name in ("name", "comment")
+            if (value := getattr(form, name)) is not UNSET
+        }
+        if form.add_user is not UNSET:
+            await self._add_user(call.who, job_id, form.add_user)
+        if form.jupyter is not UNSET:
+            if self._api.keys is None:
+                raise _no_jupyter()
+            now = self._api.clock.now()
+            await self._api.store.set_jupyter(call.who, job_id, form.jupyter, now)
+        if not changes:
+            if form.add_user is not UNSET or form.jupyter is not UNSET:
+                return await self._shown(call, job_id)
+            raise BadRequest("a change without anything that changes", "Give a name or a comment.")
+        told = await self._api.store.update(
+            call.who, {"job_ids": [job_id]}, self._api.clock.now(), changes
+        )
+        for one in json.loads(told):
+            if one["code"] is not None:
+                raise refusal(one["code"], one["message"], one["hint"])
+        return await self._shown(call, job_id)
+
+    async def _add_user(self, who: Identity, job_id: int, name: str) -> None:
+        """First into the database, where every start of the box finds it."""
+        if self._api.keys is None:
+            raise WrongState(
+                f"reservation {job_id} is not entered by SSH: keys of others have no place in it",
+                "Here only its owner and operators connect, by its terminal.",
+            )
+        lines = await self._api.keys.of(name)
+        attempt, every = await self._api.store.share_reservation(
+            who, job_id, name, lines, self._api.clock.now()
+        )
+        if attempt is not None:
+            await self._api.executor().set_keys(job_id, attempt, every)
+
+    async def extend(self, call: Call) -> Response:
+        form = await call.body(self._extend)
+        told = await self._api.store.extend_reservation(
+            call.who, self._id(call), seconds_of(form.hours, least_s=1), self._api.clock.now(),
+            dry_run=form.dry_run,
+        )  # fmt: skip
+        self._api.wake()
+        return Response(told, media_type=JSON)
+
+    def _id(self, call: Call) -> int:
+        selector = parse_selector(call.part("id"))
+        if selector.tasks is not None:
+            raise BadRequest("a reservation has no tasks", "Give its number.")
+        return selector.job_id
+
+    async def availability(self, call: Call) -> Response:
+        query = call.query(AvailabilityQuery)
+        seconds_of(query.hours)
+        now = self._api.clock.now()
+        text = await self._api.store.availability(now)
+        waits = await self._waits_of(call.who, text, query.hours, now)
+        types: list[dict[str, Any]] = json.loads(text)
+        for one in types:
+            one["waits"] = [msgspec.to_builtins(wait) for wait in waits.get(one["gpu_type"], [])]
+        return Response(json.dumps({"at": iso(now), "types": types}), media_type=JSON)
+
+    async def _waits_of(
+        self, who: Identity, text: str, hours: float, now: datetime
+    ) -> dict[str, list[Wait]]:
+        """By type, when each size would start if it alone were reserved now."""
+        at_s = self._api.clock.monotonic()
+        kept_at_s, kept = self._waits.get((who.uid, hours), (-WAITS_KEPT_S, {}))
+        if at_s - kept_at_s < WAITS_KEPT_S:
+            return kept
+        there = read_types(text)
+        sized = [(kind, size) for kind in there for size in sizes_of(kind)]
+        specs = [
+            spec_of(
+                Reserve(
+                    gpu_type=kind.gpu_type, gpus=size["gpus"], hours=hours, distributed=True
+                ),
+                there, "/", "/bin/sh",
+            )
+            for kind, size in sized
+        ]  # fmt: skip
+        asks = prepare(who, specs, key=None, dry_run=True).request["jobs"] if specs else []
+        named = [{**ask, "uid": who.uid, "user": who.user} for ask in asks]
+        told = json.loads(await self._api.store.preview(msgspec.json.encode(named).decode(), now))
+        waits: dict[str, list[Wait]] = {}
+        for (kind, size), one in zip(sized, told, strict=True):
+            start = one.get("start_at")
+            wait_s = None
+            if start is not None:
+                late = datetime.fromisoformat(start) - now.replace(microsecond=0)
+                wait_s = max(0, round(late.total_seconds()))
+            refused = one.get("refused")
+            waits.setdefault(kind.gpu_type, []).append(
+                Wait(
+                    gpus=size["gpus"],
+                    nodes=size["nodes"],
+                    start_at=start,
+                    wait_s=wait_s,
+                    refused=refused["message"] if refused else None,
+                )
+            )
+        self._waits = {key: kept for key, kept in self._waits.items() if at_s - kept[0] < 60}
+        self._waits[who.uid, hours] = (at_s, waits)
+        return waits
+
+    async def cluster(self, call: Call) -> Response:
+        now = self._api.clock.now()
+        told = json.loads(await self._api.store.cluster(now))
+        return Response(json.dumps({"at": iso(now), **told}), media_type=JSON)
+
+
+def _no_jupyter() -> NotImplementedYet:
+    return NotImplementedYet(
+        "dev servers are shells on the daemon's machine here: odc starts no Jupyter Lab in them",
+        "Run `jupyter lab` inside.",
+    )
+
+
+class _Places:
+    """The places in the queue, which all who wait ask for again and again: read once for them."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._one_at_a_time = asyncio.Lock()
+        self._read_at_s = -PLACES_KEPT_S
+        self._kept = "{}"
+
+    def forget(self) -> None:
+        """One more waits."""
+        self._read_at_s = -PLACES_KEPT_S
+
+    async def read(self, now: datetime) -> str:
+        async with self._one_at_a_time:
+            if self._api.clock.monotonic() - self._read_at_s >= PLACES_KEPT_S:
+                self._kept = await self._api.store.queue_positions(now)
+                self._read_at_s = self._api.clock.monotonic()
+            return self._kept

@@ -1,0 +1,129 @@
+"""/v1/usage: who used what, waited how long, and gave what back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+import msgspec
+from starlette.responses import Response
+
+from odcd.api.context import Api
+from odcd.api.jobs import words
+from odcd.api.names import refuse_unknown_users
+from odcd.api.previews import iso
+from odcd.api.routing import JSON, Call, Operation
+from odcd.errors import BadRequest
+
+USUAL = timedelta(days=7)
+FIRST = datetime(1, 1, 8, tzinfo=UTC)
+GROUPS = ("user", "account", "qos", "partition", "gpu_type", "kind")
+
+
+class UsageQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Several values are parted by commas."""
+
+    since: datetime | None = None
+    """None: seven days before until."""
+    until: datetime | None = None
+    """None: now."""
+    by: str = "user"
+    """What makes a line: user, account, qos, partition, gpu_type, kind."""
+    user: str | None = None
+    account: str | None = None
+    gpu_type: str | None = None
+    kind: Literal["batch", "reservation"] | None = None
+
+
+class _Answer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class UsageWait(_Answer):
+    mean: int
+    median: int
+    most: int
+
+
+class Usage(_Answer):
+    """group: what makes the line, by the words asked for. Of the jobs that ran then: gpu_s, cpu_s:
+    what they held, within that time. began: how many began for the first time; wait_s: how long
+    these waited from their submit, or the begin time they asked for, until they started, of
+    reservations until they were active. early: reservations that ended before their time was over;
+    early_gpu_s: GPU-seconds that gave back."""
+
+    group: dict[str, str]
+    jobs: int
+    gpu_s: int
+    cpu_s: int
+    began: int
+    wait_s: UsageWait | None
+    failed: int
+    early: int
+    early_gpu_s: int
+
+
+class UsageList(_Answer):
+    since: str
+    until: str
+    by: list[str]
+    usage: list[Usage]
+
+
+class UsageRoutes:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/v1/usage",
+                tag="accounts",
+                serve=self.list,
+                query=UsageQuery,
+                answers={200: (UsageList,)},
+                summary="GPU-hours, waits and what ended early, by user, account or type",
+            ),
+        )
+
+    async def list(self, call: Call) -> Response:
+        query = call.query(UsageQuery)
+        by = words(query.by, "by") or []
+        for word in by:
+            if word not in GROUPS:
+                raise BadRequest(f'usage is not told by "{word}"', f"By: {', '.join(GROUPS)}.")
+        if not by or len(set(by)) < len(by):
+            raise BadRequest("by names nothing, or something twice", f"By: {', '.join(GROUPS)}.")
+        until = _moment(query.until, "until") or self._api.clock.now()
+        since = _moment(query.since, "since") or max(FIRST, until) - USUAL
+        if since >= until:
+            raise BadRequest(
+                f"since is {iso(since)}, which is not before until, {iso(until)}",
+                "Give an earlier one.",
+            )
+        named = {
+            key: words(text, key)
+            for key, text in (
+                ("user", query.user), ("account", query.account), ("gpu_type", query.gpu_type),
+            )
+            if text is not None
+        }  # fmt: skip
+        told = await self._api.store.usage(
+            by, {**named, "kind": query.kind}, since, until, self._api.clock.now()
+        )
+        if told == "[]":
+            await refuse_unknown_users(self._api, call, named.get("user") or ())
+        head = msgspec.json.encode({"since": iso(since), "until": iso(until), "by": by}).decode()
+        return Response(f'{head[:-1]},"usage":{told}}}', media_type=JSON)
+
+
+def _moment(at: datetime | None, what: str) -> datetime | None:
+    if at is None:
+        return None
+    if at.tzinfo is None:
+        raise BadRequest(f"{what} names no time zone", "End it with Z.")
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise BadRequest(f"{what} is not between the years 1 and 9999", "Give another.") from None

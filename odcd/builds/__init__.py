@@ -1,0 +1,1 @@
+"""Images that are built of a user's Dockerfile."""

@@ -1,0 +1,106 @@
+"""Where images of users' Dockerfiles are built, and where they go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from odcd.errors import BadRequest
+
+_REPOSITORY = re.compile(
+    r"(?=.{1,200}$)[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?"
+    r"(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)+"
+)
+_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
+_LABEL = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_./]{0,252}=[A-Za-z0-9._-]{0,63}")
+IMAGE = "docker.io/moby/buildkit:v0.34.2-rootless"
+_IMAGE = re.compile(r"[A-Za-z0-9._:/-]*buildkit(?::v\d+\.\d+\.\d+-rootless|@sha256:[0-9a-f]{64})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildSettings:
+    registry: str | None = None
+    """ODC_BUILD_REGISTRY. The repository that images built of users' Dockerfiles are pushed to and
+    pulled from: HOST/PATH. Default none: --dockerfile is refused."""
+    registry_http: bool = False
+    """ODC_BUILD_REGISTRY_HTTP. on: that registry speaks HTTP, as one within the cluster may.
+    Default off."""
+    secret: str | None = None
+    """ODC_BUILD_SECRET. Of type kubernetes.io/dockerconfigjson, in the namespace of builds: what
+    builds push with. What a Dockerfile runs can read it, so let it do nothing else. Default
+    none."""
+    namespace: str = "gpu-builds"
+    """ODC_NAMESPACE_BUILDS. Where images are built. Default gpu-builds."""
+    image: str = IMAGE
+    """ODC_BUILDKIT_IMAGE. Rootless BuildKit, by digest or a version: a mirror of
+    docker.io/moby/buildkit:v0.34.2-rootless, which is the default."""
+    nodes: tuple[str, ...] = ()
+    """ODC_BUILD_NODES. Labels KEY=VALUE, by commas, that a node must have to build, beside those of
+    amd64 without GPUs. Default none."""
+    at_once: int = 8
+    """ODC_BUILDS_AT_ONCE. So many are built at the same time. Default 8."""
+
+    def target(self) -> str:
+        """Raises BadRequest: there is none."""
+        if self.registry is None:
+            raise BadRequest(
+                "no images are built here: the daemon knows of no registry for them",
+                "--dockerimage takes an image that is built. Operators set ODC_BUILD_REGISTRY.",
+            )
+        return self.registry
+
+
+def no_target() -> str:
+    """Of a daemon without a cluster. Raises BadRequest."""
+    raise BadRequest(
+        "this cluster runs processes of its machine, and builds no images",
+        "Leave --dockerfile out; `odcd serve --executor kubernetes` runs containers.",
+    )
+
+
+def read_builds(environment: Mapping[str, str]) -> BuildSettings:
+    """Raises BadRequest naming the variable that is wrong. What is empty is not set."""
+    given = {name: text for name, text in environment.items() if text}
+    default = BuildSettings()
+    nodes = tuple(word.strip() for word in given.get("ODC_BUILD_NODES", "").split(",") if word)
+    for label in nodes:
+        if not _LABEL.fullmatch(label):
+            raise BadRequest(
+                f'ODC_BUILD_NODES: "{label[:100]}" is no label', "For example odc.dev/builds=true."
+            )
+    at_once = given.get("ODC_BUILDS_AT_ONCE", str(default.at_once))
+    if not at_once.isdecimal() or not 1 <= int(at_once) <= 100:
+        raise BadRequest(f'ODC_BUILDS_AT_ONCE="{at_once[:100]}" is no number', "Give 1 to 100.")
+    http = given.get("ODC_BUILD_REGISTRY_HTTP", "off")
+    if http not in ("on", "off"):
+        raise BadRequest(f'ODC_BUILD_REGISTRY_HTTP="{http[:100]}" is neither on nor off', "Say on.")
+    return BuildSettings(
+        registry=_matched(
+            given, "ODC_BUILD_REGISTRY", None, _REPOSITORY,
+            "a repository", "registry.example.com/odc/builds, without a tag",
+        ),
+        registry_http=http == "on",
+        secret=_matched(given, "ODC_BUILD_SECRET", None, _NAME, "a secret's name", "push"),
+        namespace=_matched(
+            given, "ODC_NAMESPACE_BUILDS", default.namespace, _NAME, "a namespace's name",
+            default.namespace,
+        )
+        or default.namespace,
+        image=_matched(
+            given, "ODC_BUILDKIT_IMAGE", default.image, _IMAGE, "rootless BuildKit", IMAGE
+        )
+        or default.image,
+        nodes=nodes,
+        at_once=int(at_once),
+    )  # fmt: skip
+
+
+def _matched(
+    given: Mapping[str, str], name: str, default: str | None, form: re.Pattern[str], what: str,
+    example: str,
+) -> str | None:  # fmt: skip
+    text = given.get(name, default)
+    if text is not None and not form.fullmatch(text):
+        raise BadRequest(f'{name}="{text[:100]}" is not {what}', f"For example {example}.")
+    return text

@@ -1,0 +1,143 @@
+"""Have what reservations wait for built. Runs on the leader only; the database decides.
+
+An attempt is in the database before its Job is in the cluster, and what came of it is looked for
+until it is written down: whenever the daemon dies, the next one goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Protocol
+
+from odcd.clock import Clock
+from odcd.errors import RunnerDown, WrongState
+from odcd.model import Build, BuildLook
+from odcd.store import Store
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 2.0
+"""Between two looks at what is being built."""
+MIN_GAP_S = 0.5
+GONE = "its Kubernetes Job was gone before it was done"
+NO_CONTEXT = "what it is built from is not kept any more: reserve it again"
+
+
+class Builder(Protocol):
+    """Whatever carries builds out."""
+
+    async def survey(self, builds: Sequence[Build]) -> dict[int, BuildLook]:
+        """What can be seen of each, by its id; without one there is no Job of this attempt. Jobs
+        of all others that are not over are taken away. Raises RunnerDown: nobody can say."""
+        ...
+
+    async def begin(self, build: Build, context: bytes) -> None:
+        """There is a Job, and what it needs; also when part of that was there. Raises RunnerDown:
+        try again; WrongState: it never will."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class BuildWorker:
+    def __init__(
+        self, term: int, store: Store, builder: Builder, clock: Clock, *, every: timedelta,
+        at_once: int, on_change: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """every: look at least so often. on_change: told when reservations need wait no more."""
+        self._term = term
+        self._store = store
+        self._builder = builder
+        self._clock = clock
+        self._every_s = every.total_seconds()
+        self._at_once = at_once
+        self._on_change = on_change
+        self._wake = asyncio.Event()
+        self._surveyed_at: float | None = None
+        self._told: dict[tuple[int, int], tuple[str | None, str | None]] = {}
+
+    def wake(self) -> None:
+        """Something changed: somebody may wait for an image, or not any more."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Raises LeadershipLost or DatabaseDown."""
+        while True:
+            self._wake.clear()
+            building = await self.work_once()
+            await self._clock.sleep(MIN_GAP_S)
+            wait_s = min(LOOK_S, self._every_s) if building else self._every_s
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def work_once(self) -> int:
+        """One look at all; how many are being built."""
+        builds = await self._store.take_builds(self._term, self._at_once, self._clock.now())
+        if not builds and not self._due():
+            return 0
+        try:
+            seen = await self._builder.survey(builds)
+        except RunnerDown as error:
+            log.warning("build.not_seen", extra={"why": error.message})
+            return len(builds)
+        self._surveyed_at = self._clock.monotonic()
+        for build in builds:
+            await self._settle(build, seen.get(build.id))
+        live = {(build.id, build.attempt) for build in builds}
+        self._told = {key: told for key, told in self._told.items() if key in live}
+        return len(builds)
+
+    def _due(self) -> bool:
+        """What a leader before this one began late is to be seen, too."""
+        at = self._surveyed_at
+        # One that was just dropped is taken away at the look after.
+        return at is None or bool(self._told) or self._clock.monotonic() - at >= self._every_s
+
+    async def _settle(self, build: Build, look: BuildLook | None) -> None:
+        if look is None and build.made:
+            await self._end(build, BuildLook(state="lost", error=GONE))
+        elif look is not None and look.state != "going":
+            await self._end(build, look)
+        elif not build.made:
+            await self._begin(build)
+        elif look is not None:
+            told = self._told.get((build.id, build.attempt))
+            if told != (look.step, look.log):
+                await self._note(build, look.step, look.log)
+
+    async def _begin(self, build: Build) -> None:
+        context = await self._store.build_context(build.id)
+        if context is None:
+            return await self._end(build, BuildLook(state="failed", error=NO_CONTEXT))
+        try:
+            await self._builder.begin(build, context)
+        except RunnerDown as error:
+            log.warning("build.not_begun", extra={"build": build.id, "why": error.message})
+        except WrongState as error:
+            log.error("build.refused", extra={"build": build.id, "why": error.message})
+            await self._end(build, BuildLook(state="failed", error=error.message))
+        else:
+            log.info("build.begun", extra={"build": build.id, "attempt": build.attempt})
+            await self._note(build, None, None)
+
+    async def _note(self, build: Build, step: str | None, log: str | None) -> None:
+        await self._store.note_build(
+            self._term, build, self._clock.now(), made=True, step=step, log=log
+        )
+        self._told[build.id, build.attempt] = (step, log)
+
+    async def _end(self, build: Build, look: BuildLook) -> None:
+        log.info(
+            "build.ended", extra={"build": build.id, "attempt": build.attempt, "state": look.state}
+        )
+        await self._store.end_build(
+            self._term, build, self._clock.now(), image=look.image, error=look.error,
+            lost=look.state == "lost", log=look.log,
+        )  # fmt: skip
+        self._on_change()

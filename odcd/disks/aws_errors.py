@@ -1,0 +1,83 @@
+"""What AWS, or the way there, answers instead of doing it: busy, or refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    CredentialRetrievalError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ParamValidationError,
+    PartialCredentialsError,
+    ProxyConnectionError,
+    TokenRetrievalError,
+)
+
+from odcd.disks.cloud import CloudBusy, CloudRefused
+
+DEADLINE_S = 150.0
+"""Of one call with all its tries: no part of it should ever take so long."""
+PASSING = frozenset({
+    # Throttled.
+    "BandwidthLimitExceeded", "EC2ThrottledException", "LimitExceededException",
+    "PriorRequestNotComplete", "RequestLimitExceeded", "RequestThrottled",
+    "RequestThrottledException", "SlowDown", "ThrottledException", "Throttling",
+    "ThrottlingException", "TooManyRequests", "TooManyRequestsException",
+    # Later it will be as it must.
+    "ConcurrentSnapshotLimitExceeded", "IncorrectFileSystemLifeCycleState", "IncorrectState",
+    "InsufficientVolumeCapacity", "PendingSnapshotLimitExceeded",
+    "SnapshotCreationPerVolumeRateExceeded", "VolumeInUse",
+    # The daemon's credentials are being renewed.
+    "ExpiredToken", "ExpiredTokenException", "RequestExpired",
+})  # fmt: skip
+"""Codes of errors that go by, after which nothing was done."""
+UNSENT = (ConnectTimeoutError, EndpointConnectionError, ProxyConnectionError)
+NO_CREDENTIALS = (
+    CredentialRetrievalError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    TokenRetrievalError,
+)
+
+
+def code_of(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+@asynccontextmanager
+async def asking(what: str, *fine: str) -> AsyncGenerator[None]:
+    """Around one call. what: as a sentence goes on after "AWS could not". fine: codes of errors
+    after which all is as it should be."""
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            yield
+    except TimeoutError as error:
+        raise CloudBusy(f"AWS could not {what}: no answer", sent=True) from error
+    except ClientError as error:
+        if code_of(error) not in fine:
+            raise _told(what, error) from error
+    except ParamValidationError:
+        raise  # a bug of ours
+    except UNSENT as error:
+        raise CloudBusy(f"AWS could not {what}: it cannot be reached", sent=False) from error
+    except NO_CREDENTIALS as error:
+        raise CloudBusy(f"AWS could not {what}: {error}", sent=False) from error
+    except BotoCoreError as error:
+        raise CloudBusy(f"AWS could not {what}: {error}", sent=True) from error
+
+
+def _told(what: str, error: ClientError) -> CloudBusy | CloudRefused:
+    code = code_of(error)
+    message = " ".join(str(error.response.get("Error", {}).get("Message", "")).split())[:500]
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if code in PASSING:
+        return CloudBusy(f"AWS could not {what}: {message} ({code})", sent=False)
+    if status >= 500 or status == 429:
+        return CloudBusy(f"AWS could not {what}: {message} ({code})", sent=True)
+    return CloudRefused(code, f"AWS would not {what}: {message}")

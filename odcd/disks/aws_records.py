@@ -1,0 +1,140 @@
+"""What AWS tells of volumes, snapshots and access points, as records; and whose they are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from odcd.disks.cloud import (
+    MANAGED_BY,
+    ODC,
+    OPERATION,
+    SERVER,
+    AccessPoint,
+    AccessPointState,
+    Snapshot,
+    SnapshotState,
+    Volume,
+    VolumeState,
+)
+
+if TYPE_CHECKING:
+    from types_aiobotocore_ec2.type_defs import (
+        FilterTypeDef,
+        SnapshotResponseTypeDef,
+        SnapshotTypeDef,
+        VolumeResponseTypeDef,
+        VolumeTypeDef,
+    )
+    from types_aiobotocore_ec2.type_defs import TagTypeDef as Ec2TagTypeDef
+    from types_aiobotocore_efs.type_defs import (
+        AccessPointDescriptionResponseTypeDef,
+        AccessPointDescriptionTypeDef,
+        TagTypeDef,
+    )
+
+SNAPSHOT_OF = "odc-snapshot-of"
+"""Tag of a snapshot: the volume that we made it of. Snapshots that others make of a volume have the
+volume's tags, so they have none; copies that others make of a snapshot have it, and come from no
+volume."""
+MAX_TAG = 256
+_VOLUME: Mapping[str, VolumeState] = {
+    "creating": "creating",
+    "available": "available",
+    "in-use": "in-use",
+    "deleting": "deleting",
+}
+_SNAPSHOT: Mapping[str, SnapshotState] = {
+    "pending": "pending",
+    "recovering": "pending",
+    "completed": "completed",
+}
+_ACCESS_POINT: Mapping[str, AccessPointState] = {
+    "creating": "creating",
+    "updating": "creating",
+    "available": "available",
+    "deleting": "deleting",
+}
+
+
+def token(server_id: str, operation: str) -> str:
+    """As a client token, which has 64 characters at most; other servers of the account may have
+    operations of the same name."""
+    return hashlib.sha256(f"{server_id} {operation}".encode()).hexdigest()
+
+
+def tag_list(tags: Mapping[str, str]) -> list[Any]:
+    """As EC2 takes them, and EFS."""
+    return [{"Key": key, "Value": value[:MAX_TAG]} for key, value in tags.items()]
+
+
+def tag_filter(key: str, value: str) -> FilterTypeDef:
+    """Nothing in value stands for anything else."""
+    plain = "".join(f"\\{c}" if c in "\\*?" else c for c in value[:MAX_TAG])
+    return {"Name": f"tag:{key}", "Values": [plain]}
+
+
+def tags_of(told: Iterable[TagTypeDef | Ec2TagTypeDef]) -> dict[str, str]:
+    return {tag.get("Key", ""): tag.get("Value", "") for tag in told}
+
+
+def own_tags(server_id: str, operation: str) -> dict[str, str]:
+    return {
+        MANAGED_BY: ODC,
+        SERVER: server_id[:MAX_TAG],
+        OPERATION: operation[:MAX_TAG],
+    }
+
+
+def is_of(tags: Mapping[str, str], server_id: str) -> bool:
+    return (tags.get(MANAGED_BY), tags.get(SERVER)) == (ODC, server_id[:MAX_TAG])
+
+
+def is_authored(snapshot: Snapshot, server_id: str) -> bool:
+    """We made it ourselves; nobody copied our tags onto it."""
+    return is_of(snapshot.tags, server_id) and snapshot.tags.get(SNAPSHOT_OF) == snapshot.volume_id
+
+
+def volume_of(told: VolumeTypeDef | VolumeResponseTypeDef) -> Volume | None:
+    """None: it is deleted, and only remembered."""
+    state = told.get("State")
+    if state == "deleted":
+        return None
+    return Volume(
+        id=told.get("VolumeId", ""),
+        state=_VOLUME.get(str(state), "error"),
+        zone=told.get("AvailabilityZone", ""),
+        size_gib=told.get("Size", 0),
+        tags=tags_of(told.get("Tags", [])),
+    )
+
+
+def snapshot_of(told: SnapshotTypeDef | SnapshotResponseTypeDef) -> Snapshot | None:
+    """None: it is deleted, and waits in the recycle bin."""
+    state = told.get("State")
+    if state == "recoverable":
+        return None
+    percent = told.get("Progress", "").removesuffix("%")
+    return Snapshot(
+        id=told.get("SnapshotId", ""),
+        state=_SNAPSHOT.get(str(state), "error"),
+        progress=100 if state == "completed" else int(percent) if percent.isdecimal() else 0,
+        volume_id=told.get("VolumeId", ""),
+        started_at=told["StartTime"],  # pyright: ignore[reportTypedDictNotRequiredAccess]
+        tags=tags_of(told.get("Tags", [])),
+    )
+
+
+def access_point_of(
+    told: AccessPointDescriptionTypeDef | AccessPointDescriptionResponseTypeDef,
+) -> AccessPoint:
+    user = told.get("PosixUser")
+    return AccessPoint(
+        id=told.get("AccessPointId", ""),
+        state=_ACCESS_POINT.get(str(told.get("LifeCycleState")), "error"),
+        path=told.get("RootDirectory", {}).get("Path", "/"),
+        uid=user["Uid"] if user else -1,
+        gid=user["Gid"] if user else -1,
+        tags=tags_of(told.get("Tags", [])),
+    )

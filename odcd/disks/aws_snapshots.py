@@ -1,0 +1,134 @@
+"""EBS snapshots, and the tags of these and of volumes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from odcd.calls import NOBODY, Calls
+from odcd.clock import Clock
+from odcd.disks import aws_records
+from odcd.disks.aws_errors import asking
+from odcd.disks.aws_link import Limits, Link
+from odcd.disks.cloud import OPERATION, CloudBusy, CloudRefused, Snapshot
+from odcd.disks.settings import DiskSettings
+
+if TYPE_CHECKING:
+    from types_aiobotocore_ec2.type_defs import FilterTypeDef, SnapshotTypeDef
+
+PAGE = 1000
+MOST_TAGGED = 500
+GONE = "InvalidSnapshot.NotFound"
+
+
+class Snapshots(Link):
+    def __init__(
+        self, settings: DiskSettings, server_id: str, clock: Clock, limits: Limits | None = None,
+        calls: Calls = NOBODY,
+    ) -> None:  # fmt: skip
+        super().__init__(settings, server_id, clock, limits, calls)
+        self._unanswered: dict[str, float] = {}
+        """By volume, when a snapshot of it was asked for without an answer."""
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def create_snapshot(
+        self, operation: str, *, volume_id: str, tags: Mapping[str, str]
+    ) -> Snapshot:
+        """See odcd.disks.cloud.Cloud, as for all of these.
+
+        EC2 knows no token for it: what was asked for is looked for, and nothing is asked for as
+        long as an unanswered call may not be in the lists.
+        """
+        turn = self._turns.setdefault(volume_id, asyncio.Lock())
+        async with turn:
+            found = await self._snapshot_by(operation, volume_id)
+            if found is None:
+                found = await self._create_snapshot(operation, volume_id, tags)
+            self._unanswered.pop(volume_id, None)
+        return found
+
+    async def _create_snapshot(
+        self, operation: str, volume_id: str, tags: Mapping[str, str]
+    ) -> Snapshot:
+        now = self._clock.monotonic()
+        if now - self._unanswered.get(volume_id, -1e9) < self._limits.settle_s:
+            raise CloudBusy(f"AWS may be making a snapshot of {volume_id} already", sent=True)
+        told = {
+            **tags,
+            **aws_records.own_tags(self._server_id, operation),
+            aws_records.SNAPSHOT_OF: volume_id,
+        }
+        # Before it is sent: a task that is cancelled leaves it unanswered, too.
+        self._unanswered[volume_id] = now
+        try:
+            async with asking(f"make a snapshot of {volume_id}"):
+                answer = await self._ec2_once.create_snapshot(
+                    VolumeId=volume_id,
+                    TagSpecifications=[
+                        {"ResourceType": "snapshot", "Tags": aws_records.tag_list(told)}
+                    ],
+                )
+        except CloudBusy as error:
+            if not error.sent:
+                del self._unanswered[volume_id]
+            raise
+        except CloudRefused:
+            del self._unanswered[volume_id]
+            raise
+        snapshot = aws_records.snapshot_of(answer)
+        if snapshot is None:
+            raise CloudBusy("AWS made a snapshot that is deleted already", sent=True)
+        self._note_new(snapshot.id)
+        return snapshot
+
+    async def snapshots(self, ids: Sequence[str]) -> dict[str, Snapshot]:
+        return await self._by_id(ids, self._some_snapshots, self._find_snapshot)
+
+    async def delete_snapshot(self, id: str) -> None:
+        async with asking(f"delete {id}", GONE):
+            await self._ec2.delete_snapshot(SnapshotId=id)
+        self._new.pop(id, None)
+
+    async def tag(self, ids: Sequence[str], tags: Mapping[str, str]) -> None:
+        for at in range(0, len(ids), MOST_TAGGED):
+            async with asking("tag what it made"):
+                await self._ec2.create_tags(
+                    Resources=ids[at : at + MOST_TAGGED], Tags=aws_records.tag_list(tags)
+                )
+
+    async def list_snapshots(self) -> list[Snapshot]:
+        return self._authored(await self._list_snapshots(self._ours()))
+
+    async def _snapshot_by(self, operation: str, volume_id: str) -> Snapshot | None:
+        """That of the operation, else one that is pending."""
+        listed = await self._list_snapshots([{"Name": "volume-id", "Values": [volume_id]}])
+        ours = sorted(self._authored(listed), key=lambda one: (one.started_at, one.id))
+        name = aws_records.own_tags(self._server_id, operation)[OPERATION]
+        same = [one for one in ours if one.tags.get(OPERATION) == name]
+        pending = [one for one in ours if one.state == "pending"]
+        return next(iter([*same, *pending]), None)
+
+    def _authored(self, snapshots: Iterable[Snapshot]) -> list[Snapshot]:
+        return [one for one in snapshots if aws_records.is_authored(one, self._server_id)]
+
+    async def _some_snapshots(self, ids: Sequence[str]) -> list[Snapshot]:
+        return await self._list_snapshots([{"Name": "snapshot-id", "Values": ids}])
+
+    async def _find_snapshot(self, id: str) -> Snapshot | None:
+        async with asking(f"look at {id}", GONE):
+            answer = await self._ec2.describe_snapshots(SnapshotIds=[id])
+            return next(iter(_read(answer["Snapshots"])), None)
+        return None
+
+    async def _list_snapshots(self, filters: Sequence[FilterTypeDef]) -> list[Snapshot]:
+        async with asking("list snapshots"):
+            pages = self._ec2.get_paginator("describe_snapshots").paginate(
+                OwnerIds=["self"], Filters=filters, PaginationConfig={"PageSize": PAGE}
+            )
+            return [snapshot async for page in pages for snapshot in _read(page["Snapshots"])]
+
+
+def _read(told: Iterable[SnapshotTypeDef]) -> list[Snapshot]:
+    return [snapshot for snapshot in map(aws_records.snapshot_of, told) if snapshot is not None]

@@ -1,0 +1,9 @@
+#!/bin/sh
+# How many CPUs are one's own, not the node's: builds start as many processes.
+read -r cpus </etc/odc/cpus || cpus=1
+case ${1-} in
+  --ignore=*) cpus=$((cpus - ${1#--ignore=})) ;;
+  --ignore) cpus=$((cpus - ${2:-0})) ;;
+esac
+[ "$cpus" -ge 1 ] || cpus=1
+printf '%s\n' "$cpus"

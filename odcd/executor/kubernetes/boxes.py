@@ -1,0 +1,220 @@
+"""What makes a member's pod a dev server: its container, its volumes, and the objects beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from odcd.executor.kubernetes import greeting, naming
+from odcd.executor.kubernetes.box import FILES
+from odcd.executor.kubernetes.launch import JOB, RUN, literal
+from odcd.executor.kubernetes.objects import GPU
+from odcd.executor.kubernetes.shares import Share
+from odcd.model import BoxKeys, Dispatch, Member
+
+CONTAINER = "gpu-dev"
+USER = "dev"
+HOME = greeting.HOME
+WORKSPACE = greeting.WORKSPACE
+PERSONAL = greeting.PERSONAL
+CCACHE = greeting.CCACHE
+KEYS = "/odc/keys"
+SSH_PORT = 2222
+KEY_MODE = 0o400
+FILE_MODE = 0o444
+CAPABILITIES = (
+    "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE",
+    "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
+)  # fmt: skip
+"""What root in a container has by default, less NET_RAW and MKNOD: for sshd, sudo and package
+managers."""
+PROFILING = "nsight"
+"""Label of nodes for profiling."""
+NOT_TOLD = ("HOME", "USER", "LOGNAME", "PWD", "TMPDIR", "SHELL", "SLURM_SUBMIT_DIR")
+"""Of a job's variables, what is otherwise in a dev server, or means nothing there."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxStorage:
+    """What dev servers have beside their disks; see KubernetesSettings."""
+
+    workspace_gib: int = 100
+    ccache_claim: str | None = None
+    ccache_gib: int = 250
+    disk_mbps: int = 125
+
+
+def keeps_entrypoint(dispatch: Dispatch) -> bool:
+    """It runs what its image runs, and has no SSH server of ours."""
+    return bool((dispatch.ask or {}).get("preserve_entrypoint"))
+
+
+def profiles(dispatch: Dispatch, share: Share) -> bool:
+    """Nsight's counters take SYS_ADMIN: on nodes for profiling, and for those who asked for one."""
+    labels = (dispatch.ask or {}).get("labels")
+    asked = isinstance(labels, dict) and labels.get(PROFILING) == "true"  # pyright: ignore[reportUnknownMemberType]
+    return asked and GPU in share.limits
+
+
+def ssh_keys(dispatch: Dispatch) -> list[str]:
+    """Lines of authorized_keys."""
+    lines = (dispatch.ask or {}).get("ssh_keys")
+    return [str(line) for line in lines] if isinstance(lines, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def home_of(dispatch: Dispatch, member: Member) -> Json:
+    """Where the volume of a member's home is. It has no fsGroup: kubelet would walk through all
+    of a disk, each time."""
+    if dispatch.disk is None or member.rank != 0:
+        return {"emptyDir": {}}
+    return {"persistentVolumeClaim": {"claimName": dispatch.disk.claim}}
+
+
+def box_environment(
+    dispatch: Dispatch,
+    member: Member,
+    variables: Mapping[str, str],
+    domain: str,
+    storage: BoxStorage,
+) -> dict[str, str]:
+    """variables: as of any job. domain: of the pods' host names."""
+    hosts = [naming.pod_name(*dispatch.key, m.rank) for m in dispatch.members]
+    cpus = str(max(1, member.cpus))
+    told = {name: value for name, value in variables.items() if name not in NOT_TOLD}
+    told |= {
+        "ODC_CPUS": cpus,
+        "OMP_NUM_THREADS": cpus,
+        "MKL_NUM_THREADS": cpus,
+        "OPENBLAS_NUM_THREADS": cpus,
+        "NUMEXPR_MAX_THREADS": cpus,
+        "MAX_JOBS": cpus,
+        "CMAKE_BUILD_PARALLEL_LEVEL": cpus,
+        # Off the home, which may be a small disk.
+        "HF_HOME": f"{WORKSPACE}/.cache/huggingface",
+        "XDG_CACHE_HOME": f"{WORKSPACE}/.cache",
+        "CCACHE_DIR": f"{WORKSPACE}/.cache/ccache",
+    }
+    if storage.ccache_claim is not None:
+        told |= {
+            "CCACHE_DIR": CCACHE,
+            # Else each user's ccache would throw away what all have built, at 5 GB.
+            "CCACHE_MAXSIZE": f"{storage.ccache_gib}G",
+            "CCACHE_UMASK": "000",
+        }
+    if (dispatch.ask or {}).get("recreate_env"):
+        told["ODC_RECREATE_ENV"] = "1"
+    if member.gpu_indexes:
+        told["NVIDIA_DRIVER_CAPABILITIES"] = "compute,utility"
+    if len(hosts) > 1:
+        told |= {
+            "MULTINODE_HOSTS": ",".join(f"{host}.{domain}" for host in hosts),
+            "MULTINODE_PEER_PODS": ",".join(hosts),
+            "MULTINODE_RANK": str(member.rank),
+            "MULTINODE_SIZE": str(len(hosts)),
+            "MULTINODE_HOSTFILE": "/etc/odc/hostfile",
+        }
+    return told
+
+
+def box_container(
+    dispatch: Dispatch,
+    share: Share,
+    environment: Mapping[str, str],
+    image: str,
+    storage: BoxStorage,
+) -> Json:
+    """But for its name's sake as the container of any member; see odcd.executor.kubernetes.pods."""
+    capabilities = [*CAPABILITIES, *(["IPC_LOCK"] if share.efa else [])]
+    if profiles(dispatch, share):
+        capabilities.append("SYS_ADMIN")
+    container: Json = {
+        "name": CONTAINER,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "env": [{"name": key, "value": literal(value)} for key, value in environment.items()],
+        "resources": {"requests": share.requests, "limits": share.limits},
+        "securityContext": {
+            # For sudo.
+            "allowPrivilegeEscalation": True,
+            "capabilities": {"drop": ["ALL"], "add": capabilities},
+        },
+        "volumeMounts": _mounts(dispatch, share, storage),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    if not keeps_entrypoint(dispatch):
+        container["command"] = ["/bin/sh", f"{JOB}/start"]
+        container["readinessProbe"] = {
+            "tcpSocket": {"port": SSH_PORT},
+            "periodSeconds": 2,
+            "timeoutSeconds": 2,
+            "failureThreshold": 3,
+        }
+    return container
+
+
+def box_security(dispatch: Dispatch) -> Json:
+    """Of the pod. Whoever an image that keeps its entrypoint runs as, stays it."""
+    root: Json = {} if keeps_entrypoint(dispatch) else {"runAsUser": 0, "runAsGroup": 0}
+    return {**root, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def _mounts(dispatch: Dispatch, share: Share, storage: BoxStorage) -> list[Json]:
+    mounts: list[Json] = [
+        {"name": "script", "mountPath": JOB, "readOnly": True},
+        {"name": "run", "mountPath": RUN},
+        {"name": "home", "mountPath": HOME},
+        {"name": "shm", "mountPath": "/dev/shm"},
+        {"name": "workspace", "mountPath": WORKSPACE},
+    ]
+    if dispatch.personal is not None:
+        mounts.append({"name": "personal", "mountPath": PERSONAL})
+    if storage.ccache_claim is not None:
+        mounts.append({"name": "ccache", "mountPath": CCACHE})
+    if not keeps_entrypoint(dispatch):
+        mounts.append({"name": "keys", "mountPath": KEYS, "readOnly": True})
+    if share.hugepages_mib:
+        mounts.append({"name": "hugepages", "mountPath": "/dev/hugepages"})
+    return mounts
+
+
+def box_volumes(dispatch: Dispatch, storage: BoxStorage) -> list[Json]:
+    """Beside those of any member."""
+    volumes: list[Json] = [
+        {"name": "workspace", "emptyDir": {"sizeLimit": f"{storage.workspace_gib}Gi"}},
+    ]
+    for name, claim in (("personal", dispatch.personal), ("ccache", storage.ccache_claim)):
+        if claim is not None:
+            volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
+    if not keeps_entrypoint(dispatch):
+        named = {"secretName": naming.script_name(dispatch), "defaultMode": KEY_MODE}
+        volumes.append({"name": "keys", "secret": named})
+    return volumes
+
+
+def box_files(dispatch: Dispatch, keys: BoxKeys, storage: BoxStorage) -> dict[str, str]:
+    """The data of the ConfigMap at /odc/job, which all members share."""
+    shared = storage.ccache_claim is not None
+    lines = {
+        "authorized_keys": ssh_keys(dispatch),
+        "motd": greeting.motd(dispatch),
+        "storage": greeting.storage(dispatch, 0, storage.disk_mbps, ccache=shared),
+        "storage.others": greeting.storage(dispatch, 1, storage.disk_mbps, ccache=shared),
+        "hostfile": [
+            f"{naming.pod_name(*dispatch.key, m.rank)} slots={max(1, len(m.gpu_indexes))}"
+            for m in dispatch.members
+        ],
+        "known_hosts": [f"odc {keys.host_public}"],
+        "jupyter_wish": ["on" if (dispatch.ask or {}).get("jupyter") else "off"],
+    }
+    return {**FILES, **{name: "".join(f"{one}\n" for one in of) for name, of in lines.items()}}
+
+
+def box_secret(dispatch: Dispatch, keys: BoxKeys) -> dict[str, str]:
+    """The data of the Secret at /odc/keys."""
+    secret = {"host": keys.host_key, "jupyter": keys.jupyter_token}
+    if len(dispatch.members) > 1:
+        secret |= {"gang": keys.gang_key, "gang.pub": f"{keys.gang_public} odc\n"}
+    return secret

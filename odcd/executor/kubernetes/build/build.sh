@@ -1,0 +1,39 @@
+#!/bin/sh
+# In a build's container: have BuildKit build and push the image of the context beside this program, and leave its digest for
+# odcd. What differs between builds comes by variables, and none of them is ever a piece of a program.
+set -u
+umask 022
+context=/scratch/context
+mkdir -p "$context" || exit 1
+tar -xzf /odc/build/context.tar.gz -C "$context" || exit 1
+
+attributes="name=$ODC_IMAGE,push=true"
+cache="type=registry,ref=$ODC_CACHE"
+if [ "${ODC_REGISTRY_HTTP:-}" = on ]; then
+    attributes="$attributes,registry.insecure=true"
+    cache="$cache,registry.insecure=true"
+fi
+{
+    buildctl-daemonless.sh build --progress=plain --frontend dockerfile.v0 \
+        --local "context=$context" --local "dockerfile=$context" \
+        --opt "filename=$ODC_DOCKERFILE" --opt "platform=$ODC_PLATFORM" \
+        --import-cache "$cache" \
+        --export-cache "$cache,mode=max,image-manifest=true,oci-mediatypes=true,ignore-error=true" \
+        --output "type=image,oci-mediatypes=true,$attributes" \
+        --metadata-file /scratch/metadata.json
+    echo $? >/scratch/code
+} 2>&1 | tee /scratch/log
+code=$(cat /scratch/code)
+if [ "$code" != 0 ]; then
+    # A step that failed, or a file that is wrong, fails again; a registry that did not answer may do so the next time.
+    wrong='did not complete successfully: exit code|dockerfile parse error|file with no instructions|failed to compute cache key|failed to read dockerfile'
+    wrong="$wrong|failed to resolve source metadata.*(: not found|denied|unauthorized|insufficient_scope)|no match for platform"
+    grep -q -E "$wrong" /scratch/log && exit 65
+    exit "$code"
+fi
+digest=$(sed -n 's/.*"containerimage.digest": *"\(sha256:[0-9a-f]\{64\}\)".*/\1/p' /scratch/metadata.json | head -n 1)
+if [ -z "$digest" ]; then
+    echo 'odc: BuildKit has not said which image it made'
+    exit 1
+fi
+printf '%s' "$digest" >/dev/termination-log

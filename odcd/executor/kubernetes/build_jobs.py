@@ -1,0 +1,204 @@
+"""A build as a Kubernetes Job: rootless BuildKit without a daemon, on a node without GPUs.
+
+k8s/base/admission-builds.yaml admits this shape, and no other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from odcd.builds.settings import BuildSettings
+from odcd.executor.kubernetes import naming
+from odcd.executor.kubernetes.build import PROGRAM, WRONG
+from odcd.executor.kubernetes.launch import literal
+from odcd.model import Build
+
+CONTAINER = "build"
+SERVICE_ACCOUNT = "build"
+PRIORITY_CLASS = "odc-job"
+COMPONENT = "build"
+BUILD_ID = f"{naming.DOMAIN}/build-id"
+LIMIT_S = 900
+TRIES_AGAIN = 2
+KEPT_S = 3600
+"""So long a Job that is over stays, for who looks after it."""
+ARCH = "amd64"
+UID = 1000
+"""The user that rootless BuildKit's image is made for."""
+PLACE = "/odc/build"
+CREDENTIALS = "/odc/registry"
+REQUESTS = {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "50Gi"}
+LIMITS = {"cpu": "8", "memory": "16Gi", "ephemeral-storage": "500Gi"}
+STATE = "/home/user/.local/share/buildkit"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildPlace:
+    """gpu_instances: types of the cloud's instances that have GPUs, where nothing is built."""
+
+    settings: BuildSettings
+    term: int
+    gpu_instances: Sequence[str] = ()
+
+
+def job_name(build: Build) -> str:
+    """With a mark of what it is of: a database that was restored counts its builds anew."""
+    mark = hashlib.sha256(f"{build.digest} {build.target}".encode()).hexdigest()
+    return f"odc-build-{build.id}-{build.attempt}-{mark[: naming.MARK_LENGTH]}"
+
+
+def labels(build: Build) -> dict[str, str]:
+    return {
+        naming.NAME: "odc",
+        naming.COMPONENT: COMPONENT,
+        naming.MANAGED_BY: "odcd",
+        BUILD_ID: str(build.id),
+        naming.ATTEMPT: str(build.attempt),
+    }
+
+
+def job_of(build: Build, place: BuildPlace) -> Json:
+    own = place.settings
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": job_name(build),
+            "namespace": own.namespace,
+            "labels": labels(build),
+            "annotations": {
+                naming.TERM: str(place.term),
+                f"{naming.DOMAIN}/digest": build.digest,
+            },
+        },
+        "spec": {
+            "activeDeadlineSeconds": LIMIT_S,
+            "backoffLimit": TRIES_AGAIN,
+            "ttlSecondsAfterFinished": KEPT_S,
+            "podFailurePolicy": {
+                "rules": [
+                    {
+                        "action": "FailJob",
+                        "onExitCodes": {
+                            "containerName": CONTAINER, "operator": "In", "values": [WRONG]
+                        },
+                    },
+                    # Its node went, or was wanted for something else: that counts for nothing.
+                    {
+                        "action": "Ignore",
+                        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+                    },
+                ]
+            },
+            "template": {"metadata": {"labels": labels(build)}, "spec": _pod(build, place)},
+        },
+    }  # fmt: skip
+
+
+def context_of(build: Build, own: BuildSettings, context: bytes, owner_uid: str) -> Json:
+    """The ConfigMap that goes with the Job. owner_uid: the Job's."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": job_name(build),
+            "namespace": own.namespace,
+            "labels": labels(build),
+            "ownerReferences": [
+                {
+                    "apiVersion": "batch/v1",
+                    "kind": "Job",
+                    "name": job_name(build),
+                    "uid": owner_uid,
+                }
+            ],
+        },
+        "immutable": True,
+        "data": {"build.sh": PROGRAM},
+        "binaryData": {"context.tar.gz": b64encode(context).decode()},
+    }
+
+
+def _pod(build: Build, place: BuildPlace) -> Json:
+    own = place.settings
+    variables = {
+        "ODC_IMAGE": f"{build.target}:{build.digest[:32]}",
+        # A cache has the layers of one build: each user's last.
+        "ODC_CACHE": f"{build.target}:cache-{build.uid}",
+        "ODC_DOCKERFILE": build.dockerfile,
+        "ODC_PLATFORM": f"linux/{ARCH}",
+        "ODC_REGISTRY_HTTP": "on" if own.registry_http else "off",
+        # Needs privileges that a build is not given; see docs/operating/security.md.
+        "BUILDKITD_FLAGS": "--oci-worker-no-process-sandbox",
+    }
+    mounts: list[Json] = [
+        {"name": "context", "mountPath": PLACE, "readOnly": True},
+        {"name": "work", "mountPath": "/scratch"},
+        {"name": "state", "mountPath": STATE},
+    ]
+    volumes: list[Json] = [
+        {"name": "context", "configMap": {"name": job_name(build), "defaultMode": 0o444}},
+        {"name": "work", "emptyDir": {}},
+        {"name": "state", "emptyDir": {}},
+    ]
+    if own.secret is not None:
+        variables["DOCKER_CONFIG"] = CREDENTIALS
+        mounts.append({"name": "registry", "mountPath": CREDENTIALS, "readOnly": True})
+        key = {"key": ".dockerconfigjson", "path": "config.json"}
+        named = {"secretName": own.secret, "defaultMode": 0o440, "items": [key]}
+        volumes.append({"name": "registry", "secret": named})
+    container: Json = {
+        "name": CONTAINER,
+        "image": own.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["/bin/sh", f"{PLACE}/build.sh"],
+        "env": [{"name": name, "value": literal(text)} for name, text in variables.items()],
+        "resources": {"requests": REQUESTS, "limits": LIMITS},
+        # What BuildKit needs to be root in a user namespace of its own, and only there.
+        "securityContext": {
+            "runAsUser": UID,
+            "runAsGroup": UID,
+            "runAsNonRoot": True,
+            "allowPrivilegeEscalation": True,
+            "seccompProfile": {"type": "Unconfined"},
+            "appArmorProfile": {"type": "Unconfined"},
+        },
+        "volumeMounts": mounts,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    return {
+        "restartPolicy": "Never",
+        "serviceAccountName": SERVICE_ACCOUNT,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "priorityClassName": PRIORITY_CLASS,
+        "terminationGracePeriodSeconds": 5,
+        "affinity": _nodes(place),
+        "securityContext": {"fsGroup": UID, "fsGroupChangePolicy": "OnRootMismatch"},
+        **({"imagePullSecrets": [{"name": own.secret}]} if own.secret else {}),
+        "containers": [container],
+        "volumes": volumes,
+    }
+
+
+def _nodes(place: BuildPlace) -> Json:
+    wanted: list[Json] = [
+        {"key": "kubernetes.io/arch", "operator": "In", "values": [ARCH]},
+        {"key": "nvidia.com/gpu.present", "operator": "NotIn", "values": ["true"]},
+    ]
+    if place.gpu_instances:
+        types = sorted(place.gpu_instances)
+        wanted.append(
+            {"key": "node.kubernetes.io/instance-type", "operator": "NotIn", "values": types}
+        )
+    for label in place.settings.nodes:
+        key, _, value = label.partition("=")
+        wanted.append({"key": key, "operator": "In", "values": [value]})
+    terms = {"nodeSelectorTerms": [{"matchExpressions": wanted}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

@@ -1,0 +1,222 @@
+"""Storage of dev servers as PersistentVolumes with claims that are theirs alone. Pods refer to the
+claim by its name before it is there: the scheduler waits for it.
+
+Deleting these objects deletes no data: volumes are Retain, and go by odcd.disks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import msgspec
+
+from odcd.errors import RunnerDown
+from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.executor.kubernetes.naming import COMPONENT, DISK, MANAGED_BY, NAME
+from odcd.executor.kubernetes.objects import Meta, Object
+
+log = logging.getLogger(__name__)
+
+EBS, EFS = "ebs.csi.aws.com", "efs.csi.aws.com"
+ZONE = "topology.kubernetes.io/zone"
+OURS = {NAME: "odc", COMPONENT: "disk", MANAGED_BY: "odcd"}
+PERSONAL = "odc-personal-"
+ANY_SIZE = "1Gi"
+"""EFS has none; Kubernetes wants one."""
+NOT_FOUND, CONFLICT = 404, 409
+_VOLUMES = "/api/v1/persistentvolumes"
+
+Json = dict[str, Any]
+
+
+class _Csi(Object):
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class _ClaimRef(Object):
+    uid: str = ""
+
+
+class _VolumeSpec(Object):
+    csi: _Csi | None = None
+    claim_ref: _ClaimRef = msgspec.field(default_factory=_ClaimRef)
+
+
+class _Phase(Object):
+    phase: str = ""
+
+
+class _Volume(Object):
+    metadata: Meta
+    spec: _VolumeSpec
+    status: _Phase = msgspec.field(default_factory=_Phase)
+
+
+class _Claim(Object):
+    metadata: Meta
+    status: _Phase = msgspec.field(default_factory=_Phase)
+
+
+def disk_claim(volume_id: int) -> str:
+    """volume_id: of the row in disk_volume."""
+    return f"{DISK}{volume_id}"
+
+
+def personal_claim(uid: int) -> str:
+    return f"{PERSONAL}{uid}"
+
+
+class Claims:
+    """Every call may be repeated, and raises ApiRefused, RunnerDown."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        """namespace: of dev servers."""
+        self._cluster = cluster
+        self._namespace = namespace
+
+    async def publish(self, volume_id: int, cloud_id: str, zone: str, size_gib: int) -> None:
+        """Pods that refer to disk_claim(volume_id) may run with it from now on, in its zone."""
+        name = disk_claim(volume_id)
+        spec = {
+            "capacity": {"storage": f"{size_gib}Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "csi": {"driver": EBS, "volumeHandle": cloud_id, "fsType": "ext4"},
+            "nodeAffinity": {
+                "required": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
+                    ]
+                }
+            },
+        }
+        await self._publish(name, spec)
+
+    async def publish_personal(self, uid: int, file_system: str, access_point: str) -> None:
+        """As publish(), of the folder that uid has on a shared file system."""
+        handle = f"{file_system}::{access_point}"
+        spec = {
+            "capacity": {"storage": ANY_SIZE},
+            "accessModes": ["ReadWriteMany"],
+            "csi": {"driver": EFS, "volumeHandle": handle},
+        }
+        await self._publish(personal_claim(uid), spec)
+
+    async def withdraw(self, volume_id: int) -> bool:
+        """True: claim and volume are gone from the cluster, so no pod and no node has it. False:
+        they are going; ask again."""
+        return await self._withdraw(disk_claim(volume_id))
+
+    async def withdraw_personal(self, uid: int) -> bool:
+        return await self._withdraw(personal_claim(uid))
+
+    # -- one volume and its claim ---------------------------------------------------------------
+
+    async def _publish(self, name: str, spec: Json) -> None:
+        labels = {"name": name, "labels": OURS}
+        # Bound to each other from the first: no other claim takes the volume, and no class makes
+        # another one for the claim.
+        volume = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": labels,
+            "spec": {
+                **spec,
+                "volumeMode": "Filesystem",
+                "persistentVolumeReclaimPolicy": "Retain",
+                "storageClassName": "",
+                "claimRef": {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolumeClaim",
+                    "name": name,
+                    "namespace": self._namespace,
+                },
+            },
+        }
+        claim = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {**labels, "namespace": self._namespace},
+            "spec": {
+                "accessModes": spec["accessModes"],
+                "resources": {"requests": spec["capacity"]},
+                "volumeMode": "Filesystem",
+                "storageClassName": "",
+                "volumeName": name,
+            },
+        }
+        csi, bound_to = spec["csi"], ""
+        if not await self._make(_VOLUMES, volume):
+            body = await self._find(f"{_VOLUMES}/{name}")
+            found = body and msgspec.json.decode(body, type=_Volume)
+            there = found.spec.csi if found else None
+            if (
+                not found
+                or found.metadata.deletion_timestamp is not None
+                # Its claim was deleted: it is kept for that one, and takes no other.
+                or found.status.phase == "Released"
+                or there is None
+                or (there.driver, there.volume_handle) != (csi["driver"], csi["volumeHandle"])
+            ):
+                raise await self._stranger(name)
+            bound_to = found.spec.claim_ref.uid
+        if await self._make(self._claims, claim):
+            # Its claim was deleted just now, and Kubernetes has not called it released yet.
+            if bound_to:
+                raise await self._stranger(name)
+            return
+        body = await self._find(f"{self._claims}/{name}")
+        held = body and msgspec.json.decode(body, type=_Claim)
+        # Lost: of a volume of this name that has gone; it takes no other.
+        if (
+            not held
+            or held.metadata.deletion_timestamp
+            or held.status.phase == "Lost"
+            or bound_to not in ("", held.metadata.uid)
+        ):
+            raise await self._stranger(name)
+
+    async def _stranger(self, name: str) -> RunnerDown:
+        """Of another database, or of this one before it was restored; or one that is going."""
+        log.warning("kubernetes.stranger", extra={"claim": name})
+        await self._withdraw(name)
+        return RunnerDown(f"another volume is called {name}", "It is being removed.")
+
+    async def _withdraw(self, name: str) -> bool:
+        paths = (f"{self._claims}/{name}", f"{_VOLUMES}/{name}")
+        for path in paths:
+            await self._remove(path)
+        # Finalizers keep what a pod uses, or a node has attached.
+        there = await asyncio.gather(*(self._find(path) for path in paths))
+        return there == [None, None]
+
+    @property
+    def _claims(self) -> str:
+        return f"/api/v1/namespaces/{self._namespace}/persistentvolumeclaims"
+
+    async def _make(self, path: str, body: Json) -> bool:
+        """False: there is one of that name."""
+        try:
+            await self._cluster.post(path, body)
+        except ApiRefused as error:
+            if error.status != CONFLICT or error.reason != "AlreadyExists":
+                raise
+            return False
+        return True
+
+    async def _remove(self, path: str) -> None:
+        try:
+            await self._cluster.delete(path)
+        except ApiRefused as error:
+            if error.status != NOT_FOUND:
+                raise
+
+    async def _find(self, path: str) -> bytes | None:
+        try:
+            return await self._cluster.get(path)
+        except ApiRefused as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise

@@ -1,0 +1,85 @@
+"""What is on a disk, listed before the pod that has it is told to end: users see by it what a disk
+holds without a dev server. That it cannot be listed delays nothing for long and prevents nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from odcd.errors import OdcError, RunnerDown
+from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.executor.kubernetes.launch import JOB
+from odcd.executor.kubernetes.naming import Key, has_disk
+from odcd.executor.kubernetes.objects import Pod
+
+log = logging.getLogger(__name__)
+
+LIST_S, TELL_S = 15.0, 5.0
+"""Together the most by which an end is delayed."""
+AT_ONCE = 16
+"""Of many ends at the same moment; connections are needed for the ends themselves, too."""
+MAX_BYTES = 256 * 1024
+MAX_WRITTEN_BYTES = MAX_BYTES + 16 * 1024
+CUT = "[more was there]"
+
+TellContents = Callable[[int, int, str | None, int | None], Awaitable[None]]
+"""Job, attempt, the listing, bytes in use; None: it could not be told."""
+
+
+class Contents:
+    def __init__(self, cluster: Cluster, tell: TellContents) -> None:
+        self._cluster = cluster
+        self._tell = tell
+        self._turns = asyncio.Semaphore(AT_ONCE)
+
+    async def keep(self, pod: Pod, key: Key) -> None:
+        """Of a pod with a disk that still runs; of others there is nothing to be had."""
+        going = pod.metadata.deletion_timestamp is not None
+        if not has_disk(pod) or going or not status.is_running(pod):
+            return
+        text, used_bytes = read(await self._list(pod))
+        try:
+            async with asyncio.timeout(TELL_S):
+                await self._tell(key[0], key[1], text, used_bytes)
+        except (OdcError, TimeoutError) as error:
+            log.warning("kubernetes.contents_lost", extra={"job_id": key[0], "why": str(error)})
+
+    async def _list(self, pod: Pod) -> bytes:
+        """As much as came in time."""
+        written = bytearray()
+        trouble: object = None
+        try:
+            async with asyncio.timeout(LIST_S), self._turns:
+                trouble = await self._cluster.execute(
+                    pod.metadata.namespace, pod.metadata.name, pod.spec.containers[0].name,
+                    ["/bin/sh", f"{JOB}/contents"], LIST_S,
+                    into=written, most_bytes=MAX_WRITTEN_BYTES,
+                )  # fmt: skip
+        except (RunnerDown, ApiRefused) as error:
+            trouble = error
+        except TimeoutError:
+            trouble = "it took too long"
+        if trouble is not None:
+            log.warning("kubernetes.not_listed", extra={"pod": pod.key, "why": str(trouble)})
+            if written:
+                written += f"\n{CUT}".encode()
+        return bytes(written)
+
+
+def read(written: bytes) -> tuple[str | None, int | None]:
+    """The listing and the bytes in use, of what the program wrote: how many KiB, and the tree."""
+    first, _, rest = written.partition(b"\n")
+    used_bytes = int(first) * 1024 if first.isdigit() and len(first) < 15 else None
+    lines = rest.decode(errors="replace").split("\n")
+    # Names are their users': nothing in them moves a cursor.
+    text = "\n".join("".join(c if c.isprintable() else "?" for c in one) for one in lines).strip()
+    if not text:
+        return None, used_bytes
+    kept = text.encode()
+    if len(kept) <= MAX_BYTES:
+        return text, used_bytes
+    whole = kept[: MAX_BYTES - len(CUT) - 1].rpartition(b"\n")[0]
+    return f"{whole.decode(errors='ignore')}\n{CUT}", used_bytes

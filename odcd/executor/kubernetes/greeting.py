@@ -1,0 +1,58 @@
+"""What a login to a dev server shows: whose it is, and which of its folders stay."""
+
+from __future__ import annotations
+
+from odcd.executor.kubernetes import naming
+from odcd.model import Dispatch
+
+HOME = "/home/dev"
+WORKSPACE = "/workspace"
+PERSONAL = "/shared-personal"
+CCACHE = "/ccache_shared"
+
+
+def motd(dispatch: Dispatch) -> list[str]:
+    """The job's name is its user's own text: nothing in it moves a cursor."""
+    first = dispatch.members[0]
+    gpus = sum(len(m.gpu_indexes) for m in dispatch.members)
+    lines = [
+        f"Reservation {dispatch.job_id} ({_shown(dispatch.name)}) of {dispatch.user}",
+        f"  {gpus} {first.gpu_type} GPUs" if gpus else f"  {first.gpu_type}, no GPUs",
+    ]
+    if len(dispatch.members) > 1:
+        lines += ["  members, first is rank 0; ssh NAME enters one, mpirun has /etc/odc/hostfile:"]
+        lines += [f"    {naming.pod_name(*dispatch.key, m.rank)}" for m in dispatch.members]
+    return [
+        *lines,
+        f"  its end, and more hours: odcctl show {dispatch.job_id}, "
+        f"odcctl extend {dispatch.job_id}",
+    ]
+
+
+def storage(dispatch: Dispatch, rank: int, disk_mbps: int, *, ccache: bool) -> list[str]:
+    """Of one member, rank 0 or another. disk_mbps: what a disk is made for, in MiB/s."""
+    disk = dispatch.disk if rank == 0 else None
+    if disk is not None:
+        new = ", which is new" if disk.first else ""
+        lines = [
+            f"  {HOME:16} KEPT: your disk {_shown(disk.name)}{new}; a snapshot of it is made "
+            "at the end",
+            f"  {'':16} (up to {disk_mbps} MiB/s, under 1 ms)",
+        ]
+    elif dispatch.disk is not None:
+        lines = [f"  {HOME:16} LOST at the end: your disk is the home of rank 0 alone"]
+    else:
+        lines = [f"  {HOME:16} LOST at the end: this reservation has no disk; copy what is to stay"]
+    lines.append(f"  {WORKSPACE:16} LOST at the end: scratch of this node")
+    if dispatch.personal is not None:
+        lines += [
+            f"  {PERSONAL:16} KEPT: the same files in all of your reservations, over the network",
+            f"  {'':16} (some 100 MB/s to read and 50 to write, 10 ms: not for many small files)",
+        ]
+    if ccache:
+        lines.append(f"  {CCACHE:16} compiler cache of all users, in CCACHE_DIR")
+    return [*lines, ""]
+
+
+def _shown(text: str) -> str:
+    return "".join(c for c in text if c.isprintable())

@@ -1,0 +1,52 @@
+"""How much a dev server is used, by a program in its pods. What cannot be told is not guessed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from odcd.errors import RunnerDown, WrongState
+from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.executor.kubernetes.launch import JOB
+from odcd.executor.kubernetes.objects import Pod
+from odcd.model import Look
+
+LOOK_S = 20.0
+_TOLD = re.compile(rb"connections=(\d{1,9}) gpu=(\d{1,3}|none|unknown) cpu_us=(\d{1,18})\n")
+
+
+async def look(cluster: Cluster, pods: Sequence[Pod], members: int) -> Look:
+    """Of all members together. Raises WrongState, RunnerDown: it is not known of one of them."""
+    if len(pods) != members:
+        raise RunnerDown(f"{len(pods)} of {members} pods are there")
+    seen = [await _look_at(cluster, pod) for pod in pods]
+    percents = [one.gpu_percent for one in seen]
+    return Look(
+        sessions=sum(one.sessions for one in seen),
+        gpu_percent=None if None in percents else max(p for p in percents if p is not None),
+        cpu_s=sum(one.cpu_s for one in seen),
+    )
+
+
+async def _look_at(cluster: Cluster, pod: Pod) -> Look:
+    meta = pod.metadata
+    if not status.is_running(pod):
+        raise RunnerDown(f"the container of {meta.name} is being begun anew")
+    try:
+        told = await cluster.ask(
+            meta.namespace, meta.name, pod.spec.containers[0].name,
+            ["/bin/sh", f"{JOB}/look"], LOOK_S,
+        )  # fmt: skip
+    except ApiRefused as error:
+        raise RunnerDown(f"{meta.name} cannot be looked at: {error.message}") from error
+    return read_look(told)
+
+
+def read_look(told: bytes) -> Look:
+    """Raises WrongState."""
+    found = _TOLD.fullmatch(told)
+    if found is None:
+        raise WrongState(f"how much it is used is not known: {told[:200].decode(errors='replace')}")
+    percent = int(found[2]) if found[2].isdigit() else None
+    return Look(sessions=int(found[1]), gpu_percent=percent, cpu_s=int(found[3]) / 1e6)

@@ -1,0 +1,106 @@
+"""What users of dev servers are told in them, who may enter, and Jupyter: by programs that are in
+the pods; what they are told are arguments, which no shell reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from odcd.errors import RunnerDown, WrongState
+from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.executor.kubernetes.inventory import is_over
+from odcd.executor.kubernetes.launch import JOB
+from odcd.executor.kubernetes.objects import Pod
+from odcd.model import Fact, Notice
+
+EXEC_S = 15.0
+JUPYTER_S = 60.0
+"""Above what its program waits for it to answer."""
+MAX_NAME_BYTES = 255
+OOM_FILE = "OOM_DETECTED.txt"
+MAX_KEYS_BYTES = 200_000
+"""They are part of a request's address."""
+
+
+def oom_notice(fact: Fact) -> Notice:
+    """The file that gpu-dev's users look for."""
+    return Notice(
+        name=OOM_FILE,
+        text=f"At {fact.at:%Y-%m-%d %H:%M:%S} UTC this container had used up its memory, and what "
+        "ran in it was ended.\nIt began anew in its place: files in /home/dev and /workspace are "
+        "still there, processes are not.\n",
+    )
+
+
+async def tell(cluster: Cluster, pods: Iterable[Pod], job_id: int, notice: Notice) -> None:
+    """pods: of all members. See Executor.tell."""
+    for name in [*([] if notice.name is None else [notice.name]), *notice.remove]:
+        if name in ("", ".", "..") or "/" in name or "\0" in name:
+            raise ValueError(f"{name!a} is no file's name")
+        if len(name.encode()) > MAX_NAME_BYTES:
+            raise ValueError(f"{name[:40]!a}… is too long for a file's name")
+    words = [notice.name or "", notice.text, notice.wall or "", *notice.remove]
+    _require(job_id, await _run_in_all(cluster, pods, "tell", words))
+
+
+async def set_keys(
+    cluster: Cluster, pods: Iterable[Pod], job_id: int, lines: Sequence[str]
+) -> None:
+    """pods: of all members. See Executor.set_keys."""
+    if sum(len(line) + 1 for line in lines) > MAX_KEYS_BYTES:
+        raise WrongState(
+            f"reservation {job_id} cannot take so many keys: they have more than "
+            f"{MAX_KEYS_BYTES} bytes",
+            "Let fewer users in, or ask them to remove old keys from GitHub.",
+        )
+    # Without any, who was let in at the beginning would be again.
+    trouble = await _run_in_all(cluster, pods, "keys", lines or ["# nobody"])
+    _require(job_id, trouble)
+
+
+def _require(job_id: int, trouble: str | None) -> None:
+    if trouble is not None:
+        raise WrongState(f"reservation {job_id} cannot be told: {trouble}")
+
+
+async def set_jupyter(cluster: Cluster, pods: Iterable[Pod], job_id: int, *, on: bool) -> None:
+    """pods: that of rank 0. See Executor.set_jupyter."""
+    word = "on" if on else "off"
+    trouble = await _run_in_all(cluster, pods, "jupyter", [word], JUPYTER_S)
+    if trouble is not None:
+        raise WrongState(trouble, f"`odcctl edit {job_id} --enable-jupyter` tries it again.")
+
+
+async def _run_in_all(
+    cluster: Cluster, pods: Iterable[Pod], program: str, words: Sequence[str],
+    timeout_s: float = EXEC_S,
+) -> str | None:  # fmt: skip
+    """In every pod that runs. When it succeeded in none, why. Raises RunnerDown when one could not
+    be asked: it may be done in others then."""
+    done = False
+    trouble = "it has no pod"
+    late: RunnerDown | None = None
+    for pod in pods:
+        if is_over(pod) or pod.metadata.deletion_timestamp is not None:
+            trouble = "it is over"
+            continue
+        if not status.is_running(pod):
+            late = RunnerDown(f"the container of {pod.metadata.name} is being begun anew")
+            continue
+        try:
+            failed = await cluster.execute(
+                pod.metadata.namespace, pod.metadata.name, pod.spec.containers[0].name,
+                ["/bin/sh", f"{JOB}/{program}", *words], timeout_s,
+            )  # fmt: skip
+        except RunnerDown as error:
+            late = error
+        except ApiRefused as error:
+            if error.passing:
+                late = RunnerDown(f"{pod.metadata.name} cannot be told now: {error.message}")
+            trouble = error.message
+        else:
+            done = done or failed is None
+            trouble = failed or trouble
+    if late is not None:
+        raise late
+    return None if done else trouble

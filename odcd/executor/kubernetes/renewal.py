@@ -1,0 +1,46 @@
+"""Tokens that a kubeconfig's own program makes (`aws eks get-token`): renewed before they end.
+
+kubernetes_asyncio runs that program once, at the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from typing import Any
+
+from odcd.clock import Clock
+
+EARLY_S = 300.0
+"""Before its end, as kubernetes_asyncio has it."""
+PAUSE_S = 5.0
+"""Between two tries: one that fails, or makes what ends at once, is not run for every request."""
+
+
+class Renewal:
+    """A configuration's refresh_api_key_hook: called before each request."""
+
+    def __init__(self, loader: Any, clock: Clock) -> None:
+        """loader: kubernetes_asyncio's KubeConfigLoader, which has read the kubeconfig."""
+        self._loader = loader
+        self._clock = clock
+        self._one_at_a_time = asyncio.Lock()
+        self._tried_s = -PAUSE_S
+
+    async def __call__(self, configuration: Any) -> None:
+        if not self._is_due():
+            return
+        async with self._one_at_a_time:
+            if not self._is_due():
+                return
+            self._tried_s = self._clock.monotonic()
+            # It tells by its log what went wrong; the token stays, for it may be good still.
+            if await self._loader.load_from_exec_plugin():
+                configuration.api_key["BearerToken"] = self._loader.token
+
+    def _is_due(self) -> bool:
+        ends_at: datetime | None = getattr(self._loader, "exec_plugin_expiry", None)
+        if ends_at is None:
+            return False
+        left_s = (ends_at - self._clock.now()).total_seconds()
+        return left_s < EARLY_S and self._clock.monotonic() - self._tried_s >= PAUSE_S

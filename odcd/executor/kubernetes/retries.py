@@ -1,0 +1,41 @@
+"""What the API server did not do is asked of it again."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from odcd.clock import Clock
+from odcd.errors import RunnerDown
+from odcd.executor.kubernetes.cluster import ApiRefused
+
+log = logging.getLogger(__name__)
+
+RETRY_S = (0.2, 10.0)
+"""The first pause and the longest; each is twice the last."""
+_NO_RIGHT = re.compile(r"cannot \w+ resource")
+_T = TypeVar("_T")
+
+
+async def insist(clock: Clock, act: Callable[[], Awaitable[_T]]) -> _T:
+    """Until the API server has answered; what it refuses for good is tried on, slower."""
+    pause_s = RETRY_S[0]
+    while True:
+        try:
+            return await act()
+        except (RunnerDown, ApiRefused) as error:
+            log.warning("kubernetes.again", extra={"why": str(error)})
+        await clock.sleep(pause_s)
+        pause_s = min(pause_s * 2, RETRY_S[1])
+
+
+def may_pass(error: ApiRefused) -> bool:
+    """Quotas, rights and namespaces change; a pod that the API calls wrong stays so."""
+    if error.passing or error.status in (401, 404, 409):
+        return True
+    if error.status != 403:
+        return False
+    # A server that has just begun does not know its roles yet.
+    return "exceeded quota" in error.message or bool(_NO_RIGHT.search(error.message))

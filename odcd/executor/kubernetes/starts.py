@@ -1,0 +1,227 @@
+"""How attempts start: orders are carried out in the background, tried again, and given up when they
+take too long."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from odcd.clock import Clock
+from odcd.errors import RunnerDown
+from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes.background import Background
+from odcd.executor.kubernetes.cluster import ApiRefused
+from odcd.executor.kubernetes.ends import Ends
+from odcd.executor.kubernetes.inventory import offer_of
+from odcd.executor.kubernetes.maker import Maker
+from odcd.executor.kubernetes.members import Members
+from odcd.executor.kubernetes.naming import Attempt, Key, has_disk
+from odcd.executor.kubernetes.node_ports import addresses_of
+from odcd.executor.kubernetes.objects import Node
+from odcd.executor.kubernetes.retries import RETRY_S, insist, may_pass
+from odcd.model import BoxKeys, Dispatch
+
+log = logging.getLogger(__name__)
+
+WORKERS = 8
+LEAD_LOOK_S = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budgets:
+    """How long a start may take, in seconds. schedule: until a node has taken the pod; disk: so
+    much longer when its disk is to be made first. start: until its container runs, which pulls its
+    image. ready: of a dev server, from then until SSH answers.
+    """
+
+    schedule_s: float = 60.0
+    disk_s: float = 600.0
+    start_s: float = 1800.0
+    ready_s: float = 600.0
+
+
+KeepKeys = Callable[[Dispatch], Awaitable[BoxKeys | None]]
+TellPort = Callable[[Dispatch, int, Sequence[str]], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class _Order:
+    dispatch: Dispatch
+    texts: Mapping[str, str]
+    since_s: float
+    pause_s: float = RETRY_S[0]
+    trouble: str | None = None
+    """What was in its way the last time."""
+
+
+class Starts:
+    def __init__(
+        self,
+        members: Members,
+        ends: Ends,
+        nodes: Mapping[str, Node],
+        maker: Maker,
+        background: Background,
+        clock: Clock,
+        leads: Callable[[], bool],
+        budgets: Budgets,
+        box_keys: KeepKeys,
+        on_port: TellPort,
+    ) -> None:
+        """leads: is it certain that no other leads? box_keys: of a dev server; None: it is over.
+        on_port: told which port leads to one, by which addresses of its nodes."""
+        self._members = members
+        self._ends = ends
+        self._nodes = nodes
+        self._maker = maker
+        self._background = background
+        self._clock = clock
+        self._leads = leads
+        self._budgets = budgets
+        self._box_keys = box_keys
+        self._on_port = on_port
+        self._orders: dict[Attempt, _Order] = {}
+        self._queue: asyncio.Queue[Attempt] = asyncio.Queue()
+        self._made: set[Attempt] = set()
+
+    @property
+    def ordered(self) -> Set[Attempt]:
+        """What is not made yet."""
+        return self._orders.keys()
+
+    def order(self, dispatches: Sequence[Dispatch], texts: Mapping[str, str]) -> None:
+        """See Executor.start."""
+        for dispatch in dispatches:
+            attempt = dispatch.key
+            self._members.expect(dispatch)
+            if attempt in self._made and self._members.are_there(dispatch):
+                continue
+            named = {
+                digest: texts[digest]
+                for digest in (dispatch.script_digest, dispatch.environment_digest)
+            }
+            order = self._orders.get(attempt)
+            if order is None:
+                self._orders[attempt] = _Order(dispatch, named, self._clock.monotonic())
+                self._queue.put_nowait(attempt)
+            else:
+                # Sent again: neither its budget nor its pause begins anew.
+                order.dispatch, order.texts = dispatch, named
+
+    def withdraw(self, attempt: Attempt) -> None:
+        self._orders.pop(attempt, None)
+
+    def trim(self, live: Set[Attempt]) -> None:
+        """Forget all but these."""
+        self._made &= live
+
+    def works(self) -> list[Coroutine[object, object, None]]:
+        """What carries the orders out; none ends by itself."""
+        return [self._work() for _ in range(WORKERS)]
+
+    async def _work(self) -> None:
+        while True:
+            attempt = await self._queue.get()
+            while not self._leads():
+                # A sleeper that has just woken: its orders may be over.
+                await self._clock.sleep(LEAD_LOOK_S)
+            order = self._orders.get(attempt)
+            if order is None or attempt in self._members.stops:
+                self.withdraw(attempt)
+                continue
+            try:
+                await self._make(order)
+                self._made.add(attempt)
+                self.withdraw(attempt)
+                if attempt in self._members.stops:
+                    await self._ends.confirm(attempt)
+            except RunnerDown as error:
+                log.warning("kubernetes.unmade", extra={"job": attempt[0], "why": error.message})
+                order.trouble = error.message
+                self._try_again(order, None)
+            except ApiRefused as error:
+                log.warning("kubernetes.refused", extra={"job": attempt[0], "why": str(error)})
+                waited_s = self._clock.monotonic() - order.since_s
+                order.trouble = error.message
+                if may_pass(error) and waited_s < self._budgets.schedule_s:
+                    self._try_again(order, error.retry_after_s)
+                else:
+                    self.withdraw(attempt)
+                    await self._undo(order.dispatch, error)
+
+    async def _make(self, order: _Order) -> None:
+        dispatch, members = order.dispatch, self._members
+        offers = {m.node: offer_of(self._nodes.get(m.node)) for m in dispatch.members}
+        keys = [(*dispatch.key, m.rank) for m in dispatch.members]
+        but = {key[2] for key in keys if key in members.begun or key in members.over}
+        keys = None
+        if dispatch.is_box:
+            keys = await self._box_keys(dispatch)
+            if keys is None:
+                return
+        port = await self._maker.make(dispatch, order.texts, offers, but, keys)
+        if port is not None:
+            await self._on_port(dispatch, port, addresses_of(dispatch, self._nodes))
+
+    def _try_again(self, order: _Order, after_s: float | None) -> None:
+        pause_s = order.pause_s if after_s is None else max(after_s, order.pause_s)
+        order.pause_s = min(order.pause_s * 2, RETRY_S[1])
+
+        async def later() -> None:
+            await self._clock.sleep(pause_s)
+            self._queue.put_nowait(order.dispatch.key)
+
+        self._background.spawn(later())
+
+    async def _undo(self, dispatch: Dispatch, error: ApiRefused) -> None:
+        """The API server would not have it: take away what was made, and say why."""
+        now = self._clock.now()
+        for member in dispatch.members:
+            key = (*dispatch.key, member.rank)
+            if member.state != "starting" or key in self._members.over:
+                continue
+            fact = status.refused(key, now, error.message, passing=may_pass(error))
+            pod = await insist(self._clock, lambda key=key: self._maker.find_member(key))
+            if pod is None:
+                self._members.end(key, fact)
+            else:
+                self._members.verdicts.setdefault(key, fact)
+                await insist(self._clock, lambda pod=pod: self._maker.remove(pod, 0))
+
+    def waits(self, job_id: int) -> list[str]:
+        """What pods that are not there, or have not begun, wait for."""
+        told = [
+            f"its pods cannot be made yet: {order.trouble}"
+            for attempt, order in self._orders.items()
+            if attempt[0] == job_id and order.trouble
+        ]
+        for key in sorted(key for key in self._members.unstarted if key[0] == job_id):
+            pod = self._members.pod(key)
+            if pod is not None:
+                why = (
+                    status.read_pod(pod, key, self._clock.now()).waits or "kubelet has told nothing"
+                )
+                told.append(f"rank {key[2]} on {pod.spec.node_name or 'no node yet'}: {why}")
+        return told
+
+    def judge(self) -> None:
+        """Give up what has had its time to start."""
+        for key in list(self._members.unstarted):
+            self._judge(key)
+
+    def _judge(self, key: Key) -> None:
+        pod, now = self._members.pod(key), self._clock.now()
+        if pod is None or pod.metadata.deletion_timestamp is not None:
+            return
+        age_s = (now - (pod.metadata.creation_timestamp or now)).total_seconds()
+        budget_s = self._budgets.start_s if pod.spec.node_name else self._budgets.schedule_s
+        if has_disk(pod) and not pod.spec.node_name:
+            budget_s += self._budgets.disk_s
+        begun_at = status.running_since(pod)
+        if begun_at is not None:
+            age_s, budget_s = (now - begun_at).total_seconds(), self._budgets.ready_s
+        if age_s > budget_s:
+            waits = status.read_pod(pod, key, now).waits
+            self._ends.condemn(pod, key, status.late(pod, key, now, waits, budget_s))

@@ -1,0 +1,67 @@
+"""A fork of the runner that works as a job's user, so that the runner waits for no file system."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from odcd.runner.begin import groups_of
+
+
+def fork_as(
+    uid: int,
+    gid: int | None,
+    work: Callable[[socket.socket], None],
+    *,
+    switch_user: bool,
+    keep: Sequence[socket.socket] = (),
+) -> socket.socket:
+    """Do work in a process of the user's; a socket to hear from it, as work is given one to tell.
+
+    It is closed when the process ends, whatever came before. gid None: the account's own. keep:
+    all else that stays open there. Raises OSError when nothing can be forked.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        _help(theirs, uid, gid, work, switch_user, keep)
+    theirs.close()
+    ours.setblocking(False)
+    return ours
+
+
+def _help(
+    channel: socket.socket,
+    uid: int,
+    gid: int | None,
+    work: Callable[[socket.socket], None],
+    switch_user: bool,
+    keep: Sequence[socket.socket],
+) -> NoReturn:
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        _close_all_but(channel, *keep)
+        if switch_user:
+            _become(uid, pwd.getpwuid(uid).pw_gid if gid is None else gid)
+        work(channel)
+    finally:
+        os._exit(0)
+
+
+def _become(uid: int, gid: int) -> None:
+    os.setgroups(groups_of(uid, gid))
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+
+
+def _close_all_but(*kept: socket.socket) -> None:
+    start = 3
+    for number in sorted(sock.fileno() for sock in kept):
+        os.closerange(start, number)
+        start = number + 1
+    os.closerange(start, 1 << 20)

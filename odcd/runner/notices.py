@@ -1,0 +1,222 @@
+"""Tell a job's user something: in a file of the home folder, and on the job's terminal.
+
+All of it is done by a fork that is the user: whatever lies in a home, links to others' files
+among it, it can do nothing that its owner could not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import socket
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from odcd.runner import terminal
+from odcd.runner.helper import fork_as
+from odcd.runner.loop import Loop
+from odcd.runner.members import Member
+
+MAX_NAME_BYTES = 255
+MAX_TEXT_BYTES = 64 * 1024
+MAX_WALL_BYTES = 16 * 1024
+ANSWER_S = 10.0
+"""A home that takes longer is told of as one that does not answer; it may be written later."""
+SHOW_S = 3.0
+TOLD = 5
+"""Of many things that failed, so many are told."""
+
+
+class Notice(NamedTuple):
+    """See odcd.model.Notice."""
+
+    name: str | None
+    text: str
+    remove: list[str]
+    wall: str | None
+
+    @classmethod
+    def of(cls, request: dict[str, Any]) -> Notice:
+        """Raises KeyError, TypeError or ValueError when something is missing or out of bounds."""
+        notice = cls(request["name"], request["text"], list(request["remove"]), request["wall"])
+        for name in notice.names:
+            check_name(name)
+        if len(notice.text.encode()) > MAX_TEXT_BYTES:
+            raise ValueError(f"a notice of more than {MAX_TEXT_BYTES} bytes")
+        if len((notice.wall or "").encode()) > MAX_WALL_BYTES:
+            raise ValueError(f"more than {MAX_WALL_BYTES} bytes to show")
+        return notice
+
+    @property
+    def names(self) -> list[str]:
+        return self.remove if self.name is None else [self.name, *self.remove]
+
+
+def check_name(name: str) -> None:
+    """Raises ValueError for what does not name a file of one folder."""
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise ValueError(f"no name of a file: {name!r}")
+    if len(os.fsencode(name)) > MAX_NAME_BYTES:
+        raise ValueError(f"a file's name has at most {MAX_NAME_BYTES} bytes: {name!r}")
+
+
+def tell(
+    loop: Loop,
+    notice: Notice,
+    member: Member,
+    screen: str | None,
+    done: Callable[[dict[str, Any]], None],
+    *,
+    switch_user: bool,
+) -> None:
+    """Tell it, and call done once with {"shown", "kept", "trouble": [text]}.
+
+    screen: the socket of the member's terminal. shown, kept: was there something to show, or to do
+    in the home, and was it done? Raises OSError when no process can be forked for it.
+    """
+    said: dict[str, Any] = {"shown": False, "kept": False, "trouble": list[str]()}
+    watched = _connect(screen) if notice.wall is not None and screen else None
+
+    def work(channel: socket.socket) -> None:
+        if notice.wall is not None:
+            _say(channel, _show(watched, notice.wall))
+        if notice.names:
+            _say(channel, _keep(member, notice))
+
+    try:
+        channel = fork_as(
+            member.uid, member.gid, work, switch_user=switch_user, keep=[watched] if watched else []
+        )
+    finally:
+        if watched:
+            watched.close()
+    waits_for = (notice.wall is not None) + bool(notice.names)
+    heard = 0
+    over = False
+
+    def hear(_: int) -> None:
+        nonlocal heard
+        try:
+            data = channel.recv(65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            heard += 1
+            part = json.loads(data)
+            said["trouble"] += part.pop("trouble", [])
+            said.update(part)
+            return
+        end("the process that was to tell it died" if heard < waits_for else None)
+
+    def late() -> None:
+        end(f"no answer of the home folder within {ANSWER_S:g} s")
+
+    def end(trouble: str | None) -> None:
+        nonlocal over
+        if over:
+            return
+        over = True
+        loop.forget(channel)
+        channel.close()
+        if trouble:
+            said["trouble"].append(trouble)
+        done(said)
+
+    loop.watch(channel, hear)
+    loop.at(time.time() + ANSWER_S, late)
+
+
+def _connect(screen: str) -> socket.socket | None:
+    """By the runner, which alone may reach it. None: there is none, or it takes nobody now."""
+    folder, _, name = screen.rpartition("/")
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.setblocking(False)
+    try:
+        # A socket's path may have 107 bytes: go through the folder's descriptor instead.
+        fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            sock.connect(f"/proc/self/fd/{fd}/{name}")
+        finally:
+            os.close(fd)
+    except OSError:
+        sock.close()
+        return None
+    return sock
+
+
+def _say(channel: socket.socket, part: dict[str, Any]) -> None:
+    channel.send(json.dumps(part).encode())
+
+
+def _show(watched: socket.socket | None, wall: str) -> dict[str, Any]:
+    if watched is None:
+        return {"trouble": ["there is no terminal to show it on"]}
+    deadline = time.monotonic() + SHOW_S
+    received = bytearray()
+    try:
+        watched.settimeout(SHOW_S)
+        watched.sendall(terminal.frame(terminal.WALL, wall.encode()))
+        while time.monotonic() < deadline and (data := watched.recv(65536)):
+            received += data
+            while taken := terminal.take_frame(received):
+                if taken[0] == terminal.WALL:
+                    return {"shown": True}
+    except OSError:
+        pass
+    # One that an older runner made knows no such frame.
+    return {"trouble": ["its terminal did not take it; one made by an older odc cannot"]}
+
+
+def _keep(member: Member, notice: Notice) -> dict[str, Any]:
+    home = member.home if member.home and member.home.startswith("/") else None
+    try:
+        home = home or pwd.getpwuid(member.uid).pw_dir
+        os.umask(0o022)
+        folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except KeyError:
+        return {"trouble": [f"uid {member.uid} has no account, so no home folder is known"]}
+    except (OSError, ValueError) as error:
+        return {"trouble": [f"cannot open the home folder {home}: {_why(error)}"]}
+    trouble: list[str] = []
+    if notice.name is not None:
+        try:
+            _put(folder, notice.name, notice.text.encode())
+        except OSError as error:
+            trouble.append(f"cannot write {home}/{notice.name}: {_why(error)}")
+    for name in notice.remove:
+        if name == notice.name:
+            continue
+        try:
+            os.unlink(name, dir_fd=folder)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            trouble.append(f"cannot remove {home}/{name}: {_why(error)}")
+    return {"kept": not trouble, "trouble": [text[:1000] for text in trouble[:TOLD]]}
+
+
+def _put(folder: int, name: str, content: bytes) -> None:
+    """A whole file in place of whatever had the name: of a link the link itself, not its target."""
+    made = f".odc-notice-{os.urandom(8).hex()}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(made, flags, 0o644, dir_fd=folder)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.rename(made, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(made, dir_fd=folder)
+        raise
+    finally:
+        os.close(fd)
+
+
+def _why(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
