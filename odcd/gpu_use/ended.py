@@ -1,0 +1,158 @@
+"""What the GPUs of ended attempts did, asked and stored: attempt by attempt a debt of the database.
+
+Killed anywhere in between, the next leader reads the same debts. What was stored stays so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from odcd.clock import Clock
+from odcd.gpu_use.prometheus import (
+    Prometheus,
+    PrometheusDown,
+    PrometheusFailed,
+    PrometheusRefused,
+)
+from odcd.gpu_use.queries import Labels, ask_ended, read_ended
+from odcd.gpu_use.records import Figures, Owed
+from odcd.store import Store
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 15.0
+MOST_RETRY_S = 300.0
+AT_ONCE = 20
+"""Attempts of one question."""
+SCRAPES = 2
+"""After the end of an attempt, until what was seen of it is in Prometheus."""
+PATIENCE = timedelta(minutes=10)
+"""So long after its end, what Prometheus has not got it will not get any more."""
+AGAIN, MUCH_LATER = timedelta(minutes=2), timedelta(hours=1)
+
+
+class EndedUse:
+    def __init__(
+        self, term: int, store: Store, prometheus: Prometheus | None, labels: Labels, clock: Clock,
+        *, scrape: timedelta, kept: timedelta,
+    ) -> None:  # fmt: skip
+        """prometheus None: what NVML saw is all there is; scrape is how soon that is written then.
+        kept: how long Prometheus keeps it."""
+        self._term = term
+        self._store = store
+        self._prometheus = prometheus
+        self._labels = labels
+        self._clock = clock
+        self._scrape = scrape
+        self._kept = kept
+        self._every_s = min(EVERY_S, scrape.total_seconds())
+
+    async def run(self) -> None:
+        """Raises LeadershipLost or DatabaseDown."""
+        pause_s = self._every_s
+        while True:
+            try:
+                await self.settle_once()
+                pause_s = self._every_s
+            except PrometheusDown as error:
+                log.warning("gpu_use.prometheus_down", extra={"why": str(error)})
+                pause_s = min(2 * pause_s, MOST_RETRY_S)
+            await self._clock.sleep(pause_s)
+
+    async def settle_once(self) -> int:
+        """Pay what is owed and known; how many were stored. Raises PrometheusDown."""
+        stored = 0
+        while True:
+            now = self._clock.now()
+            owed = await self._store.owed_gpu_use(
+                self._term, now - SCRAPES * self._scrape, AT_ONCE, now
+            )
+            known, asked = self._divide(owed, now)
+            # First, for Prometheus may be down.
+            stored += await self._write(known, now)
+            if asked:
+                assert self._prometheus is not None
+                stored += await self._write(await self._ask(self._prometheus, asked, now), now)
+            if len(owed) < AT_ONCE:
+                return stored
+
+    async def _write(self, found: Sequence[Figures], now: datetime) -> int:
+        return await self._store.store_gpu_use(self._term, found, now) if found else 0
+
+    def _divide(self, owed: Sequence[Owed], now: datetime) -> tuple[list[Figures], list[Owed]]:
+        """What is known of some without asking, and those that Prometheus is to be asked of."""
+        known: list[Figures] = []
+        asked: list[Owed] = []
+        for one in owed:
+            if one.source == "nvml":
+                known.append(_as_summed(one))
+            elif one.ended_at < now - self._kept:
+                days = self._kept.total_seconds() / 86_400
+                known.append(
+                    _without(one, f"Prometheus was not reached in the {days:g} days it keeps")
+                )
+            elif self._prometheus is None:
+                # Another leader may be told of one.
+                known.append(_again(one, now + MUCH_LATER))
+            else:
+                asked.append(one)
+        return known, asked
+
+    async def _ask(
+        self, prometheus: Prometheus, owed: Sequence[Owed], now: datetime
+    ) -> list[Figures]:
+        """What it refuses for many is asked of each alone, and then by fewer samples."""
+        try:
+            return await self._ask_at_once(prometheus, owed, now)
+        except PrometheusRefused:
+            if len(owed) > 1:
+                half = len(owed) // 2
+                return [
+                    *await self._ask(prometheus, owed[:half], now),
+                    *await self._ask(prometheus, owed[half:], now),
+                ]
+        try:
+            return await self._ask_at_once(prometheus, owed, now, coarse=True)
+        except PrometheusFailed as error:
+            # As long as it keeps them: only its bad hour is to blame, and not the attempt.
+            log.warning("gpu_use.not_told", extra={"job_id": owed[0].job_id, "why": str(error)})
+            young = now < owed[0].ended_at + PATIENCE
+            return [_again(owed[0], now + (AGAIN if young else MUCH_LATER))]
+        except PrometheusRefused as error:
+            log.warning("gpu_use.refused", extra={"job_id": owed[0].job_id, "why": str(error)})
+            return [self._later(owed[0], now, str(error))]
+
+    async def _ask_at_once(
+        self, prometheus: Prometheus, owed: Sequence[Owed], now: datetime, *, coarse: bool = False
+    ) -> list[Figures]:
+        question = ask_ended(self._labels, owed, self._scrape, coarse=coarse)
+        samples = await prometheus.query("ended", question, now)
+        found = read_ended(samples, owed, self._scrape, coarse=coarse)
+        seen = {(f.job_id, f.attempt): f for f in found}
+        return [seen.get((one.job_id, one.attempt)) or self._later(one, now, "") for one in owed]
+
+    def _later(self, one: Owed, now: datetime, why: str) -> Figures:
+        """Once more, or never: why it cannot be known."""
+        if now < one.ended_at + PATIENCE:
+            return _again(one, now + AGAIN)
+        if why:
+            return _without(one, f"Prometheus was asked, and {why}")
+        if one.held <= 2 * SCRAPES * self._scrape:
+            return _without(one, "it ran too short to be seen")
+        return _without(one, "Prometheus has no DCGM series of its GPUs")
+
+
+def _as_summed(one: Owed) -> Figures:
+    if one.covered_s > 0:
+        return Figures(job_id=one.job_id, attempt=one.attempt)
+    return _without(one, "NVML was not asked while it ran")
+
+
+def _again(one: Owed, at: datetime) -> Figures:
+    return Figures(job_id=one.job_id, attempt=one.attempt, again_at=at)
+
+
+def _without(one: Owed, why: str) -> Figures:
+    return Figures(job_id=one.job_id, attempt=one.attempt, gave_up=why)

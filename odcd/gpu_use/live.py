@@ -1,0 +1,68 @@
+"""What the GPUs of running jobs do just now, asked of Prometheus once a minute for all together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import timedelta
+
+from odcd.clock import Clock
+from odcd.gpu_use.prometheus import (
+    Prometheus,
+    PrometheusDown,
+    PrometheusRefused,
+    Sample,
+)
+from odcd.gpu_use.queries import Labels, Window, ask_live, read_live
+from odcd.gpu_use.records import JobLook, sum_up
+from odcd.store import Store
+
+log = logging.getLogger(__name__)
+
+EVERY = timedelta(seconds=60)
+PATIENCE = 3
+"""Looks that may be missing before nothing is known."""
+LEAST_S = 1.0
+
+
+class LiveUse:
+    def __init__(
+        self, term: int, store: Store, prometheus: Prometheus, labels: Labels, clock: Clock, *,
+        scrape: timedelta, idle_ratio: float, every: timedelta = EVERY,
+    ) -> None:  # fmt: skip
+        self._term = term
+        self._store = store
+        self._prometheus = prometheus
+        self._labels = labels
+        self._clock = clock
+        # A sample of the minute before the window's last one must not fall between two looks.
+        self._length = every + scrape
+        self._idle_ratio = idle_ratio
+        self._every = every
+
+    async def run(self) -> None:
+        """Raises LeadershipLost or DatabaseDown."""
+        while True:
+            began_s = self._clock.monotonic()
+            try:
+                await self.look_once()
+            except (PrometheusDown, PrometheusRefused) as error:
+                # What was known goes stale by itself.
+                log.warning("gpu_use.no_look", extra={"why": str(error)})
+            took_s = self._clock.monotonic() - began_s
+            await self._clock.sleep(max(LEAST_S, self._every.total_seconds() - took_s))
+
+    async def look_once(self) -> int:
+        """How many jobs were seen. Raises PrometheusDown, PrometheusRefused."""
+        now = self._clock.now()
+        window = Window(end=now, length=self._length)
+        samples = await self._prometheus.query("live", ask_live(self._labels, window), now)
+        # Of thousands of GPUs: a pass of the planner must not wait for it.
+        looks = await asyncio.to_thread(self._sum_up, samples)
+        await self._store.note_gpu_now(
+            self._term, looks, now - self._length, now + PATIENCE * self._every, now
+        )
+        return len(looks)
+
+    def _sum_up(self, samples: list[Sample]) -> list[JobLook]:
+        return sum_up(read_live(samples, self._labels), self._idle_ratio)

@@ -1,0 +1,270 @@
+"""What is asked of Prometheus about GPUs, in PromQL, and what its answers mean.
+
+DCGM's own series are asked, in both label forms: the exporter's `pod` and `namespace` are
+`exported_pod` and `exported_namespace` where the scrape does not honour its labels. Of a GPU that
+is scraped twice the higher figure counts, and it counts once.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from odcd.executor.kubernetes.naming import Namespaces
+from odcd.gpu_use.prometheus import Sample
+from odcd.gpu_use.records import Figures, GpuKey, Owed, Seen
+
+UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+MEMORY, POWER = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_POWER_USAGE"
+ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
+MOST_POINTS, COARSE_POINTS = 5_000, 500
+"""At which it is looked whether a GPU was seen, of one attempt."""
+LEAST_POINTS = 30
+LOOKBACK_SCRAPES = 2
+"""A gap of so many scrapes is none."""
+MOST_W, MOST_MIB = 5_000, 16 * 1024 * 1024
+"""No GPU draws more, or has more memory: such a figure is DCGM's word for none, or an accident."""
+_POD = re.compile(r"odc-([0-9]{1,18})-([0-9]{1,9})-([0-9]{1,9})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Until `end`, for `length`."""
+
+    end: datetime
+    length: timedelta
+
+    @property
+    def range(self) -> str:
+        return f"[{_ms(self.length)}ms]"
+
+    @property
+    def at(self) -> str:
+        return f"@ {self.end.timestamp():.3f}"
+
+
+class Labels:
+    """How the series of jobs' GPUs are told from others, and whose they are.
+
+    namespaces: of pods; None: jobs are told by the exporter's hpc_job. match: labels that all
+    series of this cluster have.
+    """
+
+    def __init__(
+        self, namespaces: Namespaces | None, match: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        self._namespaces = namespaces
+        self._more = "".join(f',{name}="{value}"' for name, value in match)
+
+    def of_attempt(self, job_id: int, attempt: int) -> list[str]:
+        """The selectors' inner parts, one a label form."""
+        if self._namespaces is None:
+            return [f'hpc_job="{job_id}"{self._more}']
+        return self._pods(f"odc-{job_id}-{attempt}-[0-9]+")
+
+    def of_all(self) -> list[str]:
+        if self._namespaces is None:
+            return [f'hpc_job=~"[0-9]+"{self._more}']
+        return self._pods("odc-[0-9]+-[0-9]+-[0-9]+")
+
+    def _pods(self, names: str) -> list[str]:
+        assert self._namespaces is not None
+        spaces = "|".join(sorted({self._namespaces.batch, self._namespaces.dev}))
+        return [
+            f'{prefix}namespace=~"{spaces}",{prefix}pod=~"{names}"{self._more}'
+            for prefix in ("exported_", "")
+        ]
+
+    def key(self, labels: dict[str, str]) -> GpuKey | None:
+        """Whose GPU a series is about. The attempt of an hpc_job is not told: 0."""
+        uuid, instance = labels.get("UUID", ""), labels.get("GPU_I_ID", "")
+        if not uuid:
+            return None
+        gpu = f"{uuid}/{instance}" if instance else uuid
+        if self._namespaces is None:
+            job = labels.get("hpc_job", "")
+            # As written: 007 is not our job 7.
+            return GpuKey(int(job), 0, 0, gpu) if re.fullmatch("[1-9][0-9]{0,17}", job) else None
+        for name in (labels.get("exported_pod", ""), labels.get("pod", "")):
+            if found := _POD.fullmatch(name):
+                return GpuKey(int(found[1]), int(found[2]), int(found[3]), gpu)
+        return None
+
+
+def ask_ended(
+    labels: Labels, owed: Iterable[Owed], scrape: timedelta, *, coarse: bool = False
+) -> str:
+    """One expression for the GPUs of these attempts; each series tells figure and attempt.
+
+    coarse: by samples at few points instead of all, for those that have too many.
+    """
+    parts: list[str] = []
+    for one in owed:
+        window = Window(end=one.ended_at, length=one.held)
+        forms = labels.of_attempt(one.job_id, one.attempt)
+        steps = f"[{_ms(one.held)}ms:{_step_ms(one.held, scrape, coarse)}ms] {window.at}"
+        over = steps if coarse else f"{window.range} {window.at}"
+        near = f"[{_ms(LOOKBACK_SCRAPES * scrape)}ms]"
+        for figure, text in (
+            ("util", _any(forms, f"avg_over_time({UTIL}{{%s}}{over})")),
+            ("engine", _any(forms, f"avg_over_time({ENGINE}{{%s}}{over})")),
+            ("memory", _any(forms, f"max_over_time({MEMORY}{{%s}}{over})")),
+            ("energy", _any(forms, f"increase({ENERGY}{{%s}}{over})")),
+            ("power", _any(forms, f"avg_over_time({POWER}{{%s}}{over})")),
+            (
+                "seen",
+                " or ".join(
+                    _any(
+                        forms,
+                        f"count_over_time(present_over_time({name}{{%s}}{near}){steps})",
+                    )
+                    for name in (UTIL, ENGINE)
+                ),
+            ),
+        ):
+            told = f"max by (UUID, GPU_I_ID) ({text})"
+            told = _label(told, "odc_figure", figure)
+            parts.append(_label(told, "odc_attempt", f"{one.job_id}-{one.attempt}"))
+    return " or ".join(parts)
+
+
+def read_ended(
+    samples: Iterable[Sample], owed: Iterable[Owed], scrape: timedelta, *, coarse: bool = False
+) -> list[Figures]:
+    """What it answered to ask_ended, one of each attempt that was seen."""
+    told: dict[str, dict[str, dict[str, float]]] = {}
+    for sample in samples:
+        labels = sample.labels
+        uuid, instance = labels.get("UUID", ""), labels.get("GPU_I_ID", "")
+        gpu = f"{uuid}/{instance}" if instance else uuid
+        figures = told.setdefault(labels.get("odc_attempt", ""), {}).setdefault(gpu, {})
+        figures[labels.get("odc_figure", "")] = sample.value
+    found: list[Figures] = []
+    for one in owed:
+        gpus = told.get(f"{one.job_id}-{one.attempt}", {})
+        # What was never seen to be used tells nothing of use.
+        gpus = {gpu: figures for gpu, figures in gpus.items() if "seen" in figures}
+        if gpus:
+            found.append(_add_up(one, gpus, _points(one, scrape, coarse)))
+    return found
+
+
+def _add_up(one: Owed, gpus: dict[str, dict[str, float]], points: int) -> Figures:
+    """points: at how many it was looked whether a GPU was seen."""
+    held_s = one.held.total_seconds()
+    covered_gpu_s = busy_gpu_s = 0.0
+    energy: list[float] = []
+    memory: list[float] = []
+    for figures in gpus.values():
+        seen_s = held_s * min(1.0, figures["seen"] / points)
+        ratio = ratio_of(figures.get("util"), figures.get("engine"))
+        if ratio is None:
+            continue
+        covered_gpu_s += seen_s
+        busy_gpu_s += ratio * seen_s
+        joules = _joules(figures, held_s, seen_s)
+        if joules is not None:
+            energy.append(joules)
+        if figures.get("memory", MOST_MIB) < MOST_MIB:
+            memory.append(figures["memory"])
+    return Figures(
+        job_id=one.job_id,
+        attempt=one.attempt,
+        covered_s=min(held_s, covered_gpu_s / one.gpus),
+        busy_gpu_s=busy_gpu_s,
+        mem_peak_mib=math.ceil(max(memory)) if memory else None,
+        energy_j=sum(energy) if energy else None,
+        gpu_uuids=sorted({gpu.partition("/")[0] for gpu in gpus}),
+    )
+
+
+def _joules(figures: dict[str, float], held_s: float, seen_s: float) -> float | None:
+    """By the GPU's own counter, which knows of what was not seen; else by what it drew."""
+    counted = figures.get("energy", 0.0) / 1000
+    if 0 < counted <= MOST_W * held_s:
+        return counted
+    return figures["power"] * seen_s if 0 <= figures.get("power", -1) <= MOST_W else None
+
+
+def ratio_of(percent: float | None, engine: float | None) -> float | None:
+    """Use from 0 to 1: of the whole GPU in percent, or of its engine where that is missing, as
+    under MIG. A figure that cannot be is none."""
+    if percent is not None and 0 <= percent <= 100:
+        return percent / 100
+    return engine if engine is not None and 0 <= engine <= 1 else None
+
+
+def ask_live(labels: Labels, window: Window) -> str:
+    """What the GPUs of all jobs do in the window: each series tells figure, GPU and job. Thousands
+    answer, so each tells no more than it must."""
+    forms = labels.of_all()
+    whose = "exported_pod, pod, hpc_job, UUID, GPU_I_ID"
+    parts: list[str] = []
+    for figure, function in (("mean", "avg_over_time"), ("peak", "max_over_time")):
+        percent = _any(forms, f"{function}({UTIL}{{%s}}{window.range})")
+        engine = _any(forms, f"{function}({ENGINE}{{%s}}{window.range})")
+        # As of ratio_of: where the first is, the second is not asked.
+        told = f"(max by ({whose}) ({percent}) <= 100) / 100 or max by ({whose}) ({engine})"
+        parts.append(_label(told, "odc_figure", figure))
+    told = _any(forms, f"last_over_time({MEMORY}{{%s}}{window.range})")
+    parts.append(_label(f"max by ({whose}, gpu, modelName) ({told})", "odc_figure", "memory"))
+    return " or ".join(parts)
+
+
+def read_live(samples: Iterable[Sample], labels: Labels) -> list[Seen]:
+    told: dict[GpuKey, dict[str, float]] = {}
+    places: dict[GpuKey, tuple[int | None, str | None]] = {}
+    for sample in samples:
+        key = labels.key(sample.labels)
+        if key is None:
+            continue
+        figures = told.setdefault(key, {})
+        figure = sample.labels.get("odc_figure", "")
+        figures[figure] = max(sample.value, figures.get(figure, sample.value))
+        index = sample.labels.get("gpu", "")
+        if re.fullmatch("[0-9]{1,4}", index):
+            places[key] = int(index), sample.labels.get("modelName") or None
+    found: list[Seen] = []
+    for key, figures in told.items():
+        mean, peak = figures.get("mean", -1.0), figures.get("peak", -1.0)
+        if not (0 <= mean <= 1 and 0 <= peak <= 1):
+            continue
+        index, model = places.get(key, (None, None))
+        memory = figures.get("memory", MOST_MIB)
+        found.append(
+            Seen(
+                key=key, ratio=mean, peak=peak, index=index, model=model,
+                mem_used_mib=memory if memory < MOST_MIB else None,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _any(forms: Sequence[str], text: str) -> str:
+    return " or ".join(text.replace("%s", form) for form in forms)
+
+
+def _label(text: str, name: str, value: str) -> str:
+    return f'label_replace({text}, "{name}", "{value}", "", "")'
+
+
+def _ms(length: timedelta) -> int:
+    return max(1, round(length.total_seconds() * 1000))
+
+
+def _step_ms(held: timedelta, scrape: timedelta, coarse: bool) -> int:
+    """Half a scrape; of long attempts more, of short ones less."""
+    held_s = held.total_seconds()
+    step_s = min(scrape.total_seconds() / 2, held_s / LEAST_POINTS)
+    most = COARSE_POINTS if coarse else MOST_POINTS
+    return max(1, round(1000 * max(step_s, held_s / most)))
+
+
+def _points(one: Owed, scrape: timedelta, coarse: bool) -> int:
+    """How many there are: Prometheus looks at whole multiples of the step."""
+    step_ms = _step_ms(one.held, scrape, coarse)
+    end_ms = round(one.ended_at.timestamp() * 1000)
+    return max(1, end_ms // step_ms - (end_ms - _ms(one.held)) // step_ms)

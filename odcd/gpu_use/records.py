@@ -1,0 +1,143 @@
+"""What the modules of GPU use tell one another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+
+class GpuKey(NamedTuple):
+    """A GPU, or an instance of one under MIG (UUID/instance), and the member that holds it."""
+
+    job_id: int
+    attempt: int
+    rank: int
+    gpu: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owed:
+    """An ended attempt of which it is not stored yet what its GPUs did."""
+
+    job_id: int
+    attempt: int
+    gpus: int
+    running_at: datetime
+    ended_at: datetime
+    covered_s: float
+    source: str
+
+    @property
+    def held(self) -> timedelta:
+        return self.ended_at - self.running_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What the GPUs of an ended attempt did; see the table gpu_use. gave_up: why no more is known;
+    again_at: when to ask once more."""
+
+    job_id: int
+    attempt: int
+    covered_s: float | None = None
+    busy_gpu_s: float | None = None
+    mem_peak_mib: int | None = None
+    energy_j: float | None = None
+    gpu_uuids: Sequence[str] | None = None
+    gave_up: str | None = None
+    again_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What one GPU of a running job did since the last look: its mean and highest use, from 0 to 1;
+    mem_used_mib at its end. index: its place on the node."""
+
+    key: GpuKey
+    ratio: float
+    peak: float
+    mem_used_mib: float | None
+    index: int | None
+    model: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What was seen of a running attempt from one moment to another, to be added to its sums."""
+
+    job_id: int
+    attempt: int
+    since: datetime
+    until: datetime
+    covered_s: float
+    busy_gpu_s: float
+    mem_peak_mib: int | None
+    energy_j: float | None
+    gpu_uuids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldGpus:
+    """The GPUs of one member of a running attempt; indexes: places on its node. running: all its
+    members have started."""
+
+    job_id: int
+    attempt: int
+    rank: int
+    indexes: tuple[int, ...]
+    running: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenGpu:
+    """Where a GPU is. rank: of the member that holds it; None: the one of this machine."""
+
+    rank: int | None
+    index: int
+    uuid: str
+    model: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobLook:
+    """What the GPUs of one job do. attempt None: the one that runs. resting: those that were used
+    less than what counts, by UUID (under MIG and the instance's)."""
+
+    job_id: int
+    attempt: int | None
+    util_ratio: float
+    mem_used_mib: int | None
+    resting: Sequence[str]
+    gpus: Sequence[SeenGpu]
+
+
+def sum_up(seen: Sequence[Seen], idle_ratio: float) -> list[JobLook]:
+    """One look a job, of what was seen of each GPU."""
+    by_job: dict[tuple[int, int], list[Seen]] = {}
+    for one in seen:
+        by_job.setdefault((one.key.job_id, one.key.attempt), []).append(one)
+    looks: list[JobLook] = []
+    for (job_id, attempt), gpus in sorted(by_job.items()):
+        memory = [one.mem_used_mib for one in gpus if one.mem_used_mib is not None]
+        looks.append(
+            JobLook(
+                job_id=job_id,
+                attempt=attempt or None,
+                util_ratio=sum(one.ratio for one in gpus) / len(gpus),
+                mem_used_mib=round(sum(memory)) if memory else None,
+                resting=sorted(one.key.gpu for one in gpus if one.peak < idle_ratio),
+                gpus=[
+                    SeenGpu(
+                        rank=one.key.rank if attempt else None,
+                        index=one.index,
+                        uuid=one.key.gpu.partition("/")[0],
+                        model=one.model,
+                    )
+                    for one in gpus
+                    if one.index is not None
+                ],
+            )
+        )
+    return looks

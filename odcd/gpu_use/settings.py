@@ -1,0 +1,110 @@
+"""From where the use of GPUs is known; see odcd.settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from odcd.errors import BadRequest
+from odcd.gpu_use.prometheus import parse_place
+from odcd.variables import read_seconds, read_words
+
+SCRAPE = timedelta(seconds=30)
+KEPT = timedelta(days=15)
+IDLE_AFTER = timedelta(minutes=15)
+IDLE_PERCENT = 5.0
+MAX_KEPT_S = 10 * 365 * 86_400
+_MATCH = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)=([^",\s{}\\]{1,200})')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuUseSettings:
+    prometheus_url: str | None = None
+    """ODC_PROMETHEUS_URL. A Prometheus that scrapes the DCGM exporters, http or https: what jobs
+    did with their GPUs is asked there. Default none: on one machine NVML is asked, on Kubernetes
+    nobody."""
+    prometheus_token: Path | None = None
+    """ODC_PROMETHEUS_TOKEN_FILE. The bearer token for it, read at every request. Default none."""
+    prometheus_ca: Path | None = None
+    """ODC_PROMETHEUS_CA. Certificates to trust there, PEM. Default the system's."""
+    prometheus_match: tuple[tuple[str, str], ...] = ()
+    """ODC_PROMETHEUS_MATCH. Labels that the exporters' series of this cluster have, as cluster=a,
+    where one Prometheus has those of several. Default none."""
+    scrape: timedelta = SCRAPE
+    """ODC_SCRAPE_S. How often Prometheus scrapes the exporters. Default 30 s."""
+    kept: timedelta = KEPT
+    """ODC_PROMETHEUS_KEEPS_S. How long Prometheus keeps what it scraped: of a job that ended longer
+    ago nothing is asked any more. Default 15 days."""
+    idle_percent: float = IDLE_PERCENT
+    """ODC_IDLE_GPU_PERCENT. A held GPU that is used less than that rests. Default 5."""
+    idle_after: timedelta = IDLE_AFTER
+    """ODC_IDLE_GPU_S. One that has rested for so long is listed as idle. Default 900 s."""
+    jobs_dir: Path | None = None
+    """ODC_DCGM_JOBS_DIR. Of one machine: the folder that the DCGM exporter reads job ids from
+    (--hpc-job-mapping-dir). Default none."""
+
+
+def read_gpu_use(environment: Mapping[str, str], *, one_machine: bool) -> GpuUseSettings:
+    """Raises BadRequest naming the variable that is wrong. Those that are empty, as a manifest may
+    leave them, are not set."""
+    environment = {name: text for name, text in environment.items() if text}
+    jobs_dir = environment.get("ODC_DCGM_JOBS_DIR")
+    if jobs_dir is not None and not one_machine:
+        raise BadRequest(
+            "ODC_DCGM_JOBS_DIR is for jobs of one machine",
+            "On Kubernetes the exporter learns them from the kubelet: leave it out.",
+        )
+    url = environment.get("ODC_PROMETHEUS_URL")
+    if url is not None:
+        parse_place(url)
+        if one_machine and jobs_dir is None:
+            raise BadRequest(
+                "ODC_PROMETHEUS_URL: on one machine Prometheus knows of no jobs without "
+                "ODC_DCGM_JOBS_DIR",
+                "Name the folder that the DCGM exporter is given with --hpc-job-mapping-dir; or "
+                "leave both out: NVML tells what jobs do with their GPUs.",
+            )
+    return GpuUseSettings(
+        prometheus_url=url,
+        prometheus_token=_path(environment, "ODC_PROMETHEUS_TOKEN_FILE"),
+        prometheus_ca=_path(environment, "ODC_PROMETHEUS_CA"),
+        prometheus_match=_matches(environment),
+        scrape=read_seconds(environment, "ODC_SCRAPE_S", SCRAPE, 3600),
+        kept=read_seconds(environment, "ODC_PROMETHEUS_KEEPS_S", KEPT, MAX_KEPT_S),
+        idle_percent=_percent(environment),
+        idle_after=read_seconds(environment, "ODC_IDLE_GPU_S", IDLE_AFTER),
+        jobs_dir=_path(environment, "ODC_DCGM_JOBS_DIR"),
+    )
+
+
+def _path(environment: Mapping[str, str], name: str) -> Path | None:
+    text = environment.get(name)
+    return Path(text).expanduser().absolute() if text else None
+
+
+def _matches(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    found: list[tuple[str, str]] = []
+    for word in read_words(environment, "ODC_PROMETHEUS_MATCH"):
+        match = _MATCH.fullmatch(word)
+        if match is None:
+            raise BadRequest(
+                f'ODC_PROMETHEUS_MATCH: "{word[:100]}" is not LABEL=VALUE', "For example cluster=a."
+            )
+        found.append((match[1], match[2]))
+    return tuple(found)
+
+
+def _percent(environment: Mapping[str, str]) -> float:
+    text = environment.get("ODC_IDLE_GPU_PERCENT")
+    if text is None:
+        return IDLE_PERCENT
+    try:
+        percent = float(text)
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent <= 100:
+        raise BadRequest(f'ODC_IDLE_GPU_PERCENT="{text}" is not a percentage', "Give 0 to 100.")
+    return percent

@@ -1,0 +1,55 @@
+"""Exposition by the client library; but a line is put together once, for only its value changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import Metric
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+from odcd.metrics.sample import END, Encoder
+
+Key = tuple[str, ...]
+
+
+class Lines:
+    """Of one format. For samples without times and exemplars, as ours are."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._heads: dict[str, str] = {}
+        """By the family's name: its HELP and TYPE."""
+        self._lines: dict[Key, str] = {}
+        """By the sample's name and label values: its line up to the value."""
+        self._end = encoder(_These(())).decode()
+
+    def render(self, registry: Collector) -> bytes:
+        """As encoder(registry)."""
+        told: list[str] = []
+        for metric in registry.collect():
+            keys = [(sample.name, *sample.labels.values()) for sample in metric.samples]
+            if metric.name not in self._heads or not all(map(self._lines.__contains__, keys)):
+                self._learn(metric, keys)
+            told.append(self._heads[metric.name])
+            lines = self._lines
+            for key, sample in zip(keys, metric.samples, strict=True):
+                told.append(f"{lines[key]} {floatToGoString(sample.value)}\n")
+        told.append(self._end)
+        return "".join(told).encode()
+
+    def _learn(self, metric: Metric, keys: list[Key]) -> None:
+        text = self._encoder(_These((metric,))).removesuffix(END).decode()
+        head = [line for line in text.splitlines() if line.startswith("#")]
+        lines = [line for line in text.splitlines() if not line.startswith("#")]
+        self._heads[metric.name] = "".join(f"{line}\n" for line in head)
+        for key, line in zip(keys, lines, strict=True):
+            self._lines[key] = line.rpartition(" ")[0]
+
+
+class _These(Collector):
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._metrics

@@ -1,0 +1,228 @@
+"""Counters of this process: every daemon exports its own."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from time import perf_counter
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    Info,
+    PlatformCollector,
+    ProcessCollector,
+    disable_created_metrics,
+)
+from prometheus_client.exposition import choose_encoder
+
+from odcd import __version__
+from odcd.calls import any_error
+from odcd.metrics.families import MEASURES
+from odcd.metrics.lines import Lines
+from odcd.metrics.sample import MOST_FORMATS, Encoder, Sample
+
+PASS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+SHORT_BUCKETS = (0.002, 0.01, 0.05, 0.25, 1.0, 5.0)
+"""For what has many labels: each bucket is a series for each of them."""
+CALL_BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 30.0)
+BACKENDS = ("kubernetes", "aws", "runner", "prometheus")
+
+
+class Metrics:
+    """Collaborators call the methods below, and expose() gives all that Prometheus is told."""
+
+    def __init__(self) -> None:
+        # For the whole process: creation times would double the series of every counter.
+        disable_created_metrics()
+        self.registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "odcd_http_requests", "HTTP requests answered.", ["method", "route", "code"],
+            registry=registry,
+        )  # fmt: skip
+        self._answers = Histogram(
+            "odcd_http_request_duration_seconds",
+            "From a request to the beginning of its answer; a stream begins at once, a long poll "
+            "when there is something.",
+            ["method", "route"], registry=registry, buckets=SHORT_BUCKETS,
+        )  # fmt: skip
+        self._event_clients = Gauge(
+            "odcd_event_clients", "Who follows events by a stream.", registry=registry
+        )
+        self._viewers = Gauge(
+            "odcd_page_viewers", "Who looks at a page that updates itself.", registry=registry
+        )
+        self._listener = Gauge(
+            "odcd_listener_up", "1 while this daemon hears of changes from the database.",
+            registry=registry,
+        )  # fmt: skip
+        self._passes = Histogram(
+            "odcd_scheduler_cycle_seconds", "How long passes took.", registry=registry,
+            buckets=PASS_BUCKETS,
+        )  # fmt: skip
+        self._refreshes = Histogram(
+            "odcd_forecast_seconds", "How long refreshes of expected starts took.",
+            registry=registry, buckets=PASS_BUCKETS,
+        )  # fmt: skip
+        self._leading = Gauge("odcd_leader", "1 while this daemon leads.", registry=registry)
+        self._database = Gauge(
+            "odcd_database_up", "1 while the database answers this daemon.", registry=registry
+        )
+        self._queries = Histogram(
+            "odcd_database_request_seconds",
+            "How long calls of SQL functions took, waiting for a connection not counted.",
+            ["operation"], registry=registry, buckets=SHORT_BUCKETS,
+        )  # fmt: skip
+        self._calls = Histogram(
+            "odcd_backend_request_seconds", "How long calls of what odc commands took.",
+            ["backend", "operation"], registry=registry, buckets=CALL_BUCKETS,
+        )  # fmt: skip
+        self._errors = Counter(
+            "odcd_backend_errors", "Those of them that failed.", ["backend", "operation"],
+            registry=registry,
+        )  # fmt: skip
+        self._unmeasured = Counter(
+            "odcd_sample_errors", "Measurements of the cluster that failed.", ["measure"],
+            registry=registry,
+        )  # fmt: skip
+        for name in (*MEASURES, "fold_tally", "render_job_info"):
+            # From 0, so that the first failure is an increase.
+            self._unmeasured.labels(name)
+        build = Info("odcd_build", "What this daemon is.", registry=registry)
+        build.info({
+            "version": __version__,
+            "revision": os.environ.get("ODC_REVISION", "unknown"),
+            "python": platform.python_version(),
+        })  # fmt: skip
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        GCCollector(registry=registry)
+        self._lines: dict[str, Lines] = {}
+        self._of_route: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._of_query: dict[str, Histogram] = {}
+        self.last_pass: tuple[float, int] | None = None
+        """When it was made, seconds since the epoch, and how many jobs it looked at."""
+
+    # -- what is asked of this daemon -------------------------------------------------------------
+
+    def answered(self, method: str, route: str, code: int, seconds: float) -> None:
+        key = (method, route, code)
+        found = self._of_route.get(key)
+        if found is None:
+            found = self._of_route[key] = (
+                self._requests.labels(method, route, str(code)),
+                self._answers.labels(method, route),
+            )
+        found[0].inc()
+        found[1].observe(seconds)
+
+    def watch_events(self, clients: Callable[[], int]) -> None:
+        self._event_clients.set_function(clients)
+
+    def viewers(self, count: int) -> None:
+        self._viewers.set(count)
+
+    # -- what it does -----------------------------------------------------------------------------
+
+    def passed(self, seconds: float, looked: int, at: float) -> None:
+        """A pass of the planner took this long and looked at so many jobs; at: when."""
+        self._passes.observe(seconds)
+        self.last_pass = (at, looked)
+
+    def foresaw(self, seconds: float) -> None:
+        """A refresh of the expected starts took this long."""
+        self._refreshes.observe(seconds)
+
+    def leading(self, leads: bool) -> None:
+        self._leading.set(1 if leads else 0)
+        if not leads:
+            self.last_pass = None
+
+    def unmeasured(self, measure: str) -> None:
+        self._unmeasured.labels(measure).inc()
+
+    # -- what it asks others ----------------------------------------------------------------------
+
+    def watch_listener(self, listening: Callable[[], bool]) -> None:
+        self._listener.set_function(listening)
+
+    def queried(self, operation: str, seconds: float) -> None:
+        """The database answered, be it by a refusal."""
+        found = self._of_query.get(operation)
+        if found is None:
+            found = self._of_query[operation] = self._queries.labels(operation)
+        found.observe(seconds)
+        self._database.set(1)
+
+    def database_down(self) -> None:
+        self._database.set(0)
+
+    def backend(self, name: str) -> Backend:
+        assert name in BACKENDS
+        return Backend(name, self._calls, self._errors)
+
+    # -- and what it tells of that ----------------------------------------------------------------
+
+    def expose(self, accept: str | None, sample: Sample | None) -> tuple[bytes, str]:
+        """In the format that the client likes best, with its media type."""
+        encoder, content_type = negotiate(accept)
+        lines = self._lines.get(content_type)
+        if lines is None:
+            lines = Lines(encoder)
+            # Content types come from outside.
+            if len(self._lines) < MOST_FORMATS:
+                self._lines[content_type] = lines
+        body = lines.render(self.registry)
+        if sample is not None:
+            # In front: what ends an exposition of OpenMetrics is at the end of body.
+            body = sample.render(encoder, content_type) + body
+        return body, content_type
+
+
+def negotiate(accept: str | None) -> tuple[Encoder, str]:
+    return choose_encoder(accept or "")
+
+
+class Backend:
+    """Implements odcd.calls.Calls for one of BACKENDS."""
+
+    def __init__(self, name: str, calls: Histogram, errors: Counter) -> None:
+        self._name = name
+        self._calls = calls
+        self._errors = errors
+        self._known: dict[str, tuple[Histogram, Counter]] = {}
+
+    def _of(self, operation: str) -> tuple[Histogram, Counter]:
+        found = self._known.get(operation)
+        if found is None:
+            found = self._known[operation] = (
+                self._calls.labels(self._name, operation),
+                self._errors.labels(self._name, operation),
+            )
+        return found
+
+    def took(self, operation: str, seconds: float) -> None:
+        self._of(operation)[0].observe(seconds)
+
+    def failed(self, operation: str) -> None:
+        self._of(operation)[1].inc()
+
+    @contextmanager
+    def asking(
+        self, operation: str, *, timed: bool = True, fails: Callable[[Exception], bool] = any_error
+    ) -> Generator[None]:
+        begun = perf_counter()
+        try:
+            yield
+        except Exception as error:
+            if fails(error):
+                self.failed(operation)
+            raise
+        finally:
+            if timed:
+                self.took(operation, perf_counter() - begun)

@@ -1,0 +1,200 @@
+"""Measure the cluster now and then, while this daemon leads and somebody scrapes.
+
+On a connection of its own, with a time limit: a scrape is answered from memory, and no pass of the
+scheduler ever waits for a measurement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from odcd.clock import Clock
+from odcd.db import Database, Session
+from odcd.errors import LeadershipLost, OdcError
+from odcd.metrics.families import MEASURES
+from odcd.metrics.process import Metrics, negotiate
+from odcd.metrics.sample import Row, Sample
+
+log = logging.getLogger(__name__)
+
+APPLICATION = "odcd-metrics"
+EVERY_S = 5.0
+SHARE = 20
+"""A sample is followed by so many times its own length of rest: at most 5 % of a core."""
+ASKED_S = 120.0
+"""After so long without a scrape nobody is taken to scrape any more."""
+FOLD_EVERY_S = 60.0
+"""What came is counted though nobody asks, so that who does is not told of it all at once."""
+FOLD = 2_000
+"""Events in one transaction."""
+FOLDS = 20
+"""Transactions before a sample: the rest of a long past is for the next ones."""
+PATIENCE_S = 2.0
+"""So long the first scrape of a while waits for a sample."""
+MOST_S = 5.0
+"""A measurement that takes longer is given up."""
+RETRY_S = 5.0
+NEVER = float("-inf")
+
+Placed = Callable[[], Mapping[str, Sequence[int]]]
+
+
+class Sampler:
+    def __init__(
+        self, database: Database, clock: Clock, metrics: Metrics,
+        measures: Mapping[str, float] = MEASURES,
+    ) -> None:  # fmt: skip
+        self._database = database
+        self._clock = clock
+        self._metrics = metrics
+        self._measures = measures
+        self._sample: Sample | None = None
+        self._asked_at = NEVER
+        self._measuring = False
+        self._wake = asyncio.Event()
+        self._news = asyncio.Event()
+        self._accepts: dict[str, None] = {}
+        self._rows: dict[str, list[Row]] = {}
+        self._due: dict[str, float] = {}
+
+    # -- scrapes ----------------------------------------------------------------------------------
+
+    async def scrape(self, accept: str | None) -> tuple[bytes, str]:
+        """All that is known, with its media type. Waits only for the first sample of a while, and
+        not for a database that does not answer."""
+        first = self._sample is None or not self._is_asked
+        self._asked_at = self._clock.monotonic()
+        if len(self._accepts) < 4:
+            self._accepts[accept or ""] = None
+        self._wake.set()
+        if self._measuring and first:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE_S):
+                    await self._news.wait()
+        return self._metrics.expose(accept, self._sample)
+
+    @property
+    def _is_asked(self) -> bool:
+        return self._clock.monotonic() - self._asked_at < ASKED_S
+
+    # -- samples ----------------------------------------------------------------------------------
+
+    async def run(self, term: int, placed: Placed) -> None:
+        """As long as it leads. placed: jobs with pods, by namespace. Raises LeadershipLost."""
+        try:
+            while True:
+                try:
+                    async with self._database.dedicated(name=APPLICATION, most_s=MOST_S) as session:
+                        self._measuring = True
+                        await self._measure_for_ever(session, term, placed)
+                except LeadershipLost:
+                    raise
+                except OdcError as error:
+                    log.warning("metrics.stop", extra={"why": error.message})
+                except Exception:
+                    # Figures get old; that is no reason to stop starting jobs.
+                    log.exception("metrics.failed")
+                self._forget()
+                await self._clock.sleep(RETRY_S)
+        finally:
+            self._forget()
+
+    def _forget(self) -> None:
+        """What was true when this daemon last knew is nothing to tell; who waits need not."""
+        self._measuring = False
+        self._sample = None
+        self._due.clear()
+        self._rows.clear()
+        self._tell()
+
+    def _tell(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    async def _measure_for_ever(self, session: Session, term: int, placed: Placed) -> None:
+        while True:
+            self._wake.clear()
+            begun = self._clock.monotonic()
+            if self._is_asked:
+                await self.measure_once(session, term, placed)
+                took_s = self._clock.monotonic() - begun
+                await self._clock.sleep(max(EVERY_S, SHARE * took_s) - took_s)
+            else:
+                await self._fold(session, term)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(FOLD_EVERY_S):
+                        await self._wake.wait()
+
+    async def measure_once(self, session: Session, term: int, placed: Placed) -> None:
+        """Raises LeadershipLost, DatabaseDown."""
+        begun, now = self._clock.monotonic(), self._clock.now()
+        await self._fold(session, term)
+        for name, every_s in self._measures.items():
+            if self._due.get(name, begun) <= begun:
+                self._due[name] = begun + every_s
+                self._rows[name] = await self._measure(session, name)
+        job_info = await self._job_info(session, placed())
+        rows: list[Row] = [row for rows in self._rows.values() for row in rows]
+        rows.append(("odcd_sample_timestamp_seconds", (), now.timestamp()))
+        rows.append(("odcd_sample_seconds", (), self._clock.monotonic() - begun))
+        if self._metrics.last_pass is not None:
+            at, looked = self._metrics.last_pass
+            rows.append(("odcd_scheduler_last_success_timestamp_seconds", (), at))
+            rows.append(("odcd_scheduler_jobs_considered", (), looked))
+        # It takes a while, and this process has others to answer.
+        self._sample = await asyncio.to_thread(_make, rows, job_info, list(self._accepts))
+        self._tell()
+
+    async def _fold(self, session: Session, term: int) -> None:
+        for _ in range(FOLDS):
+            try:
+                folded = await session.fetchval(
+                    "select odc.fold_tally(p_term => $1, p_limit => $2, p_now => $3)",
+                    term, FOLD, self._clock.now(),
+                )  # fmt: skip
+            except LeadershipLost:
+                raise
+            except Exception as error:
+                self._note(session, "fold_tally", error)
+                return
+            if folded < FOLD:
+                return
+
+    async def _measure(self, session: Session, name: str) -> list[Row]:
+        try:
+            found = await session.fetch(
+                f"select metric, labels, value from odc.{name}(p_now => $1)", self._clock.now()
+            )
+        except Exception as error:
+            self._note(session, name, error)
+            return []
+        return [(row["metric"], row["labels"], row["value"]) for row in found]
+
+    async def _job_info(self, session: Session, placed: Mapping[str, Sequence[int]]) -> str:
+        job_ids = [job_id for ids in placed.values() for job_id in ids]
+        namespaces = [name for name, ids in placed.items() for _ in ids]
+        try:
+            return await session.fetchval(
+                "select odc.render_job_info(p_job_ids => $1, p_namespaces => $2)",
+                job_ids, namespaces,
+            )  # fmt: skip
+        except Exception as error:
+            self._note(session, "render_job_info", error)
+            return ""
+
+    def _note(self, session: Session, name: str, error: Exception) -> None:
+        """One that fails, or takes too long, leaves the others. Raises what ends them all."""
+        if session.closed:
+            raise error
+        self._metrics.unmeasured(name)
+        log.warning("metrics.unmeasured", extra={"measure": name, "why": str(error)})
+
+
+def _make(rows: Sequence[Row], job_info: str, accepts: Sequence[str]) -> Sample:
+    sample = Sample(rows, job_info)
+    for accept in accepts:
+        sample.render(*negotiate(accept))
+    return sample

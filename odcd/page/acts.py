@@ -1,0 +1,179 @@
+"""What is done by the page: coming in and leaving, a job's output, cancel and extend.
+
+Jobs are changed by the API's own operations, so that the same rules hold.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from odcd.api.changes import ChangeRoutes
+from odcd.api.context import Api
+from odcd.api.logs import LogRoutes
+from odcd.api.reservations import ReservationRoutes
+from odcd.api.routing import Call
+from odcd.api.streaming import Streamed
+from odcd.errors import BadRequest, NotAuthenticated, NotOwner, Unavailable, WrongState
+from odcd.model import Identity
+from odcd.page.answering import HEADERS, THEME, THEMES, html, seen_other
+from odcd.page.job import JobPage
+from odcd.page.sessions import Sessions, check_origin, drop_cookie, set_cookie
+from odcd.page.tail import tail
+
+MOST_FORM = 8192
+TEXT = "text/plain; charset=utf-8"
+YEAR_S = 365 * 86_400
+
+
+class Acts:
+    def __init__(self, api: Api, jobs: JobPage, sessions: Sessions) -> None:
+        self._api = api
+        self._jobs = jobs
+        self._sessions = sessions
+        self._logs = LogRoutes(api)
+        self._changes = ChangeRoutes(api)
+        self._reservations = ReservationRoutes(api)
+
+    async def enter(self, request: Request) -> Response:
+        """The address that odcctl page prints. What follows does not have the ticket in it."""
+        if request.method != "GET":  # a look at the headers uses nothing up
+            return seen_other("/")
+        entered = await self._sessions.enter(request.query_params.get("ticket", ""))
+        response = seen_other("/")
+        set_cookie(response, request, entered.value)
+        return response
+
+    async def enter_by_key(self, request: Request) -> Response:
+        check_origin(request)
+        form = await _form(request)
+        entered = await self._sessions.enter_by_key(form.get("key", ""))
+        response = seen_other("/")
+        set_cookie(response, request, entered.value)
+        return response
+
+    async def leave(self, request: Request) -> Response:
+        check_origin(request)
+        with suppress(NotAuthenticated):
+            await self._sessions.leave(request)
+        response = seen_other("/")
+        drop_cookie(response, request)
+        return response
+
+    async def theme(self, request: Request) -> Response:
+        """From what the system wants to light, to dark, and back."""
+        check_origin(request)
+        now = request.cookies.get(THEME)
+        response = seen_other(_path_of(request.headers.get("referer", "")))
+        name = THEMES[1] if now == THEMES[0] else THEMES[0]
+        response.set_cookie(THEME, name, max_age=YEAR_S, path="/", samesite="lax")
+        return response
+
+    async def logs(self, request: Request, who: Identity) -> Response:
+        """As text, and with follow=true as it comes. Only the owner's and operators'. Where there
+        is none yet, it says so in its place."""
+        try:
+            response = await self._logs.logs(Call(request, who))
+        except (WrongState, Unavailable) as error:
+            return Response(f"({error.message})\n", 200, HEADERS, TEXT)
+        response.headers.update(HEADERS | {"content-type": TEXT})
+        if isinstance(response, Streamed) and "follow" in request.query_params:
+            response.through(tail)
+        return response
+
+    async def cancel(self, request: Request, who: Identity) -> Response:
+        check_origin(request)
+        form = await _form(request)
+        if form.get("sure") != "yes":
+            raise BadRequest("nobody said that it is to be cancelled", "Use the page's button.")
+        await self._own(request, who)
+        told = await self._changes.cancel_one(_call(request, who, {}))
+        _raise_refusal(json.loads(bytes(told.body)))
+        return seen_other(f"/page/jobs/{request.path_params['id']}?done=cancelled")
+
+    async def extend(self, request: Request, who: Identity) -> Response:
+        """First tell what it does, then do it."""
+        check_origin(request)
+        form = await _form(request)
+        try:
+            hours = float(form.get("hours", ""))
+        except ValueError:
+            raise BadRequest("that is no number of hours", "For example 1.5.") from None
+        job = await self._own(request, who)
+        sure, asked_id = form.get("sure") == "yes", request.path_params["id"]
+        if job["kind"] == "reservation":
+            asked = _call(request, who, {"hours": hours, "dry_run": not sure})
+            told = json.loads(bytes((await self._reservations.extend(asked)).body))
+            until, delays = told["expires_at"], told["delays"]
+        else:
+            until, delays = None, []
+            if job["time_limit_s"] is None:
+                raise BadRequest("it has no time limit", "It may run for ever.")
+            if not 0 < hours <= 24 * 366:
+                raise BadRequest("so many hours cannot be", "For example 1.5.")
+            if sure:
+                more = {"time_limit_s": job["time_limit_s"] + int(hours * 3600)}
+                answer = await self._changes.update(_call(request, who, more))
+                _raise_refusal(json.loads(bytes(answer.body)))
+        if sure:
+            return seen_other(f"/page/jobs/{asked_id}?done=extended")
+        return html(
+            request, "extend.html", who=who, job=job, asked=asked_id, hours=f"{hours:g}",
+            until=until, delays=delays,
+        )  # fmt: skip
+
+    async def _own(self, request: Request, who: Identity) -> dict[str, Any]:
+        """Raises UnknownJob, NotOwner."""
+        job, _ = await self._jobs.find(request.path_params["id"])
+        if not who.operator and job["uid"] != who.uid:
+            raise NotOwner(
+                f"job {job['id']} belongs to {job['user']}",
+                "Only its owner and operators may do that.",
+            )
+        return job
+
+
+def _call(request: Request, who: Identity, body: dict[str, Any]) -> Call:
+    """The same path, asked of the API with this body."""
+    data = msgspec.json.encode(body)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": data, "more_body": False}
+
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(data))]
+    return Call(Request({**request.scope, "headers": headers}, receive), who)
+
+
+async def _form(request: Request) -> dict[str, str]:
+    body = await Call(request, None).raw(MOST_FORM)
+    try:
+        fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=10)
+    except (ValueError, UnicodeDecodeError):
+        raise BadRequest("that is no form of the page", "Use its own buttons.") from None
+    return {name: values[-1] for name, values in fields.items()}
+
+
+def _raise_refusal(told: dict[str, Any]) -> None:
+    """Raises what the one change was refused with."""
+    for outcome in told["jobs"]:
+        if outcome["code"]:
+            raise BadRequest(
+                f"job {outcome['job_id']}: {outcome['message']}", outcome["hint"] or ""
+            )
+
+
+def _path_of(referer: str) -> str:
+    """Back to where it was pressed, on this server."""
+    try:
+        parts = urlsplit(referer)
+    except ValueError:
+        return "/"
+    if not parts.path.startswith("/") or parts.path.startswith("//"):
+        return "/"
+    return parts.path + (f"?{parts.query}" if parts.query else "")

@@ -1,0 +1,82 @@
+"""What every answer of the page has in common: headers, compression, and errors as pages."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from odcd.api.identity import PEER
+from odcd.api.problems import unexpected
+from odcd.errors import NotAuthenticated, OdcError
+from odcd.model import Identity
+from odcd.page.files import templates
+
+log = logging.getLogger(__name__)
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    # Not no-referrer: browsers would not tell then that a form is ours.
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+WORTH_BYTES = 1000
+LEVEL = 3
+THEMES = ("light", "dark")
+THEME = "odc-theme"
+
+
+def html(
+    request: Request, template: str, status: int = 200, *, who: Identity | None = None,
+    here: str = "", live: str = "", **more: Any,
+) -> Response:  # fmt: skip
+    """live: where the changes of the view come from."""
+    theme = request.cookies.get(THEME)
+    text = templates().get_template(template).render(
+        who=who, here=here, live=live, theme=theme if theme in THEMES else None,
+        over_tcp=PEER not in request.scope.get("state", {}), **more,
+    )  # fmt: skip
+    return packed(request, text.encode(), "text/html; charset=utf-8", status)
+
+
+def packed(request: Request, body: bytes, media_type: str, status: int = 200) -> Response:
+    headers = {**HEADERS, "vary": "accept-encoding"}
+    if len(body) >= WORTH_BYTES and takes_gzip(request):
+        headers["content-encoding"] = "gzip"
+        body = gzip.compress(body, LEVEL, mtime=0)
+    return Response(body, status, headers, media_type)
+
+
+def takes_gzip(request: Request) -> bool:
+    return "gzip" in request.headers.get("accept-encoding", "")
+
+
+def seen_other(path: str) -> Response:
+    return Response(status_code=303, headers={**HEADERS, "location": path})
+
+
+def problem(request: Request, error: OdcError, who: Identity | None = None) -> Response:
+    if isinstance(error, NotAuthenticated):
+        told = error.message[:1].upper() + error.message[1:] + "."
+        return html(request, "enter.html", error.status, told=told)
+    return html(
+        request, "problem.html", error.status, who=who, title=error.title, code=error.code,
+        message=error.message, hint=error.hint,
+    )  # fmt: skip
+
+
+def failed(request: Request, error: Exception, who: Identity | None = None) -> Response:
+    unexpected(error, request.method, request.url.path)
+    return html(
+        request, "problem.html", 500, who=who, title="It failed", code="OD000",
+        message="odcd failed at this request.", hint="That is a bug. The daemon's log has more.",
+    )  # fmt: skip

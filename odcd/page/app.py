@@ -1,0 +1,256 @@
+"""The page beside the API: its routes, and which of the two a request is for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from time import perf_counter
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from odcd.api.answers import END_STATES
+from odcd.api.app import identifier_of
+from odcd.api.context import Api
+from odcd.api.streaming import Streamed
+from odcd.errors import BadRequest, OdcError
+from odcd.model import Identity
+from odcd.page.acts import Acts
+from odcd.page.answering import HEADERS, failed, html, packed, problem, takes_gzip
+from odcd.page.asked import (
+    Asked,
+    PageOfAll,
+    PageOfEnded,
+    PageOfJob,
+    PageOfNodes,
+    PageOfPlan,
+    PageOfQueue,
+)
+from odcd.page.files import PATH, assets, templates
+from odcd.page.live import Live
+from odcd.page.sessions import Sessions
+from odcd.page.views import Views
+
+FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
+RETRY = b"retry: 500\n\n"
+BEAT = b": \n\n"
+STREAM_S = 300.0
+"""A stream ends then, and its browser comes again: who looks is asked anew."""
+EVENTS = "text/event-stream"
+WHO = "odc.who"
+"""Where a request's scope has who asks."""
+PAGES: dict[str, tuple[str, type[Asked]]] = {
+    "/": ("overview.html", PageOfAll),
+    "/page/queue": ("queue.html", PageOfQueue),
+    "/page/nodes": ("nodes.html", PageOfNodes),
+    "/page/plan": ("plan.html", PageOfPlan),
+    "/page/ended": ("ended.html", PageOfEnded),
+}
+A = TypeVar("A", bound=Asked)
+Serve = Callable[[Request, Identity], Awaitable[Response]]
+
+
+class Page:
+    """Answers what browsers ask for at / and below /page; hands on all else. run() goes beside."""
+
+    def __init__(self, api: Api, rest: ASGIApp) -> None:
+        self._api = api
+        self._rest = rest
+        self._views = Views(api)
+        self._sessions = Sessions(api, identifier_of(api))
+        self._live = Live(api.events, api.clock, self._views.render, api.metrics.viewers)
+        acts = Acts(api, self._views.job, self._sessions)
+        routes = [
+            *(self._route(path, self._page_of(path)) for path in PAGES),
+            self._route("/page/jobs/{id}", self._job),
+            self._route("/page/jobs/{id}/why", self._why),
+            self._route("/page/jobs/{id}/logs", acts.logs),
+            self._route("/page/mine.css", self._mine),
+            self._route("/page/live", self._stream),
+            self._route("/page/jobs/{id}/cancel", acts.cancel, "POST"),
+            self._route("/page/jobs/{id}/extend", acts.extend, "POST"),
+            self._open("/page/enter", acts.enter, "GET"),
+            self._open("/page/key", acts.enter_by_key, "POST"),
+            self._open("/page/leave", acts.leave, "POST"),
+            self._open("/page/theme", acts.theme, "POST"),
+            self._open(PATH + "{name}", self._asset, "GET"),
+        ]
+        self._app = Starlette(routes=routes, exception_handlers={HTTPException: _of_http})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            path = scope["path"]
+            if path.startswith("/page/") or (path == "/" and _wants_html(scope)):
+                return await self._app(scope, receive, send)
+        await self._rest(scope, receive, send)
+
+    async def run(self) -> None:
+        """Keep what is looked at current, until cancelled or the events' hub closes."""
+        await self._live.run()
+
+    def _route(self, path: str, serve: Serve, method: str = "GET") -> Route:
+        async def answer(request: Request) -> Response:
+            async def work() -> Response:
+                who = request.scope[WHO] = await self._sessions.who(request)
+                return await serve(request, who)
+
+            return await self._served(request, method, path, work)
+
+        return Route(path, answer, methods=[method])
+
+    def _open(
+        self, path: str, serve: Callable[[Request], Awaitable[Response]], method: str
+    ) -> Route:
+        """For whoever reaches the daemon."""
+
+        async def answer(request: Request) -> Response:
+            return await self._served(request, method, path, lambda: serve(request))
+
+        return Route(path, answer, methods=[method])
+
+    async def _served(
+        self, request: Request, method: str, path: str, work: Callable[[], Awaitable[Response]]
+    ) -> Response:
+        """What refuses or fails is a page, too; all of it is counted."""
+        begun = perf_counter()
+        try:
+            response = await work()
+        except HTTPException:
+            raise
+        except OdcError as error:
+            response = problem(request, error, request.scope.get(WHO))
+        except Exception as error:
+            response = failed(request, error, request.scope.get(WHO))
+        took_s = perf_counter() - begun
+        self._api.metrics.answered(method, path, response.status_code, took_s)
+        return response
+
+    def _page_of(self, path: str) -> Serve:
+        template, form = PAGES[path]
+
+        async def serve(request: Request, who: Identity) -> Response:
+            asked = _asked(request, form)
+            rendered = await self._live.current(asked)
+            return html(
+                request, template, who=who, here=path, live=_live_path(path, asked), asked=asked,
+                rendered=rendered, states=END_STATES,
+            )  # fmt: skip
+
+        return serve
+
+    async def _job(self, request: Request, who: Identity) -> Response:
+        asked = _asked(request, PageOfJob, id=request.path_params["id"])
+        job, several = await self._views.job.find(asked.id)
+        rendered = await self._live.current(asked)
+        return html(
+            request, "array.html" if several else "job.html", who=who, here="", asked=asked,
+            live=_live_path("/page/jobs", asked), rendered=rendered, job=job,
+            own=who.operator or who.uid == job["uid"], ended=job["ended_at"] is not None,
+            told=TOLD.get(request.query_params.get("done", "")),
+        )  # fmt: skip
+
+    async def _why(self, request: Request, _: Identity) -> Response:
+        text = await self._views.job.why(request.path_params["id"])
+        return packed(request, text.encode(), "text/html; charset=utf-8")
+
+    async def _mine(self, request: Request, who: Identity) -> Response:
+        """What marks one's own in views that are the same for everybody."""
+        name = "".join(c if c.isascii() and c.isalnum() else f"\\{ord(c):x} " for c in who.user)
+        css = packed(request, MINE.replace("USER", name).encode(), "text/css; charset=utf-8")
+        if request.query_params.get("user") == who.user:
+            css.headers["cache-control"] = "private, max-age=3600"
+        return css
+
+    async def _stream(self, request: Request, who: Identity) -> Response:
+        query = dict(request.query_params)
+        path = query.pop("of", "")
+        form = PageOfJob if path == "/page/jobs" else PAGES.get(path, ("", None))[1]
+        if form is None:
+            raise BadRequest("there is no such view", "Load the page again.")
+        seen = request.headers.get("last-event-id") or query.pop("seen", None)
+        query.pop("seen", None)
+        asked = _convert(query, form)
+        self._live.check_room(asked, who.uid)  # what refuses, refuses now
+        await self._live.current(asked)
+        return Streamed(
+            self._updates(asked, seen, who.uid), media_type=EVENTS,
+            stopping=self._api.events.closing,
+            headers={k: v for k, v in HEADERS.items() if k != "cache-control"},
+        )  # fmt: skip
+
+    async def _updates(self, asked: Asked, seen: str | None, uid: int) -> AsyncGenerator[bytes]:
+        async with self._live.watch(asked, seen, uid) as viewer:
+            yield RETRY
+            until_s = self._api.clock.monotonic() + STREAM_S
+            while self._api.clock.monotonic() < until_s:
+                update = await viewer.take()
+                yield BEAT if update is None else update.event
+
+    async def _asset(self, request: Request) -> Response:
+        asset = next((a for a in assets().values() if a.url == request.url.path), None)
+        if asset is None:
+            raise HTTPException(404)
+        headers = {**HEADERS, **FOREVER, "vary": "accept-encoding"}
+        if takes_gzip(request):
+            headers["content-encoding"] = "gzip"
+        body = asset.packed if takes_gzip(request) else asset.plain
+        return Response(body, 200, headers, asset.media_type)
+
+
+TOLD = {
+    "cancelled": "It is cancelled, or asked to end.",
+    "extended": "It is extended.",
+}
+MINE = """.c[data-user="USER"] {background-color: var(--mine)}
+.bar[data-user="USER"] .edge {stroke: var(--mine); stroke-width: 3px}
+div[data-user="USER"] > .user {font-weight: 650}
+div[data-user="USER"] > .user::after {content: " (you)"; font-weight: 400}
+div[data-user="USER"] {box-shadow: inset 3px 0 0 var(--mine)}
+"""
+
+
+def load() -> None:
+    """Read templates and assets, while the package can be read."""
+    templates()
+    assets()
+
+
+def _asked(request: Request, form: type[A], **more: str) -> A:
+    given = {k: v for k, v in request.query_params.items() if k != "done"}
+    return _convert(given | more, form)
+
+
+def _convert(given: dict[str, str], form: type[A]) -> A:
+    """Raises BadRequest. Empty fields of a form are not there."""
+    filled = {name: value for name, value in given.items() if value}
+    if any("\0" in value for value in filled.values()):
+        raise BadRequest("the address has a NUL byte", "Leave it out.")
+    try:
+        return msgspec.convert(filled, form, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"the address does not fit: {error}", "Start from the overview.") from None
+
+
+def _live_path(path: str, asked: Asked) -> str:
+    given: dict[str, Any] = {k: v for k, v in msgspec.to_builtins(asked).items() if v is not None}
+    return "/page/live?" + urlencode({"of": path, **given})
+
+
+def _wants_html(scope: Scope) -> bool:
+    accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    return b"text/html" in accept and scope["method"] in ("GET", "HEAD")
+
+
+async def _of_http(request: Any, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    title = "There is nothing here" if error.status_code == 404 else "That cannot be done here"
+    return html(
+        request, "problem.html", error.status_code, title=title, code="OD010",
+        message="this address leads nowhere.", hint=None,
+    )  # fmt: skip

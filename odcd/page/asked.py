@@ -1,0 +1,78 @@
+"""What of a page is asked for: the query of its address, which is all that tells views apart."""
+
+from __future__ import annotations
+
+import functools
+from typing import Annotated, Literal
+from urllib.parse import urlencode
+
+import msgspec
+
+from odcd.events import Event
+from odcd.slurm.lists import parse_selector
+
+Zoom = Literal["6h", "24h", "7d"]
+HOURS: dict[Zoom, int] = {"6h": 6, "24h": 24, "7d": 168}
+Text = Annotated[str, msgspec.Meta(max_length=200)]
+Cursor = Annotated[int, msgspec.Meta(ge=-(2**63) + 1, le=2**63 - 1)]
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Equal ones are the same view."""
+
+    def touched_by(self, event: Event) -> bool:
+        return not event.kind.startswith(("login", "disk_", "github"))
+
+
+def following(path: str, asked: Asked, after: int | None) -> str | None:
+    """The address of the next page; None: there is none."""
+    if after is None:
+        return None
+    given = msgspec.to_builtins(asked) | {"after": after}
+    given.pop("id", None)
+    return f"{path}?{urlencode({k: v for k, v in given.items() if v is not None})}"
+
+
+class PageOfAll(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    zoom: Zoom = "24h"
+
+
+class PageOfQueue(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    state: Literal["waiting", "running"] | None = None
+    user: Text | None = None
+    partition: Text | None = None
+    text: Text | None = None
+    after: Cursor | None = None
+
+
+class PageOfNodes(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    gpu_type: Text | None = None
+
+
+class PageOfPlan(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    zoom: Zoom = "24h"
+    gpu_type: Text | None = None
+    node: Text | None = None
+    after: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
+
+
+class PageOfEnded(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    state: Text | None = None
+    user: Text | None = None
+    partition: Text | None = None
+    text: Text | None = None
+    after: Cursor | None = None
+
+
+class PageOfJob(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: Text
+    after: Cursor | None = None
+
+    def touched_by(self, event: Event) -> bool:
+        return _job_of(self.id) in (event.job_id, event.array_job_id)
+
+
+@functools.lru_cache(maxsize=1000)
+def _job_of(text: str) -> int:
+    """Read once: it is asked for at every event, and what names tasks can take milliseconds."""
+    return parse_selector(text).job_id

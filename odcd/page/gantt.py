@@ -1,0 +1,168 @@
+"""The plan as a Gantt: where each bar lies, in per cent of the time shown and pixels."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from odcd.api.context import Api
+from odcd.page.asked import HOURS, PageOfPlan, Zoom, following
+from odcd.page.files import macros
+from odcd.page.fragments import Rendered
+
+PAGE = 40
+STEP_S: dict[Zoom, int] = {"6h": 60, "24h": 300, "7d": 1800}
+"""The window moves on by so much: in between, nothing moves that has not changed."""
+TICK_S: dict[Zoom, int] = {"6h": 3600, "24h": 2 * 3600, "7d": 24 * 3600}
+PAST = 1 / 24
+"""Of the window, to see what has just begun."""
+LEAST_HEIGHT, LANE = 18, 3.25
+LABEL_FROM = 5.0
+"""Per cent: narrower bars have no text in them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """x, wide: per cent of the window; sure: per cent of the bar until its likely end."""
+
+    kind: str
+    told: dict[str, Any]
+    x: float
+    wide: float
+    sure: float
+    y: float
+    high: float
+
+    @property
+    def labelled(self) -> bool:
+        return self.wide >= LABEL_FROM and self.high >= 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRow:
+    node: dict[str, Any]
+    high: float
+    bars: Sequence[Bar]
+
+
+class Window:
+    def __init__(self, now: datetime, zoom: Zoom) -> None:
+        step = STEP_S[zoom]
+        self.stepped = begun = datetime.fromtimestamp(now.timestamp() // step * step, UTC)
+        whole = timedelta(hours=HOURS[zoom])
+        self.begin = begun - whole * PAST
+        self.end = begun + whole
+        self.now = datetime.fromtimestamp(now.timestamp() // 60 * 60, UTC)
+        self.zoom: Zoom = zoom
+
+    def at(self, moment: datetime) -> float:
+        """Per cent, within the window."""
+        share = (moment - self.begin) / (self.end - self.begin)
+        return round(min(max(share, 0), 1) * 100, 2)
+
+    def ticks(self) -> Iterator[tuple[float, str]]:
+        """Where, and the moment."""
+        step = TICK_S[self.zoom]
+        first = (self.begin.timestamp() // step + 1) * step
+        for second in itertools.count(int(first), step):
+            moment = datetime.fromtimestamp(second, UTC)
+            if moment >= self.end:
+                return
+            yield self.at(moment), moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class PlanChart:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._drawn = functools.lru_cache(maxsize=2_000)(self._draw)
+        self._rows = macros("rows.html")
+
+    async def page(self, asked: PageOfPlan) -> Rendered:
+        now = self._api.clock.now()
+        window = Window(now, asked.zoom)
+        told: dict[str, Any] = json.loads(
+            await self._api.store.gantt(
+                [asked.gpu_type] if asked.gpu_type else None,
+                [asked.node] if asked.node else None,
+                asked.after, PAGE, (window.begin, window.end), now,
+            )
+        )  # fmt: skip
+        rows = {
+            node["name"]: self._drawn(json.dumps(node), window.stepped, asked.zoom)
+            for node in told["nodes"]
+        }
+        span = (asked.after + 1, asked.after + len(rows), told["node_count"])
+        return Rendered(
+            parts={
+                "gantt-axis": str(self._rows.gantt_axis(window)),
+                "gantt-foot": str(
+                    self._rows.gantt_foot(span, following("/page/plan", asked, told["next"]))
+                ),
+            },
+            rows={"gantt": rows},
+        )
+
+    def _draw(self, text: str, at: datetime, zoom: Zoom) -> str:
+        return str(self._rows.gantt_node(lay_out(json.loads(text), Window(at, zoom))))
+
+
+def lay_out(node: dict[str, Any], window: Window) -> NodeRow:
+    """Each GPU has a lane. What is planned has none yet: it is drawn in lanes free then."""
+    lanes = max(node["gpus"], 1)
+    high = max(LEAST_HEIGHT, lanes * LANE)
+    lane = high / lanes
+    taken: list[list[tuple[datetime, datetime]]] = [[] for _ in range(lanes)]
+    bars: list[Bar] = []
+    for told in node["bars"]:
+        begin = datetime.fromisoformat(told["starts_at"])
+        end = datetime.fromisoformat(told["ends_at"]) if told["ends_at"] else window.end
+        likely = datetime.fromisoformat(told["likely_end_at"]) if told["likely_end_at"] else end
+        if end <= window.begin or begin >= window.end:
+            continue
+        x, right = window.at(begin), window.at(end)
+        wide = max(right - x, 0.3)
+        sure = 100 if right <= x else min(100, (window.at(likely) - x) / (right - x) * 100)
+        if told["kind"] == "booking":
+            places = [(0, lanes)]
+        else:
+            chosen = [g for g in told["gpu_indexes"] if g < lanes] or _free(
+                taken, begin, end, min(told["gpus"], lanes)
+            )
+            for one in chosen:
+                taken[one].append((begin, end))
+            places = list(_runs(chosen))
+        if not places:  # it has no GPUs
+            bars.append(Bar(kind=told["kind"] + " thin", told=told, x=x, wide=wide,
+                            sure=round(sure, 1), y=round(high - 3, 2), high=3))  # fmt: skip
+        for first, count in places:
+            bars.append(Bar(
+                kind=told["kind"], told=told, x=x, wide=round(wide, 2), sure=round(sure, 1),
+                y=round(first * lane, 2), high=round(count * lane, 2),
+            ))  # fmt: skip
+    return NodeRow(node=node, high=round(high, 2), bars=bars)
+
+
+def _free(
+    taken: Sequence[Sequence[tuple[datetime, datetime]]], begin: datetime, end: datetime, count: int
+) -> list[int]:
+    """Lanes without anything then; where there are too few, those that are free the soonest."""
+
+    def clash(lane: int) -> float:
+        return sum(
+            max((min(end, until) - max(begin, since)).total_seconds(), 0)
+            for since, until in taken[lane]
+        )
+
+    return sorted(sorted(range(len(taken)), key=lambda lane: (clash(lane), lane))[:count])
+
+
+def _runs(lanes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Neighbouring ones together: the first, and how many."""
+    for _, run in itertools.groupby(enumerate(sorted(lanes)), lambda one: one[1] - one[0]):
+        members = [lane for _, lane in run]
+        yield members[0], len(members)

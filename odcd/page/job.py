@@ -1,0 +1,138 @@
+"""One job, or an array: what it is, why it waits, what happened to it."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from odcd.api.context import Api, unknown_job
+from odcd.api.jobs import JobRoutes
+from odcd.errors import UnknownJob
+from odcd.page.asked import PageOfJob, following
+from odcd.page.files import macros
+from odcd.page.fragments import Rendered
+from odcd.page.jobs import JobLists
+from odcd.page.words import plain
+from odcd.slurm.lists import parse_selector
+
+EVENTS = 300
+TOLD = {
+    "submitted": "submitted", "started": "given its nodes", "slipped": "its planned start moved",
+    "ended": "ended", "requeued": "back in the queue", "checkpointed": "wrote a checkpoint",
+    "preempting": "is ended for another job", "preempts": "others are ended for it",
+    "active": "ready to be used", "extended": "extended", "cancelled": "asked to end",
+    "held": "held", "released": "released", "updated": "changed", "warned": "told of its end",
+    "requeue_asked": "asked to go back to the queue", "idle_warned": "told that nobody uses it",
+    "idle_released": "ended, since nobody used it", "disk_ready": "has its disk",
+    "disk_saved": "its disk is saved", "box_oom": "ran out of memory, and began anew",
+    "box_restarted": "its container began anew", "shared": "shared with another user",
+}  # fmt: skip
+Job = dict[str, Any]
+
+
+class JobPage:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._lists = JobLists(api)
+        self._routes = JobRoutes(api)
+        self._parts = macros("job_parts.html")
+
+    async def find(self, text: str) -> tuple[Job, bool]:
+        """The job, or of an array the row that stands for it; whether it is several. Raises
+        UnknownJob."""
+        selector = parse_selector(text)
+        found, _ = await self._api.store.list_jobs(
+            {"ids": [selector]}, self._api.clock.now(), ended=True, after=None, limit=2
+        )
+        jobs: list[Job] = json.loads(found)
+        if not jobs:
+            if selector.tasks is None:
+                raise unknown_job(selector.job_id)
+            raise UnknownJob(f"there is no job {text}", "The queue lists those that there are.")
+        job = jobs[0]
+        several = len(jobs) > 1 or (job["array_tasks"] is not None and selector.tasks is None)
+        return job, several
+
+    async def page(self, asked: PageOfJob) -> Rendered:
+        job, several = await self.find(asked.id)
+        return await (self._array(asked, job) if several else self._one(job))
+
+    async def _array(self, asked: PageOfJob, job: Job) -> Rendered:
+        rows, after = await self._lists.all({"ids": [parse_selector(asked.id)]}, asked.after)
+        return Rendered(
+            parts={
+                "head": str(self._parts.array_head(job)),
+                "tasks-foot": self._lists.foot(
+                    rows, following(f"/page/jobs/{asked.id}", asked, after)
+                ),
+            },
+            rows={"tasks": rows},
+        )
+
+    async def _one(self, job: Job) -> Rendered:
+        why: list[dict[str, Any]] = []
+        if job["state"] in ("PENDING", "CONFIGURING"):
+            why = json.loads(await self._routes.explained(job["id"]))["why"]
+        place = (await self._api.store.places([job["id"]])).get(job["id"])
+        end = None
+        if job["started_at"] and not job["ended_at"]:
+            end = await self._api.store.end_of(job["id"], self._api.clock.now())
+        return Rendered(
+            parts={
+                "head": str(self._parts.head(job)),
+                "when": str(self._parts.when(job, place, end)),
+                "why": str(self._parts.why(job, why)),
+                "facts": str(self._parts.facts(job)),
+                "use": str(self._parts.use(job.get("gpu_use"))),
+                "timeline": str(self._parts.timeline(await self._timeline(job))),
+            }
+        )
+
+    async def why(self, text: str) -> str:
+        """What keeps it from starting, for a row of the queue."""
+        job_id = await self._api.one_job(parse_selector(text))
+        told = json.loads(await self._routes.explained(job_id))
+        return str(self._parts.causes(told["why"]))
+
+    async def _timeline(self, job: Job) -> list[dict[str, Any]]:
+        """What happened to it, and its attempts, in order."""
+        lines: list[dict[str, Any]] = []
+        for event in json.loads(await self._api.store.job_events(job["id"], EVENTS)):
+            lines.append({
+                "at": event["at"], "kind": event["kind"], "actor": event["actor"],
+                "text": TOLD.get(event["kind"], event["kind"].replace("_", " ")),
+                "more": _more(event["kind"], event.get("detail") or {}),
+            })  # fmt: skip
+        for attempt in json.loads(await self._api.store.attempts(job["id"])):
+            if attempt["running_at"]:
+                lines.append({
+                    "at": attempt["running_at"], "kind": "running", "actor": "odcd",
+                    "text": "running", "more": f"attempt {attempt['attempt']}",
+                })  # fmt: skip
+        return sorted(lines, key=lambda line: datetime.fromisoformat(line["at"]))
+
+
+def _more(kind: str, detail: dict[str, Any]) -> str:
+    """What of an event's detail people want to know."""
+    match kind:
+        case "started":
+            return f"attempt {detail.get('attempt', 1)}"
+        case "ended" | "requeued":
+            words = [str(detail.get("state") or ""), str(detail.get("reason") or "")]
+            if detail.get("exit_code"):
+                words.append(f"exit code {detail['exit_code']}")
+            if detail.get("signal"):
+                words.append(f"signal {detail['signal']}")
+            return ", ".join(word for word in words if word)
+        case "slipped":
+            ends = (plain(detail.get("from")) or "none", plain(detail.get("to")) or "none in sight")
+            return f"from {ends[0]} to {ends[1]}; because: {detail.get('cause') or 'not known'}"
+        case "held":
+            return str(detail.get("reason") or "")
+        case "extended" | "active":
+            return f"until {plain(detail.get('expires_at'))}"
+        case "preempting":
+            return f"by job {detail.get('by')}"
+        case _:
+            return ""

@@ -1,0 +1,126 @@
+"""Lists of jobs: the queue, and what has ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from odcd.api.answers import END_STATES
+from odcd.api.context import Api
+from odcd.api.jobs import parse_states
+from odcd.page.asked import PageOfEnded, PageOfQueue, following
+from odcd.page.files import macros
+from odcd.page.fragments import Rendered
+from odcd.page.words import ahead, seconds_between
+
+PAGE = 50
+FIRST = 20
+"""On the overview."""
+FIELDS = (
+    "id", "array_job_id", "array_task_id", "array_tasks", "name", "kind", "user", "partition",
+    "account", "qos", "state", "reason", "why", "submitted_at", "planned_start_at", "eta",
+    "started_at", "ended_at", "time_limit_s", "node_count", "node_count_max", "gpus_per_node",
+    "gpus", "gpu_type", "cpus_per_node", "node_names", "exit_code", "signal", "end_detail",
+)  # fmt: skip
+WAITING = ["PENDING"]
+RUNNING = ["CONFIGURING", "RUNNING", "COMPLETING"]
+REASONS = {
+    "None": "the next pass will look at it", "Priority": "others go before it",
+    "Resources": "it is next, and waits for nodes", "Dependency": "it waits for other jobs",
+    "JobHeldUser": "its user holds it", "JobHeldAdmin": "an operator holds it",
+    "BeginTime": "its begin time has not come",
+}  # fmt: skip
+Job = dict[str, Any]
+STEP_S = 300
+
+
+class JobLists:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._rows = macros("rows.html")
+
+    async def queue(self, asked: PageOfQueue) -> Rendered:
+        filters = _filters(asked.user, asked.partition, asked.text)
+        if asked.state is not None:
+            filters["state"] = WAITING if asked.state == "waiting" else RUNNING
+        rows, after = await self.live(filters, asked.after, PAGE)
+        foot = self.foot(rows, following("/page/queue", asked, after))
+        return Rendered(parts={"queue-foot": foot}, rows={"queue": rows})
+
+    async def live(
+        self, filters: Mapping[str, object], after: int | None, most: int
+    ) -> tuple[dict[str, str], int | None]:
+        """Rows by key, and the cursor of the next page."""
+        store, now = self._api.store, self._api.clock.now()
+        text, following = await store.list_jobs(
+            filters, now, ended=False, after=after, limit=most, fields=FIELDS
+        )
+        jobs: list[Job] = json.loads(text)
+        places = await store.places([j["id"] for j in jobs if j["state"] == "PENDING"])
+        rows = {
+            str(job["id"]): str(self._rows.live_job(job, places.get(job["id"]), *_drawn(job, now)))
+            for job in jobs
+        }
+        return rows, following
+
+    async def ended(self, asked: PageOfEnded) -> Rendered:
+        filters = _filters(asked.user, asked.partition, asked.text)
+        filters["state"] = parse_states(asked.state) or list(END_STATES)
+        rows, after = await self.all(filters, asked.after)
+        foot = self.foot(rows, following("/page/ended", asked, after))
+        return Rendered(parts={"ended-foot": foot}, rows={"ended": rows})
+
+    async def all(
+        self, filters: Mapping[str, object], after: int | None
+    ) -> tuple[dict[str, str], int | None]:
+        """Of all jobs, the newest first."""
+        now = self._api.clock.now()
+        text, following = await self._api.store.list_jobs(
+            filters, now, ended=True, after=after, limit=PAGE, fields=FIELDS
+        )
+        jobs: list[Job] = json.loads(text)
+        return {str(job["id"]): str(self._rows.ended_job(job)) for job in jobs}, following
+
+    def foot(self, rows: Mapping[str, str], following: str | None) -> str:
+        return str(self._rows.foot(len(rows), following))
+
+
+def reason(job: Mapping[str, Any]) -> str:
+    """Why it waits, in one line."""
+    why: Sequence[Mapping[str, Any]] = job["why"]
+    word = job["reason"] or "None"
+    return str(why[0]["text"]) if why else REASONS.get(word, word)
+
+
+def _filters(user: str | None, partition: str | None, text: str | None) -> dict[str, object]:
+    filters: dict[str, object] = {}
+    if user:
+        filters["user"] = [user]
+    if partition:
+        filters["partition"] = [partition]
+    if text:
+        filters["text"] = text
+    return filters
+
+
+def _drawn(job: Job, now: datetime) -> tuple[str, dict[str, float] | None]:
+    """Why it waits, and the band of its expected start on the scale of waits, or how much of its
+    limit has run. In steps, so that a row stays the same while nothing happens."""
+    now_s = now.timestamp() // STEP_S * STEP_S
+    if job["state"] != "PENDING":
+        limit_s = job["time_limit_s"]
+        if limit_s is None or job["started_at"] is None:
+            return "", None
+        ran_s = now.timestamp() - datetime.fromisoformat(job["started_at"]).timestamp()
+        return "", {"ran": min(100, max(0, round(ran_s / limit_s * 50) * 2))}
+    eta = job["eta"]
+    if eta is None or eta["p50"] is None:
+        return reason(job), None
+    begin = datetime.fromtimestamp(now_s, now.tzinfo).isoformat()
+    middle = ahead(seconds_between(begin, eta["p50"]))
+    first, last = eta["p10"] or eta["p50"], eta["p90"] or eta["p50"]
+    low, high = ahead(seconds_between(begin, first)), ahead(seconds_between(begin, last))
+    band = {"low": low, "wide": round(max(high - low, 1.5), 1), "middle": min(middle, 98.5)}
+    return reason(job), band

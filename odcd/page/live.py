@@ -1,0 +1,242 @@
+"""Keep views current: each that somebody looks at is rendered once for all its viewers.
+
+The hub of events is the only one who listens; an event makes views due, and a view is rendered a
+few times a second at most. What changed goes to every viewer; a slow one has at most one update
+waiting, into which later ones are folded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Protocol
+
+from odcd.clock import Clock
+from odcd.errors import OdcError, Unavailable
+from odcd.events import Event, EventHub
+from odcd.page.fragments import Rendered, Update, difference
+
+log = logging.getLogger(__name__)
+
+GAP_S = 0.2
+"""Between two renderings of a view; longer where one takes long: it costs a third at most."""
+SHARE = 2.0
+AGAIN_S = 1.0
+"""After a change, look twice: the pass that it wakes moves planned starts."""
+REFRESH_S = 10.0
+"""Expectations move without events."""
+TROUBLE_S = 1.0
+KEPT_S = 0.25
+"""For so long who comes gets what was rendered for another."""
+MOST_VIEWS = 200
+MOST_OF_ONE = 40
+"""Views that one user looks at: nobody takes them all."""
+MOST_VIEWERS = 2000
+HEARTBEAT_S = 15.0
+
+
+class View(Protocol):
+    """What can be rendered for anybody; equal ones are the same view."""
+
+    def __hash__(self) -> int: ...
+    def touched_by(self, event: Event) -> bool: ...
+
+
+Render = Callable[["View"], Awaitable[Rendered]]
+
+
+class Viewer:
+    """One browser's place: at most one update waits for it. by: the uid of who looks."""
+
+    def __init__(self, by: int | None) -> None:
+        self.by = by
+        self._update: Update | None = None
+        self._news = asyncio.Event()
+
+    def put(self, update: Update) -> None:
+        self._update = update if self._update is None else self._update.then(update)
+        self._news.set()
+
+    async def take(self) -> Update | None:
+        """None: nothing happened for a while."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HEARTBEAT_S):
+                await self._news.wait()
+        self._news.clear()
+        update, self._update = self._update, None
+        return update
+
+
+class _Watched:
+    """A view that somebody looks at."""
+
+    def __init__(self, rendered: Rendered, now_s: float) -> None:
+        self.rendered = rendered
+        self.viewers: set[Viewer] = set()
+        self.due_s = now_s
+        """Not before it is rendered again, if it is dirty."""
+        self.refresh_s = now_s
+        self.dirty = False
+
+    def next_s(self) -> float:
+        return self.due_s if self.dirty else max(self.refresh_s, self.due_s)
+
+
+class Live:
+    def __init__(
+        self, hub: EventHub, clock: Clock, render: Render, tell: Callable[[int], None]
+    ) -> None:
+        """tell: hears how many viewers there are."""
+        self._hub = hub
+        self._clock = clock
+        self._render = render
+        self._tell = tell
+        self._watched: dict[View, _Watched] = {}
+        self._recent: dict[View, tuple[float, Rendered]] = {}
+        self._under_way: dict[View, asyncio.Task[Rendered]] = {}
+        self._viewers = 0
+        self._somebody = asyncio.Event()
+        self._changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Follow events and render until cancelled, or until the hub closes."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow(), name="page-events")
+            rendering = group.create_task(self._keep_current(), name="page-render")
+            await self._hub.closing.wait()
+            rendering.cancel()
+
+    async def current(self, view: View) -> Rendered:
+        """The view as it is now, or was a moment ago. Raises what rendering it raises."""
+        watched = self._watched.get(view)
+        if watched is not None and not watched.dirty:
+            return watched.rendered
+        at_s, rendered = self._recent.get(view, (-KEPT_S, None))
+        if rendered is not None and self._clock.monotonic() - at_s < KEPT_S:
+            return rendered
+        task = self._under_way.get(view)
+        if task is None:
+            task = asyncio.create_task(self._render_now(view), name="page-render-once")
+            self._under_way[view] = task
+            task.add_done_callback(lambda _: self._under_way.pop(view, None))
+        # One who goes does not take it from the others.
+        return await asyncio.shield(task)
+
+    async def _render_now(self, view: View) -> Rendered:
+        rendered = await self._render(view)
+        now_s = self._clock.monotonic()
+        self._recent = {v: kept for v, kept in self._recent.items() if now_s - kept[0] < KEPT_S}
+        self._recent[view] = (now_s, rendered)
+        return rendered
+
+    def check_room(self, view: View, by: int | None) -> None:
+        """Raises Unavailable where one more viewer is too many."""
+        more = view not in self._watched and len(self._watched) >= MOST_VIEWS
+        if more or self._viewers >= MOST_VIEWERS:
+            raise Unavailable("too many look at the page just now", "Try again in a moment.")
+        others = (one.viewers for other, one in self._watched.items() if other != view)
+        if sum(any(v.by == by for v in viewers) for viewers in others) >= MOST_OF_ONE:
+            raise Unavailable(f"you look at {MOST_OF_ONE} pages already", "Close some of them.")
+
+    @asynccontextmanager
+    async def watch(
+        self, view: View, seen: str | None, by: int | None = None
+    ) -> AsyncGenerator[Viewer]:
+        """seen: the version that the viewer has. Raises what rendering raises, or Unavailable."""
+        self.check_room(view, by)
+        viewer = Viewer(by)
+        watched = self._watched.get(view)
+        if watched is None:
+            rendered = await self.current(view)
+            watched = self._watched.setdefault(view, _Watched(rendered, self._clock.monotonic()))
+            # An event may have come before it was watched.
+            watched.dirty = True
+        watched.viewers.add(viewer)
+        self._count(1)
+        if watched.rendered.version != seen:
+            viewer.put(watched.rendered.whole)
+        try:
+            yield viewer
+        finally:
+            watched.viewers.discard(viewer)
+            if not watched.viewers and self._watched.get(view) is watched:
+                del self._watched[view]
+            self._count(-1)
+
+    def _count(self, by: int) -> None:
+        self._viewers += by
+        self._tell(self._viewers)
+        self._changed.set()
+        if self._viewers:
+            self._somebody.set()
+        else:
+            self._somebody.clear()
+
+    async def _follow(self) -> None:
+        while not self._hub.closing.is_set():
+            waits = [
+                asyncio.ensure_future(self._somebody.wait()),
+                asyncio.ensure_future(self._hub.closing.wait()),
+            ]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for one in waits:
+                one.cancel()
+            try:
+                await self._follow_events()
+            except OdcError as error:
+                log.warning("page.unread", extra={"code": error.code, "why": error.message})
+                await self._clock.sleep(TROUBLE_S)
+
+    async def _follow_events(self) -> None:
+        """Until nobody looks, or this one fell behind: then everything may have changed."""
+        for watched in self._watched.values():
+            watched.dirty = True
+        self._changed.set()
+        events = self._hub.stream(None, heartbeat_s=HEARTBEAT_S)
+        async with aclosing(events):
+            async for event in events:
+                if not self._watched:
+                    return
+                for view, watched in self._watched.items():
+                    if not isinstance(event, Event) or view.touched_by(event):
+                        watched.dirty = True
+                self._changed.set()
+
+    async def _keep_current(self) -> None:
+        while True:
+            now_s = self._clock.monotonic()
+            due = [(v, w) for v, w in self._watched.items() if w.next_s() <= now_s]
+            for view, watched in due:
+                await self._bring_up(view, watched)
+            if due:
+                continue
+            wait_s = min((w.next_s() for w in self._watched.values()), default=None)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if wait_s is None else max(wait_s - now_s, 0)):
+                    await self._changed.wait()
+            self._changed.clear()
+
+    async def _bring_up(self, view: View, watched: _Watched) -> None:
+        was_dirty, watched.dirty = watched.dirty, False
+        begin_s = self._clock.monotonic()
+        try:
+            rendered = await self._render(view)
+        except Exception as error:
+            # A view that cannot be drawn is no reason to end the daemon.
+            if isinstance(error, OdcError):
+                log.warning("page.stale", extra={"code": error.code, "why": error.message})
+            else:
+                log.exception("page.failed")
+            watched.dirty = True
+            watched.due_s = self._clock.monotonic() + TROUBLE_S
+            return
+        now_s = self._clock.monotonic()
+        watched.due_s = now_s + max(GAP_S, SHARE * (now_s - begin_s))
+        watched.refresh_s = now_s + (AGAIN_S if was_dirty else REFRESH_S)
+        update = difference(watched.rendered, rendered)
+        watched.rendered = rendered
+        if update is not None:
+            for viewer in watched.viewers:
+                viewer.put(update)

@@ -1,0 +1,120 @@
+"""The map: a cell for each GPU, and whose it is."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from odcd.api.context import Api
+from odcd.page.asked import PageOfNodes
+from odcd.page.files import macros
+from odcd.page.fragments import Rendered
+from odcd.page_store import MappedNode
+
+DENSE = 120
+"""So many nodes of a type are drawn without their names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """Neighbouring GPUs of one owner. kind: held, foreign, free, off (the node takes no jobs)."""
+
+    kind: str
+    count: int
+    user: str | None = None
+    job_id: int | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeSum:
+    gpu_type: str
+    nodes: int
+    gpus: int
+    used: int
+    free: int
+    """Of nodes that take jobs."""
+    down: int
+    draining: int
+
+
+class NodeMap:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._drawn = functools.lru_cache(maxsize=20_000)(_draw)
+        self._rows = macros("rows.html")
+
+    async def page(self, asked: PageOfNodes) -> Rendered:
+        nodes = await self.read()
+        if asked.gpu_type:
+            nodes = [node for node in nodes if node.gpu_type == asked.gpu_type]
+        return self.render(nodes)
+
+    async def read(self) -> list[MappedNode]:
+        return await self._api.store.map_nodes(self._api.clock.now())
+
+    def render(self, nodes: Sequence[MappedNode]) -> Rendered:
+        by_type: dict[str, list[MappedNode]] = defaultdict(list)
+        for node in nodes:
+            by_type[node.gpu_type].append(node)
+        parts: dict[str, str] = {}
+        rows: dict[str, dict[str, str]] = {}
+        for gpu_type, members in by_type.items():
+            told = sum_of(gpu_type, members)
+            parts[f"sum-{gpu_type}"] = str(self._rows.type_sum(told))
+            dense = len(members) > DENSE
+            rows[f"map-{gpu_type}"] = {n.name: self._drawn(n.body, dense) for n in members}
+        return Rendered(parts=parts, rows=rows)
+
+
+def sum_of(gpu_type: str, nodes: Sequence[MappedNode]) -> TypeSum:
+    told = [_counted(node.body) for node in nodes]
+    return TypeSum(
+        gpu_type=gpu_type, nodes=len(nodes),
+        gpus=sum(one[0] for one in told), used=sum(one[1] for one in told),
+        free=sum(one[0] - one[1] for one in told if one[2] == "UP"),
+        down=sum(one[2] == "DOWN" for one in told),
+        draining=sum(one[2] == "DRAIN" for one in told),
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=20_000)
+def _counted(body: str) -> tuple[int, int, str]:
+    """GPUs, those in use, state."""
+    node = json.loads(body)
+    used = int(node["foreign"])
+    for held in node["held"]:
+        used |= held["mask"]
+    return node["gpus"], used.bit_count(), node["state"]
+
+
+def _draw(body: str, dense: bool) -> str:
+    node: dict[str, Any] = json.loads(body)
+    module = macros("rows.html")
+    return str(module.map_node(node, cells_of(node), dense))
+
+
+def cells_of(node: dict[str, Any]) -> list[Cells]:
+    """From GPU 0 on."""
+    idle = "free" if node["state"] == "UP" else "off"
+    owners: list[tuple[str, str | None, int | None, str | None]] = [
+        (idle, None, None, None)
+    ] * node["gpus"]
+    for gpu in range(node["gpus"]):
+        if node["foreign"] >> gpu & 1:
+            owners[gpu] = ("foreign", None, None, None)
+        for held in node["held"]:
+            if held["mask"] >> gpu & 1:
+                owners[gpu] = ("held", held["user"], held["job_id"], held["name"])
+    found: list[Cells] = []
+    for kind, user, job_id, name in owners:
+        last = found[-1] if found else None
+        if last and (last.kind, last.job_id) == (kind, job_id):
+            found[-1] = Cells(kind=kind, count=last.count + 1, user=user, job_id=job_id, name=name)
+        else:
+            found.append(Cells(kind=kind, count=1, user=user, job_id=job_id, name=name))
+    return found

@@ -1,0 +1,209 @@
+// Keeps a page live that is whole without it: changed parts by server-sent events, times in the
+// clock of who looks, why on click, a job's output as it comes. No dependencies.
+"use strict";
+(() => {
+  const body = document.body;
+  const today = new Intl.DateTimeFormat(undefined, {hour: "2-digit", minute: "2-digit", hourCycle: "h23"});
+  const later = new Intl.DateTimeFormat(undefined, {month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit", hourCycle: "h23"});
+  const full = new Intl.DateTimeFormat(undefined, {year: "numeric", month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23"});
+  const day = new Intl.DateTimeFormat(undefined, {month: "short", day: "2-digit"});
+
+  function localize(root) {
+    const now = new Date().toDateString();
+    for (const time of root.querySelectorAll("time[datetime]")) {
+      const at = new Date(time.dateTime);
+      if (isNaN(at)) continue;
+      const form = time.dataset.form === "full" ? full : at.toDateString() === now ? today : later;
+      time.textContent = form.format(at);
+      time.title = full.format(at);
+    }
+    for (const text of root.querySelectorAll("text[data-at]")) {
+      const at = new Date(text.dataset.at);
+      text.textContent = (text.dataset.zoom === "7d" ? day : today).format(at);
+    }
+  }
+
+  function moveNow() {
+    const line = document.getElementById("now");
+    const axis = document.querySelector(".ticks[data-from]");
+    if (!line || !axis) return;
+    const from = Date.parse(axis.dataset.from), to = Date.parse(axis.dataset.to);
+    const at = Math.min(Math.max((Date.now() - from) / (to - from), 0), 1) * 100 + "%";
+    line.setAttribute("x1", at);
+    line.setAttribute("x2", at);
+  }
+
+  // What was open or focused stays so when the element it is in is made anew.
+  function kept(element) {
+    const open = [...element.querySelectorAll("details")].map((one) => [one.open, one.querySelector(".more")]);
+    const all = [...element.querySelectorAll("a, summary, button, input, select")];
+    return {open, focus: all.indexOf(document.activeElement)};
+  }
+  function restore(element, was) {
+    [...element.querySelectorAll("details")].forEach((one, at) => {
+      if (!was.open[at]?.[0]) return;
+      one.open = true;
+      const more = one.querySelector(".more");
+      if (one.dataset.why && more && was.open[at][1]) more.replaceWith(was.open[at][1]);
+    });
+    if (was.focus >= 0) element.querySelectorAll("a, summary, button, input, select")[was.focus]?.focus({preventScroll: true});
+  }
+  function fill(element, html) {
+    const was = kept(element);
+    element.innerHTML = html;
+    localize(element);
+    restore(element, was);
+  }
+
+  function apply(update) {
+    if (update.reload) return location.reload();
+    for (const [id, html] of Object.entries(update.parts ?? {})) {
+      const element = document.getElementById(id);
+      if (element) fill(element, html);
+    }
+    for (const [id, rows] of Object.entries(update.rows ?? {})) {
+      const list = document.getElementById(id);
+      if (!list) continue;
+      const there = new Map([...list.children].map((item) => [item.dataset.key, item]));
+      for (const [key, html] of Object.entries(rows.html)) {
+        let item = there.get(key);
+        if (!item) {
+          item = document.createElement("li");
+          item.dataset.key = key;
+          item.className = "fresh";
+          there.set(key, item);
+        }
+        fill(item, html);
+      }
+      if (!rows.keys) continue;
+      const focused = document.activeElement;
+      let next = list.firstElementChild;
+      for (const key of rows.keys) {
+        const item = there.get(key);
+        if (!item) continue;
+        if (item === next) next = next.nextElementSibling;
+        else list.insertBefore(item, next);
+      }
+      const keys = new Set(rows.keys);
+      for (const [key, item] of there) if (!keys.has(key)) item.remove();
+      if (focused && focused !== document.activeElement && focused.isConnected) focused.focus({preventScroll: true});
+    }
+    moveNow();
+    ended();
+  }
+
+  // A job that ends while it is looked at has other buttons.
+  let wasEnded = null;
+  function ended() {
+    const now = document.querySelector("[data-ended]")?.dataset.ended;
+    if (wasEnded === "no" && now === "yes") location.reload();
+    wasEnded = now ?? wasEnded;
+  }
+
+  // A hidden tab lets its connection go: browsers have six for a server.
+  const pulse = document.getElementById("pulse");
+  let source = null, version = body.dataset.version;
+  function say(word, kind) {
+    if (!pulse || pulse.textContent === word) return;
+    pulse.textContent = word;
+    pulse.className = "pulse " + kind;
+  }
+  function connect() {
+    if (!body.dataset.live || source || document.hidden) return;
+    const made = new EventSource(body.dataset.live + "&seen=" + encodeURIComponent(version));
+    source = made;
+    made.onopen = () => say("live", "on");
+    made.onmessage = (event) => {
+      version = event.lastEventId || version;
+      apply(JSON.parse(event.data));
+    };
+    made.onerror = () => {
+      say("not live", "lost");
+      if (made.readyState !== EventSource.CLOSED) return;
+      source = null;
+      setTimeout(connect, 5000);
+    };
+  }
+  function disconnect() {
+    source?.close();
+    source = null;
+  }
+  document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
+  addEventListener("pagehide", disconnect);
+  addEventListener("pageshow", (event) => event.persisted && connect());
+
+  document.addEventListener("toggle", async (event) => {
+    const details = event.target;
+    if (!(details instanceof HTMLDetailsElement) || !details.open || !details.dataset.why || details.dataset.read) return;
+    details.dataset.read = "yes";
+    try {
+      const answer = await fetch(details.dataset.why);
+      if (!answer.ok) return;
+      const more = details.querySelector(".more");
+      const link = more.querySelector("p:last-child");
+      const causes = document.createElement("div");
+      causes.innerHTML = await answer.text();
+      localize(causes);
+      more.replaceChildren(causes, link);
+    } catch {
+      delete details.dataset.read;
+    }
+  }, true);
+
+  const theme = document.getElementById("theme");
+  theme?.addEventListener("click", (event) => {
+    event.preventDefault();
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    document.cookie = `odc-theme=${root.dataset.theme}; path=/; max-age=31536000; samesite=lax`;
+  });
+
+  // A job's output, the last of it, as it is written.
+  const KEPT = 200000;
+  const logs = document.getElementById("logs");
+  let reading = null;
+  async function follow() {
+    reading?.abort();
+    const mine = (reading = new AbortController());
+    const log = document.getElementById("log");
+    log.textContent = "";
+    const query = new URLSearchParams({
+      follow: "true",
+      stream: document.getElementById("stream").value,
+      rank: document.getElementById("rank")?.value ?? "0",
+    });
+    try {
+      const answer = await fetch(`${logs.dataset.logs}?${query}`, {signal: mine.signal});
+      if (!answer.ok) {
+        log.textContent = "The output cannot be read just now.";
+        return;
+      }
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (;;) {
+        const {value, done} = await reader.read();
+        if (done) break;
+        const below = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+        log.append(value);
+        if (log.textContent.length > 2 * KEPT) log.textContent = log.textContent.slice(-KEPT);
+        if (below) log.scrollTop = log.scrollHeight;
+      }
+      if (!log.textContent) log.textContent = "It wrote nothing.";
+    } catch {
+      // The page goes, or another stream was chosen.
+    }
+  }
+  if (logs) {
+    for (const id of ["stream", "rank"]) document.getElementById(id)?.addEventListener("change", follow);
+    addEventListener("pagehide", () => reading?.abort());
+    follow();
+  }
+
+  const zone = document.getElementById("zone");
+  if (zone) zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  localize(document);
+  moveNow();
+  ended();
+  connect();
+  setInterval(moveNow, 10000);
+})();

@@ -1,0 +1,75 @@
+"""Every view, rendered for whoever looks: nothing in it depends on who that is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from odcd.api.context import Api
+from odcd.page.asked import (
+    PageOfAll,
+    PageOfEnded,
+    PageOfJob,
+    PageOfNodes,
+    PageOfPlan,
+    PageOfQueue,
+)
+from odcd.page.files import macros
+from odcd.page.fragments import Rendered
+from odcd.page.gantt import PlanChart
+from odcd.page.job import JobPage
+from odcd.page.jobs import FIRST, RUNNING, WAITING, JobLists
+from odcd.page.nodes import NodeMap, sum_of
+
+
+class Views:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._jobs = JobLists(api)
+        self._map = NodeMap(api)
+        self._plan = PlanChart(api)
+        self.job = JobPage(api)
+        self._rows = macros("rows.html")
+
+    async def render(self, view: Any) -> Rendered:
+        """Raises UnknownJob, BadRequest, DatabaseDown."""
+        match view:
+            case PageOfAll():
+                return await self._all(view)
+            case PageOfQueue():
+                return await self._jobs.queue(view)
+            case PageOfNodes():
+                return await self._map.page(view)
+            case PageOfPlan():
+                return await self._plan.page(view)
+            case PageOfEnded():
+                return await self._jobs.ended(view)
+            case PageOfJob():
+                return await self.job.page(view)
+            case _:
+                raise AssertionError(f"no such view: {view}")
+
+    async def _all(self, asked: PageOfAll) -> Rendered:
+        diag, nodes, waiting, running, plan = await asyncio.gather(
+            self._api.store.diag(self._api.clock.now()),
+            self._map.read(),
+            self._jobs.live({"state": WAITING}, None, FIRST),
+            self._jobs.live({"state": RUNNING}, None, FIRST),
+            self._plan.page(PageOfPlan(zoom=asked.zoom)),
+        )
+        told: dict[str, Any] = json.loads(diag)
+        whole = sum_of("", nodes)
+        drawn = self._map.render(nodes)
+        counts = told["jobs"]
+        live = sum(counts[state] for state in RUNNING)
+        return Rendered(
+            parts={
+                "sums": str(self._rows.sums(told, whole, live)),
+                "waiting-foot": str(self._rows.more(len(waiting[0]), counts["PENDING"], "waiting")),
+                "running-foot": str(self._rows.more(len(running[0]), live, "running")),
+                **plan.parts,
+                **drawn.parts,
+            },
+            rows={"waiting": waiting[0], "running": running[0], **plan.rows, **drawn.rows},
+        )

@@ -1,0 +1,150 @@
+"""Numbers, times and states in words: the filters of the templates."""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from odcd.slurm.hostlists import compress_hosts
+
+HUES = 12
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+_JOB = re.compile(r"\b(job )(\d{1,18})\b")
+STATES = {
+    "PENDING": "waiting", "CONFIGURING": "starting", "RUNNING": "running", "COMPLETING": "ending",
+    "COMPLETED": "completed", "FAILED": "failed", "TIMEOUT": "timed out",
+    "CANCELLED": "cancelled", "NODE_FAIL": "lost its node", "OUT_OF_MEMORY": "out of memory",
+    "PREEMPTED": "preempted", "DEADLINE": "past its deadline", "BOOT_FAIL": "did not start",
+}  # fmt: skip
+_ASIDE_S = 600
+_FAR_S = 7 * 86_400
+
+
+def moment(told: str | datetime | None, form: str = "clock") -> Markup:
+    """A time, of the API as text, in UTC; the browser puts its own zone's in the place. form: clock
+    (short near now), full."""
+    if not told:
+        return Markup("")
+    return Markup('<time datetime="{}" data-form="{}">{}</time>').format(
+        _utc(told).strftime("%Y-%m-%dT%H:%M:%SZ"), form, plain(told, form)
+    )
+
+
+def plain(told: str | datetime | None, form: str = "clock") -> str:
+    """The same without markup."""
+    if not told:
+        return ""
+    at = _utc(told)
+    return at.strftime("%b %d %H:%M UTC" if form == "clock" else "%Y-%m-%d %H:%M:%S UTC")
+
+
+def _utc(told: str | datetime) -> datetime:
+    at = datetime.fromisoformat(told) if isinstance(told, str) else told
+    return at.astimezone(UTC)
+
+
+def sentence(text: str) -> Markup:
+    """A sentence of the daemon, whose times become the viewer's."""
+    parts: list[Markup] = []
+    end = 0
+    for found in _MOMENT.finditer(text):
+        parts += [escape(text[end : found.start()]), moment(found[0])]
+        end = found.end()
+    return Markup("").join([*parts, escape(text[end:])])
+
+
+def linked(text: str) -> Markup:
+    """A sentence whose jobs lead to their pages."""
+    return Markup(_JOB.sub(r'<a href="/page/jobs/\2">\1\2</a>', str(sentence(text))))
+
+
+def duration(seconds: float | None) -> str:
+    """2 h 5 min, 40 min, 30 s, 3 d 4 h; "no limit" for none."""
+    if seconds is None:
+        return "no limit"
+    minutes, second = divmod(max(int(seconds), 0), 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    units = ((days, "d"), (hour, "h"), (minute, "min"), (second, "s"))
+    told = [f"{number} {unit}" for number, unit in units if number]
+    first = next((i for i, (number, _) in enumerate(units) if number), None)
+    if first is None:
+        return "0 s"
+    return " ".join(told[:1] if len(told) == 1 or not units[first + 1][0] else told[:2])
+
+
+def gpu_hours(seconds: float) -> str:
+    """Seconds of one GPU."""
+    return f"{seconds / 3600:,.1f} GPU-hours"
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def state(text: str) -> str:
+    return STATES.get(text, text)
+
+
+def hue(user: str | None) -> int:
+    """A user's colour, the same everywhere."""
+    return zlib.crc32((user or "").encode()) % HUES
+
+
+def job_id(job: Mapping[str, Any]) -> str:
+    """7, 7_3 for an element of an array, 7_[3-9%2] for the tasks of one that wait."""
+    array = job.get("array_job_id")
+    if array is None:
+        return str(job.get("id") or job.get("job_id"))
+    if job.get("array_task_id") is not None:
+        return f"{array}_{job['array_task_id']}"
+    return f"{array}_[{job['array_tasks']}]" if job.get("array_tasks") else str(array)
+
+
+def address(job: Mapping[str, Any]) -> str:
+    """How its page is named: an array's id is that of its last task, too, and names all of them."""
+    alone = job.get("array_task_id") is None
+    return str(job.get("id") or job.get("job_id")) if alone else job_id(job)
+
+
+def size(job: Mapping[str, Any]) -> str:
+    """2 x 8 h100, 8 h100, 4 CPUs: what it asks for, or has."""
+    least, most = job["node_count"], job.get("node_count_max")
+    nodes = f"{least}-{most}" if most and job["state"] == "PENDING" else str(least)
+    each = job["gpus_per_node"]
+    what = f"{each} {job['gpu_type'] or 'GPU'}" if each else counted(job["cpus_per_node"], "CPU")
+    if each > 1 and not job["gpu_type"]:
+        what += "s"
+    return what if nodes == "1" else f"{nodes} × {what}"
+
+
+def hosts(names: list[str]) -> str:
+    return compress_hosts(names) if names else ""
+
+
+def number(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def seconds_between(begin: str, end: str) -> float:
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
+
+
+def ahead(seconds: float) -> float:
+    """Where a wait lies on a scale from now to a week, near times drawn larger: 0 to 100."""
+    reach = math.log1p(_FAR_S / _ASIDE_S)
+    return round(min(math.log1p(max(seconds, 0) / _ASIDE_S) / reach, 1) * 100, 1)
+
+
+FILTERS: dict[str, Callable[..., object]] = {
+    "moment": moment, "plain": plain, "sentence": sentence, "linked": linked,
+    "duration": duration, "state": state,
+    "hue": hue, "job_id": job_id, "address": address, "size": size,
+    "hosts": hosts, "number": number, "counted": counted, "gpu_hours": gpu_hours,
+}  # fmt: skip

@@ -1,0 +1,72 @@
+"""The part of odcd.store that is about the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from odcd.db import Database
+
+
+class MappedNode(NamedTuple):
+    """body: JSON, as odc.map_nodes tells it."""
+
+    name: str
+    gpu_type: str
+    body: str
+
+
+class End(NamedTuple):
+    """Of a running job. limit: None where it has none."""
+
+    likely: datetime
+    limit: datetime | None
+
+
+class PageStore:
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def map_nodes(self, now: datetime) -> list[MappedNode]:
+        """Whose each GPU is, by type and name."""
+        rows = await self._db.fetch(
+            "select name, gpu_type, body from odc.map_nodes(p_now => $1)", now
+        )
+        return [MappedNode(row["name"], row["gpu_type"], row["body"]) for row in rows]
+
+    async def gantt(
+        self, types: Sequence[str] | None, nodes: Sequence[str] | None, offset: int, limit: int,
+        stretch: tuple[datetime, datetime], now: datetime,
+    ) -> str:  # fmt: skip
+        """JSON: what runs, is planned and is booked on some nodes within a stretch of time."""
+        return await self._db.fetchval(
+            "select odc.show_gantt(p_types => $1, p_nodes => $2, p_offset => $3, p_limit => $4, "
+            "p_from => $5, p_to => $6, p_now => $7)",
+            types, nodes, offset, limit, *stretch, now,
+        )  # fmt: skip
+
+    async def job_events(self, job_id: int, limit: int) -> str:
+        """A JSON array of the last events of one job, oldest first."""
+        return await self._db.fetchval(
+            "select odc.list_job_events(p_job_id => $1, p_limit => $2)", job_id, limit
+        )
+
+    async def attempts(self, job_id: int) -> str:
+        """A JSON array of a job's ended attempts."""
+        return await self._db.fetchval("select odc.show_attempts(p_job_id => $1)", job_id)
+
+    async def places(self, job_ids: Sequence[int]) -> dict[int, int]:
+        """In the queue, of those that have one."""
+        rows = await self._db.fetch(
+            "select job_id, place from odc.list_places(p_job_ids => $1)", list(job_ids)
+        )
+        return {row["job_id"]: row["place"] for row in rows}
+
+    async def end_of(self, job_id: int, now: datetime) -> End | None:
+        """Until when it runs; None: it does not."""
+        rows = await self._db.fetch(
+            "select likely_end_at, ends_at from odc.show_end(p_job_id => $1, p_now => $2)",
+            job_id, now,
+        )  # fmt: skip
+        return End(rows[0]["likely_end_at"], rows[0]["ends_at"]) if rows else None
