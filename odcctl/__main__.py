@@ -20,13 +20,16 @@ GROUPS = {
     "Jobs": (
         "submit", "run", "queue", "show", "why", "wait", "logs", "attach", "cancel", "history",
     ),
+    "Dev servers": ("reserve", "list", "connect", "extend", "edit", "disk", "avail", "status"),
     "Changing jobs": ("hold", "release", "requeue", "update", "checkpoint"),
     "The cluster": (
         "nodes", "node", "partition", "policy", "booking", "licence", "plan", "replay", "events",
-        "diag",
+        "diag", "page",
     ),
-    "Who may use how much": ("account", "user", "qos", "shares", "priority"),
-    "This program": ("completion",),
+    "Who may use how much": (
+        "account", "user", "qos", "shares", "priority", "usage", "idle",
+    ),
+    "This program": ("login", "logout", "config", "ssh-proxy", "completion"),
 }  # fmt: skip
 VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
 
@@ -68,6 +71,8 @@ def dispatch(argv: Sequence[str]) -> int:
     reads = False
     try:
         common, verb, rest = split(argv)
+        if verb == "help":
+            verb, rest, common = (rest[0] if rest else None), ["--help"], ["--help"]
         if verb is None:
             return _without_verb(common)
         command = load(verb)
@@ -77,7 +82,7 @@ def dispatch(argv: Sequence[str]) -> int:
         if arguments.flag("help"):
             print(command.help())
             return exits.DONE
-        reads = arguments.words[:1] in (["show"], ["list"])
+        reads = arguments.words[:1] in (["show"], ["list"], ["list-content"], ["strays"])
         return command.run(arguments)
     except Failure as failure:
         refused = failure.exit_code == exits.REFUSED and not reads
@@ -93,7 +98,9 @@ def split(argv: Sequence[str]) -> tuple[list[str], str | None, list[str]]:
         pairs, rest = getopt.getopt(list(argv), "hV", longs)
     except getopt.GetoptError as error:
         raise WrongUsage(str(error.msg), "See: odcctl --help") from None
-    names = [f"{name}={value}" if value else name for name, value in pairs]
+    # -h before a verb is help, also of a verb whose own -h is hours.
+    longer = {"-h": "--help", "-V": "--version"}
+    names = [f"{name}={value}" if value else longer.get(name, name) for name, value in pairs]
     return names, (rest[0] if rest else None), rest[1:]
 
 
@@ -104,7 +111,7 @@ def load(verb: str) -> Command:
         near = difflib.get_close_matches(verb, VERBS, n=1)
         hint = f"Did you mean: odcctl {near[0]}" if near else "See: odcctl --help"
         raise WrongUsage(f'no command "{verb}"', hint)
-    return importlib.import_module(f"odcctl.commands.{verb}").COMMAND
+    return importlib.import_module(f"odcctl.commands.{verb.replace('-', '_')}").COMMAND
 
 
 def overview() -> str:
@@ -126,12 +133,12 @@ def overview() -> str:
 
 
 def _without_verb(options: Sequence[str]) -> int:
-    if "--version" in options or "-V" in options:
+    if "--version" in options:
         from importlib.metadata import version
 
         print(f"odcctl {version('odc')}")
         return exits.DONE
-    if "--help" in options or "-h" in options:
+    if "--help" in options:
         print(overview())
         return exits.DONE
     print(overview(), file=sys.stderr)

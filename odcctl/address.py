@@ -15,6 +15,7 @@ from odcctl.exits import Unreachable, WrongUsage
 ROOT_HOME = "/var/lib/odc"
 ROOT_SOCKET = "/run/odc/odcd.sock"
 CONNECT_TIMEOUT_S = 10.0
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 START_HINT = "Start one with: odcd up"
 
@@ -66,6 +67,11 @@ def parse_address(text: str) -> Address:
                 )
             return Address(None, host.strip("[]"), int(port), tls)
     return Address(text.removeprefix("unix:"))
+
+
+def is_safe(address: Address) -> bool:
+    """Nobody on the way can read what is sent."""
+    return address.path is not None or address.tls or address.host in LOOPBACK
 
 
 def config_path() -> str:

@@ -1,4 +1,4 @@
-"""What `account`, `qos` and `user` have in common: actions, and how an answer is told."""
+"""What `account`, `qos`, `user` and `disk` have in common: actions, and how an answer is told."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def act(
         arguments.command.wrong(f'"{action}" is not {", ".join(acts)}')
     run, options, (least, most) = acts[action]
     if not least <= len(words) <= most:
-        count = {(0, 0): "no name", (1, 1): "one name"}.get((least, most), "one name, or none")
+        counts = {(0, 0): "no name", (1, 1): "one name", (2, 2): "two names"}
+        count = counts.get((least, most), "one name, or none")
         arguments.command.wrong(f"{action} takes {count}")
     for option in arguments.command.options:
         if arguments.flag(option.long) and option.long not in options:

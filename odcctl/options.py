@@ -39,6 +39,8 @@ COMMON = (JSON, OUTPUT, SERVER, HELP)
 """Of every verb, and understood before it too: `odcctl --server ADDRESS queue`."""
 OF_SUBMIT = (JSON, SERVER, HELP)
 """Where --output is sbatch's."""
+OF_HOURS = (JSON, OUTPUT, SERVER, Option("help", None, None, "show this help"))
+"""Where -h is hours."""
 
 
 class Command:
@@ -114,6 +116,12 @@ class Command:
         parts.append("Options:\n" + option_lines(self.all_options))
         parts.append("Example:\n" + indent(self.example))
         return "\n\n".join(parts)
+
+
+class HoursCommand(Command):
+    """A verb of dev servers: its -h is --hours, and only --help is help."""
+
+    common = OF_HOURS
 
 
 class Arguments:

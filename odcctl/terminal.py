@@ -17,14 +17,12 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
-from websockets.sync.client import connect as connect_tcp
-from websockets.sync.client import unix_connect as connect_unix
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.connection import Connection
 
-from odcctl.address import connect
 from odcctl.client import Client, quote
-from odcctl.exits import NO_EXIT_CODE, Refused, Unreachable
+from odcctl.exits import NO_EXIT_CODE, Unreachable
+from odcctl.websocket import connected
 
 PREFIX, DETACH = b"\x1d", b"d"
 DETACH_KEYS = "Ctrl-] d"
@@ -40,7 +38,7 @@ def attach(client: Client, job: str, attached: Callable[[], None] = lambda: None
 
     Raises Detached; Refused when the job has no terminal, or does not run.
     """
-    with _connected(client, f"/v1/jobs/{quote(job)}/attach") as connection:
+    with connected(client, f"/v1/jobs/{quote(job)}/attach", "terminal") as connection:
         attached()
         with _raw():
             last = _use(connection)
@@ -124,7 +122,9 @@ class Pump(threading.Thread):
     def _send_size(self) -> None:
         if sys.stdout.isatty():
             columns, rows = os.get_terminal_size(sys.stdout.fileno())
-            self._connection.send(json.dumps({"resize": [rows, columns]}))
+            # One that nobody gave a size (script, a CI's terminal) has none.
+            if rows and columns:
+                self._connection.send(json.dumps({"resize": [rows, columns]}))
 
 
 class Keys:
@@ -148,42 +148,6 @@ class Keys:
             else:
                 out += key
         return bytes(out), False
-
-
-@contextmanager
-def _connected(client: Client, path: str) -> Generator[Connection]:
-    connection, address = connect(client.addresses)
-    headers = {"User-Agent": "odcctl"}
-    if client.token and address.path is None:
-        headers["Authorization"] = f"Bearer {client.token}"
-    try:
-        connection.settimeout(None)
-        # The socket is connected, and encrypted where it should be: plain ws: from here.
-        websocket = (connect_tcp if address.path is None else connect_unix)(
-            uri=f"ws://{address.host}{path}",
-            sock=connection,
-            additional_headers=headers,
-            compression=None,
-            proxy=None,
-        )
-        with websocket as opened:
-            yield opened
-    except InvalidStatus as error:
-        raise _refusal(error) from None
-    except InvalidHandshake as error:
-        raise Unreachable(f"the daemon opened no terminal: {error}") from error
-    finally:
-        connection.close()
-
-
-def _refusal(error: InvalidStatus) -> Refused:
-    try:
-        problem = json.loads(error.response.body or b"")
-    except ValueError:
-        problem = None
-    if not isinstance(problem, dict):
-        problem = {"detail": f"the job's terminal was refused: {error}"}
-    return Refused(error.response.status_code, problem)
 
 
 @contextmanager

@@ -58,8 +58,8 @@ class Screen:
         sys.stdout.flush()
 
 
-def watch(client: Client, title: str, fetch: Fetch) -> int:
-    """Show what fetch gives, until Ctrl-C."""
+def watch(client: Client, title: str, fetch: Fetch, look_s: float = LOOK_S) -> int:
+    """Show what fetch gives, until Ctrl-C: when something happened, and every look_s seconds."""
     if not sys.stdout.isatty():
         raise WrongUsage("--watch needs a terminal", "Without it the table is printed once.")
     fetch()  # What is wrong with the question is told before the screen is taken.
@@ -69,14 +69,14 @@ def watch(client: Client, title: str, fetch: Fetch) -> int:
     signal.signal(signal.SIGWINCH, _ignore)
     sys.stdout.write(ENTER)
     try:
-        _keep_showing(client, title, fetch, woken)
+        _keep_showing(client, title, fetch, woken, look_s)
     finally:
         sys.stdout.write(LEAVE)
         sys.stdout.flush()
     return DONE
 
 
-def _keep_showing(client: Client, title: str, fetch: Fetch, woken: int) -> None:
+def _keep_showing(client: Client, title: str, fetch: Fetch, woken: int, look_s: float) -> None:
     screen, body = Screen(), ""
     while True:
         try:
@@ -87,7 +87,7 @@ def _keep_showing(client: Client, title: str, fetch: Fetch, woken: int) -> None:
                 body = render.table(header, rows, render.terminal_width())
                 took_s = time.monotonic() - began
                 screen.show([f"{title}    {time.strftime('%H:%M:%S')}", "", *body.splitlines()])
-                _wait(events, woken, max(SETTLE_S, 2 * took_s))
+                _wait(events, woken, max(SETTLE_S, 2 * took_s), look_s)
             trouble = "the daemon ended the stream"
         except (LostAnswer, Unreachable) as error:
             trouble = str(error)
@@ -103,9 +103,9 @@ def _ignore(number: int, frame: object) -> None:
     """A handler, so that the signal writes to the wakeup descriptor."""
 
 
-def _wait(events: Events, woken: int, settle_s: float) -> None:
-    """Until something happened and settled, the terminal changed its size, or LOOK_S is over."""
-    ready, _, _ = select.select([events, woken], [], [], LOOK_S)
+def _wait(events: Events, woken: int, settle_s: float, look_s: float) -> None:
+    """Until something happened and settled, the terminal changed its size, or look_s is over."""
+    ready, _, _ = select.select([events, woken], [], [], look_s)
     if woken in ready:
         os.read(woken, 64)
     elif ready:

@@ -126,7 +126,8 @@ def exchange(
     lines = [f"{method} {target} HTTP/1.1", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if body is not None:
-        lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        lines += [] if "Content-Type" in headers else ["Content-Type: application/json"]
+        lines += [f"Content-Length: {len(body)}"]
     head = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
     try:
         connection.sendall(head + (body or b""))

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from typing import Any
 
+from odcctl.asking import agree, on_terminal
 from odcctl.changes import tell
 from odcctl.client import Client
+from odcctl.exits import Failure
 from odcctl.jobs import check_selectors, parse_states
 from odcctl.me import me
 from odcctl.options import Arguments, Command, Option
+from odcctl.reservations import own, pick
 
 
 def run(arguments: Arguments) -> int:
     if arguments.flag("me") and arguments.flag("user"):
         arguments.command.wrong("--me and --user exclude each other")
+    client = Client.of(arguments)
     body: dict[str, Any] = {}
     if arguments.words:
         body["ids"] = check_selectors(arguments.words)
     filters = {
-        "user": me() if arguments.flag("me") else arguments.joined("user"),
+        "user": me(client) if arguments.flag("me") else arguments.joined("user"),
         "name": arguments.joined("name"),
         "partition": arguments.joined("partition"),
         "account": arguments.joined("account"),
@@ -31,11 +37,39 @@ def run(arguments: Arguments) -> int:
             arguments.command.wrong("--all stands alone, without ids and filters")
         body["all"] = True
     if not body:
-        arguments.command.wrong("name jobs, a filter, or --all")
+        if arguments.flag("signal") or not on_terminal(arguments):
+            arguments.command.wrong("name jobs, a filter, or --all")
+        body["ids"] = [_chosen(client)]
     if arguments.flag("signal"):
         body["signal"] = arguments.value("signal")
-    answer = Client.of(arguments).post("/v1/jobs/cancel", body).json()
+    answer = client.post("/v1/jobs/cancel", body).json()
+    if not arguments.flag("signal"):
+        _forget(client, answer)
     return tell(answer, arguments.form, "not cancelled")
+
+
+def _forget(client: Client, answer: dict[str, Any]) -> None:
+    """What ssh knew of those that were reservations goes."""
+    if os.path.isdir(os.path.expanduser("~/.odc/ssh")):
+        from odcctl import ssh
+
+        with suppress(OSError):
+            ssh.remove(
+                client, (one["job_id"] for one in answer["jobs"] if one["outcome"] != "refused")
+            )
+
+
+def _chosen(client: Client) -> str:
+    """One of my reservations, from a menu."""
+    mine = own(client)
+    if not mine:
+        raise Failure(
+            "no reservation of yours is active or waits", "Jobs are named: odcctl cancel ID"
+        )
+    one = pick(mine)
+    if not agree(f"Cancel reservation {one['id']}?"):
+        raise Failure("not agreed to")
+    return str(one["id"])
 
 
 COMMAND = Command(
@@ -47,7 +81,7 @@ COMMAND = Command(
     notes=(
         "Ids are 7, 7_3, 7_[1-4]; filters narrow them down. Pending jobs end at once, running "
         "ones get TERM, and KILL after a grace. Exits 1 when a job could not be cancelled, and "
-        "says why."
+        "says why. On a terminal, without any of them, one of my reservations is chosen."
     ),
     options=(
         Option("all", None, None, "every job that I may cancel"),

@@ -11,10 +11,12 @@ from odcctl.commands._submitting import SubmitCommand
 from odcctl.exits import DONE, Failure
 from odcctl.me import me
 from odcctl.options import Arguments, Command
+from odcctl.reservations import STATUSES
 from odcctl.wire import LostAnswer
 
 ASK_TIMEOUT_S = 1.0
 MAX_JOBS = 200
+DISK_ACTIONS = ("list", "create", "delete", "rename", "list-content", "clone", "unlock", "strays")
 
 BASH = """\
 # In ~/.bashrc:  eval "$(odcctl completion bash)"
@@ -77,20 +79,37 @@ def candidates(line: Sequence[str], client: Callable[[], Client]) -> Words:
         return [(f"--{option.long}", option.help) for option in command.all_options]
     if before[-1] in ("-t", "--state") and verb in ("queue", "cancel", "history"):
         return [(state, "") for state in (*jobs.LIVE, *jobs.ENDED)]
+    if before[-1] in ("-s", "--status") and verb == "list":
+        return [(status, "") for status in STATUSES]
     if verb == "completion" and before[-1] == verb:
         return [(name, "") for name in SCRIPTS]
+    if verb == "disk" or (verb == "reserve" and before[-1] == "--disk"):
+        return _disk_words(before, client())
     if verb == "node" and before[-1] == verb:
         return [("drain", ""), ("resume", ""), ("down", "")]
     return _live_jobs(client()) if command.takes_jobs else ()
 
 
-def _live_jobs(client: Client) -> Words:
-    params = {
-        "user": me(),
-        "limit": MAX_JOBS,
-        "fields": "id,array_job_id,array_task_id,array_tasks,name,state",
-    }
+def _disk_words(before: Sequence[str], client: Client) -> Words:
+    if before[-1] == "disk":
+        return [(action, "") for action in DISK_ACTIONS]
+    if before[-1] in ("list", "create", "strays"):
+        return ()
     try:
+        answer = client.request("GET", "/v1/disks", timeout_s=ASK_TIMEOUT_S).json()
+    except (Failure, LostAnswer):
+        return ()
+    found = [(disk["name"], disk["state"]) for disk in answer["disks"]]
+    return [*found, ("none", "no disk")] if before[-1] == "--disk" else found
+
+
+def _live_jobs(client: Client) -> Words:
+    try:
+        params = {
+            "user": me(client, ASK_TIMEOUT_S),
+            "limit": MAX_JOBS,
+            "fields": "id,array_job_id,array_task_id,array_tasks,name,state",
+        }
         found = client.request("GET", "/v1/jobs", params, timeout_s=ASK_TIMEOUT_S).json()["jobs"]
     except (Failure, LostAnswer):
         return ()
@@ -106,8 +125,8 @@ COMMAND = Command(
     usage="completion bash|zsh|fish",
     words=(1, None),
     notes=(
-        "Completes verbs, options, states and the ids of my jobs. The first line tells where "
-        "it goes."
+        "Completes verbs, options, states, the ids of my jobs and the names of my disks. The first "
+        "line tells where it goes."
     ),
     example='eval "$(odcctl completion bash)"',
     run=run,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from odcctl import jobs, render
+from odcctl import gpu_use, jobs, render
 from odcctl.client import Client
 from odcctl.exits import DONE
 from odcctl.hostlist import fold
@@ -23,6 +23,7 @@ LIMIT = 50
 
 
 def run(arguments: Arguments) -> int:
+    client = Client.of(arguments)
     since = past(arguments, "since")
     limit = arguments.number("limit", None if since else LIMIT)
     if limit is not None and limit < 1:
@@ -33,9 +34,10 @@ def run(arguments: Arguments) -> int:
     if arguments.flag("me") and arguments.flag("user"):
         arguments.command.wrong("--me and --user exclude each other")
     chosen = arguments.joined("job")
+    efficiency = arguments.flag("efficiency")
     params = {
         "job": ",".join(jobs.check_selectors([chosen])) if chosen else None,
-        "user": me() if arguments.flag("me") else arguments.joined("user"),
+        "user": me(client) if arguments.flag("me") else arguments.joined("user"),
         "name": arguments.joined("name"),
         "partition": arguments.joined("partition"),
         "account": arguments.joined("account"),
@@ -43,9 +45,13 @@ def run(arguments: Arguments) -> int:
         "state": states,
         "ended": "true",
         "ended_since": since,
-        "fields": None if arguments.form == "json" else FIELDS,
+        "fields": None
+        if arguments.form == "json"
+        else f"{FIELDS},gpu_use"
+        if efficiency
+        else FIELDS,
     }
-    listing = fetch_jobs(Client.of(arguments), params, limit)
+    listing = fetch_jobs(client, params, limit)
     if arguments.form == "json":
         render.put(listing.text)
         return DONE
@@ -54,10 +60,24 @@ def run(arguments: Arguments) -> int:
         render.put("".join(f"{jobs.job_id(job)}\n" for job in oldest_first))
         return DONE
     now_s = listing.reply.now_s
+    if efficiency:
+        _put_efficiency(oldest_first, with_header=not arguments.flag("no-header"))
+        return DONE
     head = () if arguments.flag("no-header") else HEADER
     rows = [_row(job, now_s) for job in oldest_first]
     render.put(render.table(head, rows, render.terminal_width()))
     return DONE
+
+
+def _put_efficiency(listed: Sequence[Mapping[str, Any]], *, with_header: bool) -> None:
+    """What their GPUs did, and the sums of each user."""
+    width = render.terminal_width()
+    head = gpu_use.HEADER if with_header else ()
+    text = render.table(head, gpu_use.rows(listed), width)
+    totals = gpu_use.totals(listed)
+    if totals:
+        text += "\n" + render.table(gpu_use.TOTALS if with_header else (), totals, width)
+    render.put(text)
 
 
 def _row(job: Mapping[str, Any], now_s: float) -> tuple[str, ...]:
@@ -75,7 +95,9 @@ COMMAND = Command(
     summary="Show jobs that have ended, and how",
     usage="history [OPTIONS]",
     notes=(
-        "Newest last. EXIT is the exit code and, after the colon, the signal that ended the job."
+        "Newest last. EXIT is the exit code and, after the colon, the signal that ended the job. "
+        "With --efficiency: GPU-H were held; BUSY of what was SEEN of them; MEMORY is the most "
+        "that was used of one GPU. CPUs are not measured. The sums are of the jobs shown."
     ),
     options=(
         Option(
@@ -90,6 +112,7 @@ COMMAND = Command(
         Option("account", "A", "NAMES", "only jobs of these accounts"),
         Option("qos", "q", "NAMES", "only jobs under these QOS"),
         Option("name", "n", "NAMES", "only jobs with these names"),
+        Option("efficiency", None, None, "what their GPUs did, as seff; then sums by user"),
         Option("no-header", None, None, "leave the header line out"),
     ),
     example="odcctl history --me --state FAILED --limit 10",

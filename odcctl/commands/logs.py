@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from odcctl import render
 from odcctl.client import Client
-from odcctl.exits import DONE
+from odcctl.exits import DONE, Failure
 from odcctl.follow import Patience, output
 from odcctl.jobs import check_selector
 from odcctl.options import Arguments, Command, Option
@@ -23,10 +24,26 @@ def run(arguments: Arguments) -> int:
         "rank": rank,
     }
     job = check_selector(arguments.words[0])
+    if arguments.flag("build"):
+        if len(arguments.given) > 1:
+            arguments.command.wrong("--build has no other options beside it")
+        return _of_build(Client.of(arguments), job)
     pieces = output(Client.of(arguments), job, params, Patience(), resumable=rank != "all")
     for piece in pieces:
         sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
+    return DONE
+
+
+def _of_build(client: Client, reservation: str) -> int:
+    one = client.get(f"/v1/reservations/{reservation}").json()
+    if one.get("build") is None:
+        raise Failure(
+            f"reservation {one['id']} runs no image that was built for it",
+            "`odcctl reserve --dockerfile PATH` makes one that does.",
+        )
+    said = client.get(f"/v1/builds/{one['build']}/log").text
+    sys.stdout.write("".join(f"{render.clean(line)}\n" for line in said.splitlines()))
     return DONE
 
 
@@ -38,6 +55,7 @@ COMMAND = Command(
     takes_jobs=True,
     options=(
         Option("follow", "f", None, "go on until the job has ended"),
+        Option("build", None, None, "of a reservation: the end of its image's build"),
         Option("rank", None, "N", "of which node of a gang (the first is 0), or all of them"),
         Option(
             "stderr", None, None, "what it wrote to its standard error, where that is kept apart"

@@ -1,9 +1,12 @@
-"""odcctl plan: who is promised when, what moved a promise, and when a job would start."""
+"""odcctl plan: who is promised when and where, what moved a promise, when a job would start."""
 
 from __future__ import annotations
 
 import itertools
+import json
+import os
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +20,7 @@ from odcctl.options import Arguments, Command, Option
 
 HEADER = ("JOB", "USER", "PARTITION", "GPUS", "LIMIT", "PLANNED", "LIKELY", "NODES")
 MOVES = ("JOB", "USER", "CHANGE", "PLANNED", "NOW", "PASS", "BECAUSE")
+GANTT_HOURS = 24
 WHAT_IF = ("GPUS", "TYPE", "LIMIT", "STARTS", "NODES", "DELAYS")
 COLUMNS = {
     "nodes": "COUNT", "cpus-per-task": "CPUS", "mem": "MEM", "qos": "QOS", "account": "ACCOUNT"
@@ -46,17 +50,22 @@ _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def run(arguments: Arguments) -> int:
-    asked = [o for o in ("what-if", "diff", "as-of") if arguments.flag(o)]
+    asked = [o for o in ("what-if", "diff", "as-of", "gantt") if arguments.flag(o)]
     if len(asked) > 1:
         arguments.command.wrong(f"--{asked[0]} and --{asked[1]} exclude each other")
     if not arguments.flag("what-if"):
         for option in (*GRID, *REST):
             if arguments.flag(option.long):
                 arguments.command.wrong(f"--{option.long} needs --what-if")
+    for name in ("hours", "node", "type"):
+        if arguments.flag(name) and not arguments.flag("gantt"):
+            arguments.command.wrong(f"--{name} needs --gantt")
     if arguments.flag("diff"):
         return _diff(arguments)
     if arguments.words:
         arguments.command.wrong(f'"{arguments.words[0]}" is one word too many')
+    if arguments.flag("gantt"):
+        return _gantt(arguments)
     return _what_if(arguments) if arguments.flag("what-if") else _show(arguments)
 
 
@@ -84,6 +93,41 @@ def _show(arguments: Arguments) -> int:
         ]  # fmt: skip
         _put(arguments, HEADER, rows)
     return DONE
+
+
+def _gantt(arguments: Arguments) -> int:
+    """All pages; as JSON one answer with the nodes of all of them."""
+    from odcctl.gantt import draw
+
+    hours = arguments.number("hours", GANTT_HOURS)
+    params = {
+        "hours": hours, "node": arguments.joined("node"), "gpu_type": arguments.joined("type"),
+        "limit": 1000,
+    }  # fmt: skip
+    client = Client.of(arguments)
+    told: dict[str, Any] = client.get("/v1/plan/gantt", params).json()
+    following = told["next"]
+    while following is not None:
+        more: dict[str, Any] = client.get("/v1/plan/gantt", {**params, "cursor": following}).json()
+        told["nodes"] += more["nodes"]
+        following = more["next"]
+    told["next"] = None
+    if arguments.form == "json":
+        render.put(json.dumps(told) + "\n")
+    elif arguments.form == "quiet":
+        jobs = {bar["job_id"] for node in told["nodes"] for bar in node["bars"] if bar["job_id"]}
+        render.put("".join(f"{job}\n" for job in sorted(jobs)))
+    else:
+        blocks = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+        lines = draw(told, render.terminal_width() or _columns_told(), blocks=blocks)
+        render.put("\n".join(lines) + "\n")
+    return DONE
+
+
+def _columns_told() -> int | None:
+    """Where the output is no terminal, a width may be told all the same."""
+    text = os.environ.get("COLUMNS", "")
+    return int(text) if text.isdecimal() and int(text) > 0 else None
 
 
 def _diff(arguments: Arguments) -> int:
@@ -237,7 +281,9 @@ def _at(text: str | None, now_s: float) -> str:
 COMMAND = Command(
     name="plan",
     summary="Show whom the last pass promised a start, what moved a promise, and what-if",
-    usage="plan [--as-of TIME] | plan --diff A [B] | plan --what-if [-N 1,2] [-t 1h,4h] [OPTIONS]",
+    usage=(
+        "plan [--as-of TIME] | plan --gantt | plan --diff A [B] | plan --what-if [-t 1h,4h] ..."
+    ),
     words=(0, 2),
     notes=(
         "PLANNED is the latest moment at which a job starts, LIKELY when it should. --diff takes "
@@ -248,6 +294,10 @@ COMMAND = Command(
     options=(
         AS_OF,
         Option("diff", None, None, "whose planned starts moved between two passes or times"),
+        Option("gantt", None, None, "draw it: what runs, is planned and is booked on each node"),
+        Option("hours", None, "N", "gantt: how far ahead; default 24"),
+        Option("node", None, "NAMES", "gantt: only these nodes, by commas"),
+        Option("type", None, "TYPES", "gantt: only nodes of these GPU types"),
         Option("what-if", None, None, "when such jobs would start, and whom they would delay"),
         *GRID,
         *REST,
@@ -255,6 +305,7 @@ COMMAND = Command(
     ),
     example=(
         "odcctl plan\n"
+        "odcctl plan --gantt --hours 12\n"
         "odcctl plan --diff 2h\n"
         "odcctl plan --what-if -N 1,2,4 --gres gpu:h100:8 -t 1h,4h"
     ),

@@ -15,9 +15,9 @@ from odcctl.options import Arguments, Command, Option
 HEADER = ("QOS", "PRIORITY", "PREEMPTS", "FACTOR", "FOR", "LIMITS")
 TERMS = (
     "description", "priority", "restricted", "deny-on-limit", "usage-factor", "preempts",
-    "preempt-mode", "exempt", "grace", "limit",
+    "preempt-mode", "exempt", "grace", "idle-warn", "idle-release", "limit",
 )  # fmt: skip
-TIMES = ("exempt", "grace")
+TIMES = ("exempt", "grace", "idle-warn", "idle-release")
 
 
 def run(arguments: Arguments) -> int:
@@ -59,6 +59,7 @@ def _show(arguments: Arguments, words: Sequence[str]) -> int:
         ("usage factor", f"{qos['usage_factor']:g}"),
         ("preempts", ", ".join(qos["preempts"])),
         ("preempted", _preempted(qos)),
+        ("idle", _idle(qos)),
         ("limits", text_of(qos["limits"])),
         ("above them", f"a job that is so by itself is {above}" if qos["limits"] else ""),
     ]
@@ -74,6 +75,15 @@ def _preempted(qos: Mapping[str, Any]) -> str:
     if qos["grace_s"]:
         words.append(f"{render.duration(qos['grace_s'])} after a signal")
     return "its jobs are " + ", ".join(words)
+
+
+def _idle(qos: Mapping[str, Any]) -> str:
+    if not qos["idle_warn_s"]:
+        return ""
+    told = f"reservations that nobody uses are told after {render.duration(qos['idle_warn_s'])}"
+    if not qos["idle_release_s"]:
+        return told
+    return f"{told}, and end after {render.duration(qos['idle_release_s'])}"
 
 
 def _create(arguments: Arguments, words: Sequence[str]) -> int:
@@ -95,7 +105,11 @@ def _delete(arguments: Arguments, words: Sequence[str]) -> int:
 
 def _terms(arguments: Arguments) -> dict[str, Any]:
     """The options as the API takes them; the daemon reads the times."""
-    terms: dict[str, Any] = {o: arguments.value(o) for o in TIMES if arguments.flag(o)}
+    terms: dict[str, Any] = {
+        option.replace("-", "_"): arguments.value(option)
+        for option in TIMES
+        if arguments.flag(option)
+    }
     if arguments.flag("description"):
         terms["description"] = text_or_none(arguments, "description")
     if arguments.flag("priority"):
@@ -141,6 +155,8 @@ COMMAND = Command(
         Option("preempt-mode", None, "MODE", "its own, preempted: requeue or cancel"),
         Option("exempt", None, "TIME", "its jobs run so long before they are preempted"),
         Option("grace", None, "TIME", "from the signal to the kill of a preempted job"),
+        Option("idle-warn", None, "TIME", "tell users of reservations that nobody uses; 0: never"),
+        Option("idle-release", None, "TIME", "end them when idle for so long; 0: never"),
         Option("no-header", None, None, "list: leave the header line out"),
     ),
     example="odcctl qos create urgent --priority 100 --restricted on --preempts normal\n"

@@ -24,8 +24,8 @@ FIELDS = (
 
 
 def run(arguments: Arguments) -> int:
-    params = filters(arguments)
     client = Client.of(arguments)
+    params = filters(arguments, client)
     if arguments.flag("watch"):
         from odcctl.watch import watch
 
@@ -48,7 +48,7 @@ def run(arguments: Arguments) -> int:
     return DONE
 
 
-def filters(arguments: Arguments) -> dict[str, str | int | None]:
+def filters(arguments: Arguments, client: Client) -> dict[str, str | int | None]:
     states, ended = jobs.parse_states(arguments.joined("state"))
     start = arguments.flag("start")
     if start:
@@ -60,7 +60,7 @@ def filters(arguments: Arguments) -> dict[str, str | int | None]:
     chosen = arguments.joined("job")
     return {
         "job": ",".join(jobs.check_selectors([chosen])) if chosen else None,
-        "user": me() if arguments.flag("me") else arguments.joined("user"),
+        "user": me(client) if arguments.flag("me") else arguments.joined("user"),
         "name": arguments.joined("name"),
         "partition": arguments.joined("partition"),
         "account": arguments.joined("account"),

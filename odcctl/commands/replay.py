@@ -76,7 +76,9 @@ def _put_table(answer: Mapping[str, Any], now_s: float, *, other: bool) -> None:
     for what in ("input", "output"):
         told = answer[what]
         then, now = told["then"][:DIGITS], told["now"][:DIGITS]
-        lines.append(f"  {what} {then}" + ("" if told["equal"] else f", now {now}"))
+        parts = told.get("differs")
+        other_now = f", now {now}" if not parts else f": {', '.join(parts)} differ"
+        lines.append(f"  {what} {then}" + ("" if told["equal"] else other_now))
     if answer["chain"] is False:
         lines.append("  its digests do not follow from the pass before: somebody changed them")
     render.put("\n".join(lines) + "\n")

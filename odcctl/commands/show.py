@@ -1,40 +1,107 @@
-"""odcctl show: all there is to tell of a job."""
+"""odcctl show: all there is to tell of a job, a reservation too."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from odcctl import jobs, render
-from odcctl.client import Client, quote
-from odcctl.exits import DONE
+from odcctl import gpu_use, jobs, render, reservations
+from odcctl.client import Client, Reply, quote
+from odcctl.exits import DONE, Refused
 from odcctl.hostlist import fold
 from odcctl.moments import AS_OF, past
 from odcctl.options import Arguments, Command, Option
 
+_LIKE_A_JOB = re.compile(r"[\d_.,:%\[\]-]+", re.ASCII)
+"""An id, or an attempt at one."""
+
 
 def run(arguments: Arguments) -> int:
-    selectors = jobs.check_selectors(arguments.words)
+    selectors = [_check(word) for word in arguments.words]
     client = Client.of(arguments)
     moment = past(arguments, "as-of")
+    if not selectors:
+        return _show_mine(client, arguments, moment)
     if arguments.flag("script"):
         if moment:
             arguments.command.wrong("--script and --as-of exclude each other: scripts never change")
         for selector in selectors:
             render.put(client.get(f"/v1/jobs/{quote(selector)}/script").text)
         return DONE
-    replies = [
-        client.get(f"/v1/jobs/{quote(selector)}", {"as_of": moment}) for selector in selectors
-    ]
+    replies = [_look(client, selector, moment) for selector in selectors]
     found = [job for reply in replies for job in reply.json()["jobs"]]
+    boxes = {} if moment else _boxes(client, found)
     if arguments.form == "json":
-        one = len(replies) == 1
-        render.put(replies[0].text.rstrip("\n") + "\n") if one else render.put_json({"jobs": found})
+        if len(replies) == 1 and not boxes:
+            render.put(replies[0].text.rstrip("\n") + "\n")
+        else:
+            render.put_json({"jobs": [{**boxes.get(job["id"], {}), **job} for job in found]})
     elif arguments.form == "quiet":
         render.put("".join(f"{jobs.job_id(job)}\n" for job in found))
     else:
         now_s = render.moment(moment).timestamp() if moment else replies[0].now_s
-        render.put("\n".join(describe(job, now_s) for job in found))
+        blocks: list[str] = []
+        for job in found:
+            blocks.append(describe(job, now_s))
+            if job["id"] in boxes:
+                blocks.append(reservations.describe(boxes[job["id"]], now_s, whole=False))
+        render.put("\n".join(blocks))
+    return DONE
+
+
+def _check(word: str) -> str:
+    """A job as ids write it; any other word may be the name of a reservation."""
+    return jobs.check_selector(word) if _LIKE_A_JOB.fullmatch(word) else word
+
+
+def _look(client: Client, selector: str, moment: str | None) -> Reply:
+    """A job by its id; where there is none, the reservation of mine that the word names."""
+    if not _LIKE_A_JOB.fullmatch(selector):
+        selector = str(reservations.find(client, selector)["id"])
+    path, params = f"/v1/jobs/{quote(selector)}", {"as_of": moment}
+    try:
+        return client.get(path, params)
+    except Refused as refused:
+        if refused.status != 404 or moment:
+            raise
+        try:
+            mine = reservations.starting(client, selector)
+        except Refused:
+            mine = ()  # What was asked for is a job: its refusal is told.
+        if not mine:
+            raise
+        return client.get(f"/v1/jobs/{mine[0]['id']}")
+
+
+def _boxes(client: Client, found: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """What only reservations have, by the id of the job."""
+    numbers = [job["id"] for job in found if job["kind"] == "reservation"]
+    boxes = {number: client.get(f"/v1/reservations/{number}").json() for number in numbers}
+    if any(
+        box.get("connect") == "ssh" or box["status"] in reservations.OVER for box in boxes.values()
+    ):
+        from odcctl import ssh
+
+        for box in boxes.values():
+            ssh.keep_up(client, box)
+    return boxes
+
+
+def _show_mine(client: Client, arguments: Arguments, moment: str | None) -> int:
+    """My reservations that are active or wait."""
+    if moment or arguments.flag("script"):
+        arguments.command.wrong("name a job")
+    reply = client.get("/v1/reservations", {"status": ",".join(reservations.LIVE)})
+    mine: list[dict[str, Any]] = reply.json()["reservations"]
+    if arguments.form == "json":
+        render.put(reply.text.rstrip("\n") + "\n")
+    elif arguments.form == "quiet":
+        render.put("".join(f"{one['id']}\n" for one in mine))
+    elif mine:
+        render.put("\n".join(reservations.describe(one, reply.now_s) for one in mine))
+    else:
+        render.note("odcctl: no reservation of yours is active or waits; jobs are named: show ID")
     return DONE
 
 
@@ -64,6 +131,7 @@ def describe(job: Mapping[str, Any], now_s: float) -> str:
         ("checkpoint", render.when(job.get("checkpoint_at"))),
         ("ended", render.when(job.get("ended_at"))),
         ("elapsed", _elapsed(job, now_s)),
+        ("gpu use", gpu_use.describe(job, now_s)),
         ("attempt", _attempt(job)),
         ("array task", _task(job)),
         ("tasks at once", job.get("array_throttle")),
@@ -157,15 +225,16 @@ def _task(job: Mapping[str, Any]) -> str:
 
 COMMAND = Command(
     name="show",
-    summary="Show all there is to tell of a job",
-    usage="show ID... [OPTIONS]",
-    words=(1, None),
+    summary="Show all there is to tell of a job, or of a reservation",
+    usage="show [ID...] [OPTIONS]",
+    words=(0, None),
     takes_jobs=True,
     notes=(
         "Ids are 7, 7_3, 7_[1-4]; 7 of an array shows every task that started, and the waiting "
-        "ones."
+        "ones. Without an id: my reservations that are active or wait. One of mine may be named by "
+        "its name, or by the start of its id where no job has that id."
     ),
     options=(Option("script", None, None, "print the script as it was submitted"), AS_OF),
-    example="odcctl show 4130\nodcctl show 7_3 --script",
+    example="odcctl show 4130\nodcctl show 7_3 --script\nodcctl show",
     run=run,
 )

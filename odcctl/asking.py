@@ -1,0 +1,78 @@
+"""Questions to the person at a terminal. Without one nothing ever asks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from odcctl.options import Arguments
+
+T = TypeVar("T")
+
+
+def on_terminal(arguments: Arguments) -> bool:
+    """Whether somebody may be asked: both ends are a terminal, and no program reads the answer."""
+    if arguments.form != "table" or arguments.flag("no-interactive"):
+        return False
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def ask(question: str) -> str:
+    """One line, without blanks around it. The end of input is as Ctrl-C."""
+    say(question, end=" ")
+    try:
+        line = sys.stdin.readline()
+    except UnicodeDecodeError:
+        return ""
+    except KeyboardInterrupt:
+        say("")
+        raise
+    if not line:
+        say("")
+        raise KeyboardInterrupt
+    return line.strip()
+
+
+def ask_until(question: str, default: str, read: Callable[[str], T]) -> T:
+    """What read makes of the answer; it raises ValueError, with what is wrong, to ask again.
+    default: what an empty answer means."""
+    while True:
+        answer = ask(f"{question} [{default}]:" if default else f"{question}:")
+        try:
+            return read(answer or default)
+        except ValueError as error:
+            say(f"  {error}")
+
+
+def agree(question: str, default: bool = False) -> bool:
+    def read(answer: str) -> bool:
+        if answer.lower() not in ("y", "yes", "n", "no"):
+            raise ValueError("y or n, please")
+        return answer.lower() in ("y", "yes")
+
+    return ask_until(f"{question} (y/n)", "y" if default else "n", read)
+
+
+def choose(question: str, names: Sequence[str], lines: Sequence[str], default: int = 0) -> int:
+    """Which of these, by number or by name. lines: how each is shown."""
+    width = len(str(len(names)))
+    for number, line in enumerate(lines, start=1):
+        say(f"  {number:>{width}}. {line}")
+
+    def read(answer: str) -> int:
+        if answer.isascii() and answer.isdecimal() and 0 < int(answer) <= len(names):
+            return int(answer) - 1
+        alike = [at for at, name in enumerate(names) if name.casefold() == answer.casefold()]
+        if len(alike) != 1:
+            raise ValueError(f"a number from 1 to {len(names)}, please, or a name")
+        return alike[0]
+
+    return ask_until(question, str(default + 1), read)
+
+
+def say(text: str, end: str = "\n") -> None:
+    """To the person: beside the result, unless only the result is on the terminal."""
+    stream = sys.stderr if sys.stderr.isatty() else sys.stdout
+    stream.write(text + end)
+    stream.flush()

@@ -1,0 +1,106 @@
+"""odcctl list: reservations, as their users look at them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from odcctl import render
+from odcctl.client import Client, Reply
+from odcctl.exits import DONE
+from odcctl.jobs import gpus
+from odcctl.options import Arguments, Command, Option
+from odcctl.reservations import OVER, WAITING, disk, expected_at, parse_statuses, status, until
+
+HEADER = (
+    "ID", "TYPE", "USER", "GPUS", "STATUS", "STORAGE", "QUEUE", "CREATED", "EXPIRES / ETA",
+)  # fmt: skip
+WATCH_S = 2.0
+
+
+def run(arguments: Arguments) -> int:
+    params = {
+        "user": arguments.value("user"),
+        "status": parse_statuses(arguments.joined("status")),
+        "all": "true" if arguments.flag("all") else None,
+    }
+    client = Client.of(arguments)
+    if arguments.flag("watch"):
+        from odcctl.watch import watch
+
+        if arguments.form != "table":
+            arguments.command.wrong("--watch shows a table; read events for a stream of JSON")
+        return watch(
+            client, "odcctl list --watch",
+            lambda: (HEADER, _rows(client.get("/v1/reservations", params))), WATCH_S,
+        )  # fmt: skip
+    reply = client.get("/v1/reservations", params)
+    _tidy(client, reply)
+    if arguments.form == "json":
+        render.put(reply.text.rstrip("\n") + "\n")
+    elif arguments.form == "quiet":
+        render.put("".join(f"{one['id']}\n" for one in reply.json()["reservations"]))
+    else:
+        head = () if arguments.flag("no-header") else HEADER
+        render.put(render.table(head, _rows(reply), render.terminal_width()))
+    return DONE
+
+
+def _tidy(client: Client, reply: Reply) -> None:
+    """Of reservations that are over ssh is to know nothing more."""
+    over = [one for one in reply.json()["reservations"] if one["status"] in OVER]
+    if over and os.path.isdir(os.path.expanduser("~/.odc/ssh")):
+        from odcctl import ssh
+
+        ssh.tidy(client, over)
+
+
+def _rows(reply: Reply) -> Sequence[tuple[str, ...]]:
+    now_s = reply.now_s
+    return [_row(one, now_s) for one in reply.json()["reservations"]]
+
+
+def _row(one: dict[str, Any], now_s: float) -> tuple[str, ...]:
+    waits = one["status"] in WAITING
+    return (
+        str(one["id"]), one["gpu_type"] or "-", render.clean(one["user"]), gpus(one), status(one),
+        disk(one), _queue(one, now_s) if waits else "-",
+        render.clock(one["created_at"], now_s), _ends(one),
+    )  # fmt: skip
+
+
+def _queue(one: dict[str, Any], now_s: float) -> str:
+    """#3 in 2:10:00"""
+    place = f"#{one['queue_position']}" if one.get("queue_position") is not None else ""
+    at = expected_at(one) if one["status"] != "preparing" else None
+    wait = f"in {until(at, now_s)}" if at else ""
+    return f"{place} {wait}".strip() or "-"
+
+
+def _ends(one: dict[str, Any]) -> str:
+    if one["status"] in WAITING:
+        at = expected_at(one) if one["status"] != "preparing" else None
+        return f"starts about {render.when(at)}" if at else "-"
+    return render.when(one.get("ended_at") or one.get("expires_at")) or "-"
+
+
+COMMAND = Command(
+    name="list",
+    summary="List reservations: mine in progress, and those that ended badly within the hour",
+    usage="list [-u NAME|all] [-s STATUS[,STATUS...]] [-a] [--watch]",
+    notes=(
+        "A status is pending, queued, preparing, active, expired, cancelled or failed. QUEUE is "
+        "the place among those that wait for the type, and for how long it should last; the last "
+        "column is when it expires or ended, and of one that waits when it should start."
+    ),
+    options=(
+        Option("user", "u", "NAME", "this user's; all: everybody's"),
+        Option("status", "s", "STATUSES", "only these, as active,queued"),
+        Option("all", "a", None, "those that are over, too"),
+        Option("watch", None, None, "keep showing it, every 2 seconds; Ctrl-C ends it"),
+        Option("no-header", None, None, "leave the header line out"),
+    ),
+    example="odcctl list\nodcctl list -u all -s active,queued --watch",
+    run=run,
+)

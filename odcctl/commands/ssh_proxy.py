@@ -1,0 +1,115 @@
+"""odcctl ssh-proxy: what ssh runs to reach a reservation, over the daemon's own port."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from odcctl.client import Client
+from odcctl.exits import DONE, Failure, Unreachable
+from odcctl.options import Arguments, Command
+
+TRIES = 3
+PAUSE_S = 0.5
+"""Before the second try; twice that before the third."""
+NOT_ACTIVE = 4409
+REFUSALS = {
+    4004: "`odcctl list` shows yours.",
+    4400: "`odcctl show {number}` tells how many nodes it has.",
+    4403: "Its owner lets you in with: odcctl edit {number} --add-user NAME, which is yours at "
+    "GitHub\nTell odc that it is: odcctl config set github_user NAME",
+    NOT_ACTIVE: "`odcctl show {number}` tells all there is.",
+}
+"""What to do, by the code that the tunnel was closed with."""
+PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+class _Passing(Exception):
+    """Nothing came through yet, and the next try may get further."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+def run(arguments: Arguments) -> int:
+    number, rank = (_number(arguments, word) for word in (*arguments.words, "0")[:2])
+    # The way to the daemon is this program's own; a proxy for web pages is none for it.
+    for name in PROXIES:
+        os.environ.pop(name, None)
+        os.environ.pop(name.upper(), None)
+    client = Client.of(arguments)
+    for again in range(1, TRIES):
+        try:
+            return _carry(client, number, rank)
+        except _Passing:
+            time.sleep(PAUSE_S * again)
+    try:
+        return _carry(client, number, rank)
+    except _Passing as passing:
+        raise passing.failure from None
+
+
+def _number(arguments: Arguments, word: str) -> int:
+    if not (word.isascii() and word.isdecimal() and len(word) < 19):
+        arguments.command.wrong(f'"{word}" is not a number')
+    return int(word)
+
+
+def _carry(client: Client, number: int, rank: int) -> int:
+    """Until either side ends. Raises _Passing, Failure."""
+    from odcctl.tunnel import Lost, carry
+    from odcctl.ways import dropped
+
+    try:
+        ours = carry(client, f"/v1/reservations/{number}/ssh?rank={rank}")
+    except Unreachable as unreachable:
+        raise _Passing(unreachable) from None
+    except Lost as lost:
+        if lost.code in REFUSALS:
+            raise _refusal(client, number, lost.code, lost.reason) from None
+        failure = dropped(client, number)
+        if lost.begun or not isinstance(failure, Unreachable):
+            raise failure from None
+        raise _Passing(Unreachable(lost.reason, failure.hint) if lost.reason else failure) from None
+    if not ours:
+        # Told while ssh still listens: once it knows, it ends this program.
+        raise dropped(client, number)
+    return DONE
+
+
+def _refusal(client: Client, number: int, code: int, reason: str) -> Failure:
+    """What the tunnel said; of what is not active, what it is instead, in full."""
+    from odcctl import ssh
+    from odcctl.ways import not_now
+
+    said = Failure(
+        reason or f"reservation {number} cannot be reached", REFUSALS[code].format(number=number)
+    )
+    if code != NOT_ACTIVE:
+        return said
+    try:
+        reply = client.get(f"/v1/reservations/{number}")
+    except Failure:
+        return said
+    one = reply.json()
+    ssh.tidy(client, [one])
+    return said if one["status"] == "active" else not_now(client, one, reply.now_s)
+
+
+COMMAND = Command(
+    name="ssh-proxy",
+    summary="Carry ssh's bytes to a reservation; ssh runs it",
+    usage="ssh-proxy ID [RANK]",
+    words=(1, 2),
+    notes=(
+        "The ProxyCommand of the files that odcctl writes for ssh: standard input and output are "
+        "the connection to the SSH server of member RANK, 0 by default. It goes over the daemon's "
+        "own port, so that nodes need no address that one can reach; the environment's proxies are "
+        "not used. Exits 0 when the connection was ended, 1 when the reservation is over or not "
+        "yours, 3 when the daemon is not reached or the connection was lost."
+    ),
+    example="ssh -o ProxyCommand='odcctl ssh-proxy 12' dev@odc-12",
+    run=run,
+    what="not connected",
+)

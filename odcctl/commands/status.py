@@ -1,0 +1,64 @@
+"""odcctl status: the cluster in a few numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from odcctl import render
+from odcctl.client import Client
+from odcctl.exits import DONE
+from odcctl.options import Arguments, Command
+
+HEADER = ("TYPE", "FREE", "RUNNING", "PENDING")
+
+
+def run(arguments: Arguments) -> int:
+    if arguments.form == "quiet":
+        arguments.command.wrong("there are no ids to print")
+    reply = Client.of(arguments).get("/v1/cluster/use")
+    if arguments.form == "json":
+        render.put(reply.text.rstrip("\n") + "\n")
+    else:
+        render.put(describe(reply.json()))
+    return DONE
+
+
+def describe(told: Mapping[str, Any]) -> str:
+    reservations, jobs = told["reservations"], told["jobs"]
+    block = render.block(
+        "cluster",
+        [
+            ("GPUs", f"{told['gpus_free']} of {told['gpus']} free, {told['gpus_used']} in use"),
+            ("nodes", f"{told['nodes_up']} of {told['nodes']} up"),
+            ("reservations", _counts(reservations, ("active", "preparing", "queued"))),
+            ("jobs", _counts(jobs, ("running", "pending"))),
+        ],
+    )
+    rows = [
+        [
+            kind["gpu_type"],
+            f"{kind['free']}/{kind['total']}",
+            str(kind["active"]),
+            str(kind["queued"]),
+        ]
+        for kind in told["types"]
+    ]
+    return f"{block}\n{render.table(HEADER, rows)}" if rows else block
+
+
+def _counts(told: Mapping[str, int], words: tuple[str, ...]) -> str:
+    return ", ".join(f"{told[word]} {word}" for word in words)
+
+
+COMMAND = Command(
+    name="status",
+    summary="Show the cluster in a few numbers: GPUs, nodes, reservations, jobs",
+    usage="status",
+    notes=(
+        "FREE is free/all; RUNNING and PENDING count reservations and batch jobs. `odcctl avail` "
+        "tells how long the rest takes, `odcctl diag` how the daemon is doing."
+    ),
+    example="odcctl status",
+    run=run,
+)

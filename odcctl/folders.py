@@ -1,0 +1,208 @@
+"""A folder as a stream of tar: what is sent of it, and what may come back into it."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+import stat
+import tarfile
+import tempfile
+from contextlib import suppress
+from typing import IO, Any, NamedTuple
+
+from odcctl.exits import Failure
+
+MOST_BYTES = 1024**3
+
+
+class Amount(NamedTuple):
+    files: int
+    size: int
+
+    def __str__(self) -> str:
+        mib = self.size / 1024**2
+        of_size = f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib:.1f} MiB"
+        return f"{self.files} {'file' if self.files == 1 else 'files'}, {of_size}"
+
+
+def measure(folder: str) -> Amount:
+    """All that would be sent. Raises Failure when that is too much, or cannot be looked at."""
+    if not os.path.isdir(folder):
+        raise Failure(f"{folder} is not a folder")
+
+    def fail(error: OSError) -> None:
+        raise Failure(f"{error.filename} cannot be read: {error.strerror}")
+
+    count = size = 0
+    for parent, _, names in os.walk(folder, onerror=fail):
+        for name in names:
+            with suppress(FileNotFoundError):
+                told = os.lstat(os.path.join(parent, name))
+                if stat.S_ISREG(told.st_mode):
+                    count, size = count + 1, size + told.st_size
+    amount = Amount(count, size)
+    if size > MOST_BYTES:
+        raise Failure(
+            f"{folder} has {amount}, and at most 1 GiB is sent",
+            "Send a smaller folder. Data that stay belong on a disk (--disk NAME) or into "
+            "/shared-personal, once.",
+        )
+    return amount
+
+
+def pack(folder: str, out: IO[bytes]) -> None:
+    """Raises Failure for what cannot be read; OSError when out takes no more."""
+    with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+        for path, name in _entries(folder):
+            try:
+                member = tar.gettarinfo(path, name)
+                file = open(path, "rb") if member.isreg() else None  # noqa: SIM115
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise Failure(f"{path} cannot be read: {error.strerror}") from error
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            if file is None:
+                tar.addfile(member)
+                continue
+            with file:
+                tar.addfile(member, file)
+
+
+def _entries(folder: str) -> list[tuple[str, str]]:
+    """Folders before what is in them; nothing that is neither file, folder nor link."""
+    found: list[tuple[str, str]] = []
+    for parent, folders, names in os.walk(folder):
+        for name in sorted((*folders, *names)):
+            path = os.path.join(parent, name)
+            with suppress(FileNotFoundError):
+                mode = os.lstat(path).st_mode
+                if stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode):
+                    found.append((path, os.path.relpath(path, folder)))
+    return found
+
+
+class Unpacked(NamedTuple):
+    came: Amount
+    refused: list[str]
+    """Why, a line for each."""
+
+
+class _Unsafe(Exception):
+    pass
+
+
+def unpack(source: IO[bytes], folder: str) -> Unpacked:
+    """What is new, or newer than what stands there; nothing outside of the folder, whatever the
+    stream says, and nothing through a link. Raises tarfile.TarError, OSError."""
+    root = os.path.realpath(folder)
+    count = size = 0
+    refused: list[str] = []
+    with tarfile.open(fileobj=source, mode="r|") as tar:
+        for member in tar:
+            try:
+                if _take(tar, member, root):
+                    count, size = count + 1, size + member.size
+            except _Unsafe as unsafe:
+                refused.append(f"{member.name}: {unsafe}")
+            except (ValueError, OverflowError) as error:  # a NUL in a name, a time of no clock
+                refused.append(f"{member.name}: {error}")
+    while source.read(65_536):  # what pads it: who writes it would fail
+        pass
+    return Unpacked(Amount(count, size), refused)
+
+
+def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, root: str) -> bool:
+    parts = _parts(member.name)
+    if not parts:
+        return False
+    if member.isdir():
+        _real_folder(root, parts)
+        return False
+    path = os.path.join(root, *parts)
+    if member.issym():
+        return _take_link(member, parts, root, path)
+    if not (member.isreg() or member.islnk()):
+        raise _Unsafe("it is neither a file, a folder nor a link")
+    parent = _real_folder(root, parts[:-1])
+    if _is_older(member, path):
+        return False
+    number, fresh = tempfile.mkstemp(prefix=".odc-", dir=parent)
+    try:
+        with os.fdopen(number, "wb") as out, _content(tar, member, root) as content:
+            shutil.copyfileobj(content, out)
+        if os.path.isfile(path) and filecmp.cmp(fresh, path, shallow=False):
+            return False
+        os.chmod(fresh, member.mode & 0o755 | 0o600)
+        os.utime(fresh, (member.mtime, member.mtime))
+        os.replace(fresh, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(fresh)
+    return True
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, root: str) -> IO[Any]:
+    """A hard link is a copy of what it names, which came before it."""
+    if member.isreg():
+        content = tar.extractfile(member)
+        assert content is not None
+        return content
+    named = _parts(member.linkname)
+    there = os.path.join(_real_folder(root, named[:-1]), *named[-1:])
+    if os.path.islink(there) or not os.path.isfile(there):
+        raise _Unsafe("the file that it is another name of is not here")
+    return open(there, "rb")
+
+
+def _take_link(member: tarfile.TarInfo, parts: list[str], root: str, path: str) -> bool:
+    goal = member.linkname
+    if os.path.islink(path) and os.readlink(path) == goal:
+        return False
+    up = 0
+    steps = [step for step in goal.split("/") if step not in ("", ".")]
+    while up < len(steps) and steps[up] == "..":
+        up += 1
+    # Behind a name ".." could mean another folder: that name may be a link.
+    if goal.startswith("/") or up > len(parts) - 1 or ".." in steps[up:]:
+        raise _Unsafe("a link that may lead out of the folder")
+    parent = _real_folder(root, parts[:-1])
+    if _is_older(member, path):
+        return False
+    fresh = os.path.join(parent, f".odc-{os.getpid()}.link")
+    os.symlink(goal, fresh)
+    os.replace(fresh, path)
+    return True
+
+
+def _parts(name: str) -> list[str]:
+    if name.startswith("/") or ".." in name.split("/"):
+        raise _Unsafe("it would be outside of the folder")
+    return [part for part in name.split("/") if part not in ("", ".")]
+
+
+def _real_folder(root: str, parts: list[str]) -> str:
+    path = root
+    for part in parts:
+        path = os.path.join(path, part)
+        try:
+            mode = os.lstat(path).st_mode
+        except FileNotFoundError:
+            os.mkdir(path)
+            continue
+        if not stat.S_ISDIR(mode):
+            raise _Unsafe(f"{path} is no folder here")
+    return path
+
+
+def _is_older(member: tarfile.TarInfo, path: str) -> bool:
+    """By whole seconds, since not every tar tells less; of one second, its content decides."""
+    try:
+        there = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    if stat.S_ISDIR(there.st_mode):
+        raise _Unsafe("it is a folder here")
+    return int(member.mtime) < int(there.st_mtime)

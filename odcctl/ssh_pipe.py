@@ -1,0 +1,95 @@
+"""ssh as a program that runs under ours: its streams, its exit code, and how it is ended."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tarfile
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import IO
+
+SSH_FAILED = 255
+"""ssh's own failures; the code of what ran there otherwise."""
+TOLD_BYTES = 4096
+SHOWN_S = 0.5
+"""One that stays in the background (ControlPersist) keeps its standard error open."""
+END_S = 2.0
+
+Pipe = Callable[[IO[bytes]], None]
+
+
+def run_ssh(
+    words: Sequence[str],
+    *,
+    write: Pipe | None = None,
+    read: Pipe | None = None,
+    inherits: bool = False,
+) -> tuple[int, bytes]:
+    """Its exit code, and the end of what it told on standard error, which is shown as it comes.
+    inherits: our standard input is the command's."""
+    quiet = None if inherits else subprocess.DEVNULL
+    with subprocess.Popen(
+        words, stdin=quiet if write is None else subprocess.PIPE,
+        stdout=None if read is None else subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        last, shower = showing(process)
+        try:
+            if write is not None:
+                assert process.stdin is not None
+                # It ended before it had all of it: its exit code says why.
+                with suppress(BrokenPipeError):
+                    write(process.stdin)
+                with suppress(BrokenPipeError):
+                    process.stdin.close()
+            if read is not None:
+                _read(process, read)
+            code = process.wait()
+        finally:
+            # After Ctrl-C and the like, or a failure of ours; ended, it is left alone.
+            _end(process)
+        shower.join(SHOWN_S)
+    return exit_code(code), bytes(last)
+
+
+def showing(process: subprocess.Popen[bytes]) -> tuple[bytearray, threading.Thread]:
+    """The end of what it tells on standard error, and who shows it."""
+    assert process.stderr is not None
+    last, source = bytearray(), process.stderr.fileno()
+
+    def show() -> None:
+        while data := os.read(source, 4096):
+            last.extend(data)
+            del last[:-TOLD_BYTES]
+            os.write(2, data)
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    return last, thread
+
+
+def exit_code(code: int) -> int:
+    return 128 - code if code < 0 else code
+
+
+def _read(process: subprocess.Popen[bytes], read: Pipe) -> None:
+    assert process.stdout is not None
+    try:
+        read(process.stdout)
+    except tarfile.ReadError:
+        # Cut off: why, its exit code says, if it has one.
+        if not process.wait():
+            raise
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """By TERM, so that ssh ends its own proxy, too."""
+    process.terminate()
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    if process.stdin is not None:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
