@@ -1,0 +1,2 @@
+# A login's; what is for every shell is in .zshrc.
+[ -r /etc/profile.d/odc.sh ] && . /etc/profile.d/odc.sh

@@ -1,0 +1,35 @@
+#!/bin/sh
+# On a node, before containerd starts (user data, or its image): have it ask registries within the cluster, which speak HTTP.
+#   sh registries.sh ghcr.io=10.100.0.51 docker.io=10.100.0.52 nvcr.io=10.100.0.53 registry-builds.gpu-controlplane.svc.cluster.local:5000=10.100.0.54
+# Each is REGISTRY=ADDRESS: what images call it, and the address of its Service, where port 5000 answers. A cache that is away is passed
+# over. ODC_ROOT: of the node's files, where they are not at /.
+set -eu
+root=${ODC_ROOT:-}
+
+for pair in "$@"; do
+  case "$pair" in
+    *[!A-Za-z0-9.:=_-]* | =* | *= | *=*=*) echo "registries.sh: \"$pair\" is not REGISTRY=ADDRESS" >&2; exit 2 ;;
+    *=*) ;;
+    *) echo "registries.sh: \"$pair\" is not REGISTRY=ADDRESS" >&2; exit 2 ;;
+  esac
+  registry=${pair%%=*} address=${pair#*=}
+  folder=$root/etc/containerd/certs.d/$registry
+  mkdir -p "$folder"
+  {
+    case "$registry" in
+      docker.io) echo 'server = "https://registry-1.docker.io"' ;;
+      # One of the cluster's own has no other address.
+      *.svc.*) echo "server = \"http://$address:5000\"" ;;
+      *) echo "server = \"https://$registry\"" ;;
+    esac
+    echo "[host.\"http://$address:5000\"]"
+    echo '  capabilities = ["pull", "resolve"]'
+  } >"$folder/hosts.toml"
+done
+
+# Where a node has docker, too: as a list it merges with nothing, so it is written only where there is none.
+if [ -d "$root/etc/docker" ] && [ ! -e "$root/etc/docker/daemon.json" ]; then
+  list=''
+  for pair in "$@"; do list="$list${list:+, }\"${pair#*=}:5000\""; done
+  printf '{"insecure-registries": [%s]}\n' "$list" >"$root/etc/docker/daemon.json"
+fi
