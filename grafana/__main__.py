@@ -1,0 +1,15 @@
+"""Write what is generated: the dashboards, and the rules as Kubernetes takes them."""
+
+from __future__ import annotations
+
+from grafana.written import written
+
+
+def main() -> None:
+    for path, text in written().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+main()

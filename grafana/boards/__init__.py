@@ -1,0 +1,12 @@
+"""One module a dashboard; `all_boards` is what is written to grafana/dashboards/."""
+
+from __future__ import annotations
+
+from grafana.boards import capacity, dev_servers, gpus, job, queue, scheduler, users
+from grafana.model import Json
+
+
+def all_boards() -> list[Json]:
+    return [
+        module.board() for module in (capacity, queue, users, job, dev_servers, scheduler, gpus)
+    ]

@@ -1,0 +1,139 @@
+"""What is free, where it lies, and what will be free."""
+
+from __future__ import annotations
+
+from grafana.model import (
+    Json,
+    bars,
+    choice,
+    dashboard,
+    page,
+    rows_of,
+    runbook,
+    stat,
+    table,
+    timeseries,
+)
+
+TYPES = 'gpu_type=~"$gpu_type"'
+
+
+def board() -> Json:
+    return dashboard(
+        "odc-capacity",
+        "odc: capacity",
+        "Free GPUs by type and by the size of job that fits, and what the plan says of the next 24 hours.",
+        [
+            ("", 4, _now()),
+            ("What could start", 8, _fits()),
+            ("The next 24 hours", 8, _forecast()),
+            ("How it came", 8, _history()),
+            ("Nodes", 9, _nodes()),
+        ],
+        [choice("gpu_type", "label_values(odcd_gpus, gpu_type)", label="GPU type")],
+    )
+
+
+def _now() -> list[Json]:
+    return [
+        stat("GPUs", (f"sum(odcd_gpus{{{TYPES}}})", "")),
+        stat("Allocated", (f'sum(odcd_gpus{{state="allocated",{TYPES}}})', "")),
+        stat("Idle", (f'sum(odcd_gpus{{state="idle",{TYPES}}})', "")),
+        stat("Booked", (f'sum(odcd_gpus{{state="booked",{TYPES}}})', "")),
+        stat(
+            "Draining or down", (f'sum(odcd_gpus{{state=~"draining|down",{TYPES}}})', ""),
+            red_above=1,
+        ),
+        stat(
+            "In use", (
+                f'sum(odcd_gpus{{state="allocated",{TYPES}}})'
+                f' / sum(odcd_gpus{{state!="down",{TYPES}}})', "",
+            ), unit="percentunit", told="Of the GPUs of nodes that are not down.",
+        ),
+        stat(
+            "Nodes in quarantine", ("sum(odcd_nodes_quarantined)", ""), red_above=1,
+            links=[runbook("OdcNodeQuarantined")],
+        ),
+    ]  # fmt: skip
+
+
+def _fits() -> list[Json]:
+    return [
+        bars(
+            "Idle GPUs by type", (f'sum by (gpu_type) (odcd_gpus{{state="idle",{TYPES}}})', "{{gpu_type}}"),
+        ),
+        table(
+            "Jobs of so many GPUs on one node that could start",
+            (f"sum by (gpu_type, gpus) (odcd_gpu_fits{{{TYPES}}})", ""),
+            told="Of each size by itself, not of all together.",
+            names={"gpu_type": "GPU type", "gpus": "GPUs", "Value": "jobs"},
+        ),
+        bars(
+            "Largest gang, in whole nodes", (f"max by (gpu_type) (odcd_gang_nodes_max{{{TYPES}}})", "{{gpu_type}}"),
+            told="Whole nodes that one gang could take now.",
+        ),
+        bars(
+            "Idle GPUs on nodes that are partly taken",
+            (f"sum by (gpu_type) (odcd_gpus_fragmented{{{TYPES}}})", "{{gpu_type}}"),
+            told="A job that takes whole nodes cannot have them.",
+        ),
+    ]  # fmt: skip
+
+
+def _forecast() -> list[Json]:
+    hours = f"sum by (gpu_type, hours) (odcd_gpus_forecast{{{TYPES}}})"
+    return [
+        table(
+            "GPUs expected to be free, in hours from now", (hours, ""),
+            told="Running jobs end as predicted, planned ones start, bookings begin and end.",
+            names={"gpu_type": "GPU type", "Value": "GPUs"},
+        ),
+        timeseries(
+            "Expected in 1, 8 and 24 hours, as it was said",
+            (f'sum by (hours) (odcd_gpus_forecast{{hours=~"1|8|24",{TYPES}}})', "in {{hours}} h"),
+            (f'sum(odcd_gpus{{state="idle",{TYPES}}})', "idle"),
+        ) | {"w": 2},
+        rows_of(
+            "The next planned starts",
+            'select planned_start_at as "start", job_id as "job", "user", partition, '
+            "node_count || 'x' || gpus_per_node as gpus, gpu_type as \"GPU type\" "
+            "from odc_report.plan order by planned_start_at nulls last, job_id limit 100",
+            units={"start": "dateTimeAsLocal"},
+            column_links={"job": page("Open the job", "/page/jobs/${__value.raw}")},
+        ) | {"w": 2},
+    ]  # fmt: skip
+
+
+def _history() -> list[Json]:
+    return [
+        timeseries(
+            "GPUs by state", (f"sum by (state) (odcd_gpus{{{TYPES}}})", "{{state}}"), stack=True,
+        ),
+        timeseries(
+            "Idle GPUs of each type", (f'sum by (gpu_type) (odcd_gpus{{state="idle",{TYPES}}})', "{{gpu_type}}"),
+        ),
+        timeseries(
+            "Share of the idle GPUs on partly taken nodes",
+            (
+                f"sum by (gpu_type) (odcd_gpus_fragmented{{{TYPES}}})"
+                f' / (sum by (gpu_type) (odcd_gpus{{state="idle",{TYPES}}}) > 0)', "{{gpu_type}}",
+            ),
+            unit="percentunit", top=1,
+        ),
+    ]  # fmt: skip
+
+
+def _nodes() -> list[Json]:
+    return [
+        timeseries(
+            "Nodes by state", (f"sum by (state) (odcd_nodes{{{TYPES}}})", "{{state}}"), stack=True,
+        ),
+        rows_of(
+            "Nodes that start nothing",
+            'select name, gpu_type as "GPU type", state, gpus_used || \'/\' || gpus as "GPUs used", '
+            "reason, state_at as since, quarantined_at as \"quarantined\" "
+            "from odc_report.node where state <> 'UP' or quarantined_at is not null order by name limit 200",
+            units={"since": "dateTimeAsLocal", "quarantined": "dateTimeAsLocal"},
+            links=[runbook("OdcNodeQuarantined")],
+        ) | {"w": 2},
+    ]  # fmt: skip

@@ -1,0 +1,98 @@
+"""Dev servers, from the wait to the end, and their disks."""
+
+from __future__ import annotations
+
+from grafana.model import (
+    Json,
+    bars,
+    dashboard,
+    heatmap,
+    page,
+    rows_of,
+    runbook,
+    stat,
+    timeseries,
+)
+
+PHASES = "odcd_reservation_phase_seconds_bucket"
+
+
+def board() -> Json:
+    return dashboard(
+        "odc-dev-servers",
+        "odc: dev servers and disks",
+        "How long dev servers take to come, whether they end in time, and how safe their disks are.",
+        [
+            ("", 4, _now()),
+            ("On the way", 9, _phases()),
+            ("Disks", 9, _disks()),
+            ("Now", 10, _tables()),
+        ],
+    )
+
+
+def _now() -> list[Json]:
+    return [
+        stat("Active", ('sum(odcd_reservations{status="active"})', "")),
+        stat("Being prepared", ('sum(odcd_reservations{status="preparing"})', "")),
+        stat("Waiting", ('sum(odcd_reservations{status=~"pending|queued"})', "")),
+        stat(
+            "Longest in one phase", ("max(odcd_reservation_phase_oldest_seconds{phase!~'queued|active'})", ""), unit="s", red_above=1800,
+            links=[runbook("OdcPhaseStuck")],
+        ),
+        stat("Ends late by", ("max(odcd_expiry_lag_seconds)", ""), unit="s", red_above=300, links=[runbook("OdcExpiryLate")]),
+        stat(
+            "Work without a snapshot for", ("max(odcd_disk_unsaved_seconds)", ""), unit="s", red_above=7200,
+            links=[runbook("OdcDiskUnsaved")],
+        ),
+        stat("Orphans", ("sum(odcd_orphans)", ""), red_above=1, links=[runbook("OdcOrphans")]),
+    ]  # fmt: skip
+
+
+def _phases() -> list[Json]:
+    return [
+        timeseries("Dev servers by status", ("sum by (status) (odcd_reservations)", "{{status}}"), stack=True),
+        timeseries("In each phase now", ("sum by (phase) (odcd_reservation_phase)", "{{phase}}"), stack=True),
+        timeseries(
+            "Nine of ten have done with it in",
+            (f"histogram_quantile(0.9, sum by (phase, le) (rate({PHASES}[6h])))", "{{phase}}"), unit="s",
+        ),
+        heatmap("Time of all phases", f"sum by (le) (increase({PHASES}[$__rate_interval]))"),
+    ]  # fmt: skip
+
+
+def _disks() -> list[Json]:
+    return [
+        timeseries("Disks by state", ("sum by (state) (odcd_disks)", "{{state}}"), stack=True),
+        timeseries("Snapshots by state", ("sum by (state) (odcd_snapshots)", "{{state}}"), stack=True),
+        timeseries(
+            "The oldest of each trouble",
+            ("max(odcd_snapshot_pending_seconds)", "snapshot not completed"),
+            ("max(odcd_disk_unsaved_seconds)", "work without a snapshot"),
+            ("max(odcd_disk_lock_stale_seconds)", "held for one that is over"),
+            unit="s", links=[runbook("OdcSnapshotOld"), runbook("OdcDiskLockStale")],
+        ),
+        timeseries("Orphans by kind", ("sum by (kind) (odcd_orphans)", "{{kind}}"), links=[runbook("OdcOrphans")]),
+        bars("Orphans found in this time", ("sum by (kind) (increase(odcd_orphans_found_total[$__range]))", "{{kind}}")),
+    ]  # fmt: skip
+
+
+def _tables() -> list[Json]:
+    return [
+        rows_of(
+            "Dev servers",
+            'select job_id as "job", "user", name, state, gpus, gpu_type as "GPU type", phase, phase_since as "in it since", '
+            'launched_at as "active since", expires_at as "until", extensions, disk_id as "disk" '
+            "from odc_report.dev_server order by job_id limit 300",
+            units=dict.fromkeys(("in it since", "active since", "until"), "dateTimeAsLocal"),
+            column_links={"job": page("Open it", "/page/jobs/${__value.raw}")},
+        ),
+        rows_of(
+            "Disks",
+            'select disk_id as "disk", "user", size_gib as "GiB", state, held_by_job as "held by", snapshots, '
+            'last_snapshot_at as "last snapshot", pending_since as "saving since" '
+            "from odc_report.disk where deleted_at is null order by state = 'trouble' desc, pending_since nulls last, disk_id limit 300",
+            units={"last snapshot": "dateTimeAsLocal", "saving since": "dateTimeAsLocal"},
+            column_links={"held by": page("Open it", "/page/jobs/${__value.raw}")},
+        ),
+    ]  # fmt: skip

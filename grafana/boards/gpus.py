@@ -1,0 +1,104 @@
+"""GPUs as DCGM sees them, whose ever they are."""
+
+from __future__ import annotations
+
+from grafana.model import Json, bars, choice, dashboard, page, runbook, stat, table, timeseries
+
+CHOSEN = 'odcd:gpu:labels{node=~"$node",gpu=~"$gpu"}'
+CARDS = f"max by (node, gpu, UUID, GPU_I_ID, modelName) ({CHOSEN})"
+EACH = "{{node}} {{gpu}}"
+
+
+def board() -> Json:
+    return dashboard(
+        "odc-gpus",
+        "odc: GPU overview",
+        "Use, memory, temperature, power and faults of the cluster, a node, a GPU, from DCGM.",
+        [
+            ("", 4, _now()),
+            ("Use", 9, _use()),
+            ("Memory and power", 9, _memory()),
+            ("Faults", 8, _faults()),
+            ("Whose they are", 9, _whose()),
+        ],
+        [
+            choice("node", "label_values(odcd:gpu:labels, node)", label="Node"),
+            choice("gpu", 'label_values(odcd:gpu:labels{node=~"$node"}, gpu)', label="GPU"),
+        ],
+        since="now-1h",
+    )  # fmt: skip
+
+
+def _cards(name: str) -> str:
+    """A value of each card that is chosen, once: a GPU that is shared has a series for each pod."""
+    return f"{CARDS} * on (UUID, GPU_I_ID) group_left () max by (UUID, GPU_I_ID) ({name})"
+
+
+UTIL = f"({_cards('DCGM_FI_DEV_GPU_UTIL')} / 100 or {_cards('DCGM_FI_PROF_GR_ENGINE_ACTIVE')})"
+USED = _cards("DCGM_FI_DEV_FB_USED")
+FREE = _cards("DCGM_FI_DEV_FB_FREE")
+
+
+def _now() -> list[Json]:
+    return [
+        stat("GPUs", (f"count(count by (UUID) ({CHOSEN}))", "")),
+        stat("Use", (f"avg({UTIL})", ""), unit="percentunit"),
+        stat("Memory filled", (f"sum({USED}) / (sum({USED}) + sum({FREE}))", ""), unit="percentunit"),
+        stat("Power", (f"sum({_cards('DCGM_FI_DEV_POWER_USAGE')})", ""), unit="watt"),
+        stat("Hottest", (f"max({_cards('DCGM_FI_DEV_GPU_TEMP')})", ""), unit="celsius", red_above=88),
+        stat(
+            "GPUs with an XID", (f"count(({_cards('DCGM_FI_DEV_XID_ERRORS')}) > 0) or vector(0)", ""), red_above=1,
+            told="The last error that the driver told; some are a program's own.", links=[runbook("OdcGpuXid")],
+        ),
+    ]  # fmt: skip
+
+
+def _use() -> list[Json]:
+    return [
+        timeseries("Cluster", (f"avg({UTIL})", "use"), unit="percentunit", top=1),
+        timeseries("By node", (f"avg by (node) ({UTIL})", "{{node}}"), unit="percentunit", top=1),
+        timeseries("By GPU", (UTIL, EACH), unit="percentunit", top=1),
+    ]
+
+
+def _memory() -> list[Json]:
+    return [
+        timeseries("Memory, by GPU", (f"{USED} * 1048576", EACH), unit="bytes"),
+        timeseries("Temperature", (_cards("DCGM_FI_DEV_GPU_TEMP"), EACH), unit="celsius"),
+        timeseries("Power, by node", (f"sum by (node) ({_cards('DCGM_FI_DEV_POWER_USAGE')})", "{{node}}"), unit="watt", stack=True),
+        timeseries("SM clock", (f"({_cards('DCGM_FI_DEV_SM_CLOCK')}) * 1000000", EACH), unit="hertz"),
+    ]  # fmt: skip
+
+
+def _faults() -> list[Json]:
+    return [
+        table(
+            "Last XID", (f"({_cards('DCGM_FI_DEV_XID_ERRORS')}) > 0", ""),
+            names={"Value": "XID"}, links=[runbook("OdcGpuXid")],
+        ),
+        timeseries(
+            "Remapped rows",
+            (f"sum by (node) ({_cards('DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS')})", "{{node}} uncorrectable"),
+            (f"sum by (node) ({_cards('DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS')})", "{{node}} correctable"),
+        ),
+        timeseries(
+            "PCIe replays, an hour",
+            (f"sum by (node) ({_cards('rate(DCGM_FI_DEV_PCIE_REPLAY_COUNTER[$__rate_interval])')}) * 3600", "{{node}}"),
+        ),
+        bars(
+            "Joins that are missing", ("sum by (node, missing) (odcd:gpu_join_missing)", "{{node}} {{missing}}"),
+            told="GPUs whose job is not known, jobs whose GPUs are not.", links=[runbook("OdcGpuJoinMissing"), runbook("OdcGpuJoinEmpty")],
+        ),
+    ]  # fmt: skip
+
+
+def _whose() -> list[Json]:
+    ours = 'odcd:gpu:job{node=~"$node",gpu=~"$gpu"}'
+    return [
+        table(
+            "Each GPU with its job", ('odcd:dcgm_gpu_utilization:ratio{node=~"$node",gpu=~"$gpu"}', ""), unit="percentunit",
+            hide=["GPU_I_ID"], names={"job_id": "job", "Value": "use"},
+            column_links={"job": page("Open the job", "/page/jobs/${__value.raw}")},
+        ) | {"w": 2},
+        timeseries("GPUs of jobs, by partition", (f"count by (partition) ({ours})", "{{partition}}"), stack=True),
+    ]  # fmt: skip

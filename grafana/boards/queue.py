@@ -1,0 +1,163 @@
+"""Who waits, how long, and for what."""
+
+from __future__ import annotations
+
+from grafana.model import (
+    Json,
+    bars,
+    choice,
+    dashboard,
+    heatmap,
+    page,
+    rows_of,
+    runbook,
+    stat,
+    table,
+    timeseries,
+)
+
+PARTS = 'partition=~"$partition"'
+WAITS = f"odcd_job_queue_wait_seconds_bucket{{{PARTS}}}"
+
+
+def board() -> Json:
+    return dashboard(
+        "odc-queue",
+        "odc: queue and waits",
+        "The queue by state and reason, how long jobs waited, and how well they were told.",
+        [
+            ("", 4, _now()),
+            ("The queue", 9, _queue()),
+            ("Waits", 9, _waits()),
+            ("What came and went", 8, _flow()),
+            ("Expected starts", 8, _eta()),
+            ("Now", 12, _table()),
+        ],
+        [choice("partition", "label_values(odcd_jobs, partition)", label="Partition")],
+    )
+
+
+def _now() -> list[Json]:
+    return [
+        stat("Waiting", (f'sum(odcd_jobs{{state="PENDING",{PARTS}}})', "")),
+        stat("Running", (f'sum(odcd_jobs{{state="RUNNING",{PARTS}}})', "")),
+        stat(
+            "Waits longest", (f"max(odcd_job_oldest_wait_seconds{{{PARTS}}})", ""), unit="s",
+            red_above=86400, links=[runbook("OdcQueueOld")],
+        ),
+        stat(
+            "Median wait of the jobs that started in this time",
+            (f"histogram_quantile(0.5, sum by (le) (increase({WAITS}[$__range])))", ""), unit="s",
+        ),
+        stat(
+            "One of ten waited longer than",
+            (f"histogram_quantile(0.9, sum by (le) (increase({WAITS}[$__range])))", ""), unit="s",
+        ),
+        stat(
+            "Told truly, of 7 days", ("max(odcd_eta_coverage_ratio)", ""), unit="percentunit",
+            red_below=0.6, told="Jobs that started in the interval they were told; 80 % is right.",
+            links=[runbook("OdcEtaCoverageOff")],
+        ),
+    ]  # fmt: skip
+
+
+def _queue() -> list[Json]:
+    return [
+        timeseries(
+            "Jobs by state", (f"sum by (state) (odcd_jobs{{{PARTS}}})", "{{state}}"), stack=True
+        ),
+        timeseries(
+            "Waiting jobs by reason", ("sum by (reason) (odcd_jobs_pending)", "{{reason}}"),
+            stack=True, told="In Slurm's words, of all partitions.",
+        ),
+        bars(
+            "What is in the way of the next ones",
+            ("sort_desc(sum by (cause) (odcd_why_causes) > 0)", "{{cause}}"),
+            told="Causes of `odcctl why`, of the jobs whose starts are kept.",
+        ),
+    ]  # fmt: skip
+
+
+def _waits() -> list[Json]:
+    return [
+        heatmap(
+            "Waits of the jobs that started", f"sum by (le) (increase({WAITS}[$__rate_interval]))",
+            told="From when it might start until it did.",
+        ),
+        timeseries(
+            "Half waited less, nine of ten waited less",
+            (f"histogram_quantile(0.5, sum by (partition, le) (rate({WAITS}[1h])))", "{{partition}} median"),
+            (f"histogram_quantile(0.9, sum by (partition, le) (rate({WAITS}[1h])))", "{{partition}} 9 of 10"),
+            unit="s",
+        ),
+        timeseries(
+            "Waits longest, by partition", (f"max by (partition) (odcd_job_oldest_wait_seconds{{{PARTS}}})", "{{partition}}"),
+            unit="s", links=[runbook("OdcQueueOld")],
+        ),
+    ]  # fmt: skip
+
+
+def _flow() -> list[Json]:
+    return [
+        timeseries(
+            "Submitted and started, an hour",
+            (f"sum(rate(odcd_jobs_submitted_total{{{PARTS}}}[$__rate_interval])) * 3600", "submitted"),
+            (f"sum(rate(odcd_jobs_started_total{{{PARTS}}}[$__rate_interval])) * 3600", "started"),
+        ),
+        timeseries(
+            "Ended, an hour, by state",
+            (f"sum by (state) (rate(odcd_jobs_finished_total{{{PARTS}}}[$__rate_interval])) * 3600", "{{state}}"),
+            stack=True,
+        ),
+        timeseries(
+            "Put back and preempted, an hour",
+            (f"sum by (reason) (rate(odcd_job_requeues_total{{{PARTS}}}[$__rate_interval])) * 3600", "requeued {{reason}}"),
+            (f"sum by (reason) (rate(odcd_job_preemptions_total{{{PARTS}}}[$__rate_interval])) * 3600", "preempted {{reason}}"),
+        ),
+        timeseries(
+            "At a limit", ("sum by (reason) (odcd_jobs_at_limit)", "{{reason}}"),
+            told="Jobs that wait because an account, a user or a QOS has what it may have.",
+        ),
+    ]  # fmt: skip
+
+
+def _eta() -> list[Json]:
+    return [
+        timeseries(
+            "In the interval they were told", ("max(odcd_eta_coverage_ratio)", "coverage"),
+            unit="percentunit", top=1, links=[runbook("OdcEtaCoverageOff")],
+        ),
+        timeseries(
+            "How far off, how wide",
+            ("max(odcd_eta_error_seconds)", "mean distance from p50"),
+            ("max(odcd_eta_bias_seconds)", "earlier than told"),
+            ("max(odcd_eta_width_seconds)", "p10 to p90"),
+            unit="s", signed=True,
+        ),
+        rows_of(
+            "By day and by when it was told",
+            'select day, cause, scored, coverage, early, late, mean_abs_error_s as "error", '
+            'mean_width_s as "width" from odc_report.eta_score '
+            "where $__timeFilter(day) order by day desc, cause limit 100",
+            units={"coverage": "percentunit", "early": "percentunit", "late": "percentunit", "error": "s", "width": "s"},
+        ),
+    ]  # fmt: skip
+
+
+def _table() -> list[Json]:
+    return [
+        rows_of(
+            "The queue",
+            'select job_id as "job", "user", account, name, partition, qos, state, reason, gpus, '
+            'gpu_type as "GPU type", submitted_at as "submitted", started_at as "started", '
+            'ends_at as "ends at the latest", coalesce(planned_start_at, eta_p50) as "expected" '
+            "from odc_report.queue where partition ~ '^(${partition:pipe})$' "
+            "order by started_at nulls last, eta_p50 nulls last, job_id limit 500",
+            units=dict.fromkeys(("submitted", "started", "ends at the latest", "expected"), "dateTimeAsLocal"),
+            column_links={"job": page("Open the job", "/page/jobs/${__value.raw}")},
+        ) | {"w": 3},
+        table(
+            "Limits that are used up", ("sort_desc(odcd_limit_used_ratio >= 0.9)", ""), unit="percentunit",
+            names={"Value": "used"},
+        ),
+    ]  # fmt: skip

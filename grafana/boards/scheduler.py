@@ -1,0 +1,132 @@
+"""Whether odc itself is well."""
+
+from __future__ import annotations
+
+from grafana.model import Json, bars, dashboard, heatmap, runbook, stat, table, timeseries
+
+
+def board() -> Json:
+    return dashboard(
+        "odc-scheduler",
+        "odc: scheduler",
+        "Passes, promises, leadership, PostgreSQL, what odcd asks of others, and the API.",
+        [
+            ("", 4, _now()),
+            ("Passes", 8, _passes()),
+            ("Promises", 8, _promises()),
+            ("Leadership and PostgreSQL", 8, _database()),
+            ("Asked of others", 8, _backends()),
+            ("API", 8, _api()),
+            ("The daemons", 8, _process()),
+        ],
+        since="now-3h",
+    )
+
+
+def _now() -> list[Json]:
+    return [
+        stat("Leaders", ("sum(odcd_leader)", ""), red_below=1, links=[runbook("OdcNoLeader")]),
+        stat(
+            "Last pass", ("time() - max(odcd_scheduler_last_success_timestamp_seconds)", ""), unit="s",
+            red_above=180, links=[runbook("OdcPlannerSilent")],
+        ),
+        stat(
+            "Age of these figures", ("time() - max(odcd_sample_timestamp_seconds)", ""), unit="s", red_above=120,
+            links=[runbook("OdcSampleOld")],
+        ),
+        stat("Daemons with a database", ("sum(odcd_database_up)", ""), red_below=1, links=[runbook("OdcDatabaseDown")]),
+        stat("Daemons that listen", ("sum(odcd_listener_up)", ""), red_below=1, told="For what changes in the database."),
+        table(
+            "Firing", ('sum by (alertname, severity) (ALERTS{alertname=~"Odc.*",alertstate="firing"})', ""), hide=["Value"],
+        ) | {"w": 2},
+    ]  # fmt: skip
+
+
+def _passes() -> list[Json]:
+    return [
+        heatmap(
+            "Time of passes", "sum by (le) (increase(odcd_scheduler_cycle_seconds_bucket[$__rate_interval]))",
+            links=[runbook("OdcPlannerSilent")],
+        ),
+        timeseries(
+            "Nine of ten passes, and refreshes of expected starts, take less",
+            ("histogram_quantile(0.9, sum by (le) (rate(odcd_scheduler_cycle_seconds_bucket[$__rate_interval])))", "pass"),
+            ("histogram_quantile(0.9, sum by (le) (rate(odcd_forecast_seconds_bucket[$__rate_interval])))", "expected starts"),
+            unit="s",
+        ),
+        timeseries("Passes a minute", ("sum(rate(odcd_scheduler_cycle_seconds_count[$__rate_interval])) * 60", "passes")),
+        timeseries("Jobs that the last pass looked at", ("max(odcd_scheduler_jobs_considered)", "jobs")),
+    ]  # fmt: skip
+
+
+def _promises() -> list[Json]:
+    return [
+        timeseries("Starts that are promised", ("sum(odcd_planned_starts)", "promised")),
+        timeseries(
+            "Kept and moved, an hour",
+            ("sum(rate(odcd_planned_starts_kept_total[$__rate_interval])) * 3600", "kept"),
+            ("sum by (because) (rate(odcd_planned_starts_moved_total[$__rate_interval])) * 3600", "moved: {{because}}"),
+        ),
+        bars("Moved in this time, because", ("sum by (because) (increase(odcd_planned_starts_moved_total[$__range]))", "{{because}}")),
+    ]  # fmt: skip
+
+
+def _database() -> list[Json]:
+    return [
+        timeseries("Who leads", ("odcd_leader", "{{instance}}"), links=[runbook("OdcNoLeader")]),
+        timeseries(
+            "Leads since, and its term", ("time() - max(odcd_leader_since_timestamp_seconds)", "leads for"), unit="s",
+        ),
+        timeseries("Term", ("max(odcd_leader_term)", "term"), told="Each new leader has a higher one."),
+        timeseries(
+            "Nine of ten calls take less",
+            ("topk(8, histogram_quantile(0.9, sum by (operation, le) (rate(odcd_database_request_seconds_bucket[$__rate_interval]))))", "{{operation}}"),
+            unit="s", links=[runbook("OdcDatabaseDown")],
+        ),
+        timeseries("Connections", ("sum by (state) (odcd_database_connections)", "{{state}}"), stack=True),
+        timeseries("Standby behind by", ("max by (replica) (odcd_database_replication_lag_seconds)", "{{replica}}"), unit="s", links=[runbook("OdcReplicationLag")]),
+        timeseries("Size", ("max(odcd_database_bytes)", "database"), unit="bytes"),
+    ]  # fmt: skip
+
+
+def _backends() -> list[Json]:
+    return [
+        timeseries(
+            "Errors a second", ("sum by (backend, operation) (rate(odcd_backend_errors_total[$__rate_interval]))", "{{backend}} {{operation}}"),
+            links=[runbook("OdcBackendErrors")],
+        ),
+        timeseries(
+            "Nine of ten answers come in",
+            ("histogram_quantile(0.9, sum by (backend, operation, le) (rate(odcd_backend_request_seconds_bucket[$__rate_interval])))", "{{backend}} {{operation}}"),
+            unit="s",
+        ),
+        timeseries(
+            "GPU use that is not stored yet", ("sum(odcd_gpu_use_pending)", "attempts"),
+            told="Ended attempts whose use Prometheus has not told yet.",
+        ),
+        timeseries("Prometheus, errors a second", ("sum by (operation) (rate(odcd_backend_errors_total{backend='prometheus'}[$__rate_interval]))", "{{operation}}")),
+    ]  # fmt: skip
+
+
+def _api() -> list[Json]:
+    return [
+        timeseries("Requests a second", ("sum by (code) (rate(odcd_http_requests_total[$__rate_interval]))", "{{code}}"), stack=True, links=[runbook("OdcApiErrors")]),
+        timeseries(
+            "Nine of ten answers of the API come in",
+            ("topk(8, histogram_quantile(0.9, sum by (route, le) (rate(odcd_http_request_duration_seconds_bucket[$__rate_interval]))))", "{{route}}"),
+            unit="s",
+        ),
+        timeseries(
+            "Who looks on", ("sum(odcd_event_clients)", "event streams"), ("sum(odcd_page_viewers)", "viewers of the page"),
+        ),
+    ]  # fmt: skip
+
+
+def _process() -> list[Json]:
+    ours = "* on (instance, job) group_left () max by (instance, job) (odcd_build_info)"
+    return [
+        timeseries("CPUs", (f"rate(process_cpu_seconds_total[$__rate_interval]) {ours}", "{{instance}}")),
+        timeseries("Memory", (f"process_resident_memory_bytes {ours}", "{{instance}}"), unit="bytes"),
+        timeseries("Measuring takes", ("max(odcd_sample_seconds)", "sample"), unit="s", links=[runbook("OdcSampleOld")]),
+        table("Versions", ("max by (instance, version, revision, python) (odcd_build_info)", ""), hide=["Value"]) | {"w": 1},
+    ]  # fmt: skip

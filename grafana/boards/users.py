@@ -1,0 +1,141 @@
+"""Who had which GPUs, and what came of it."""
+
+from __future__ import annotations
+
+from grafana.model import (
+    Json,
+    bars,
+    choice,
+    dashboard,
+    page,
+    rows_of,
+    runbook,
+    sql_series,
+    stat,
+    table,
+    timeseries,
+)
+
+WHO = 'user=~"$user",account=~"$account"'
+HELD = f'odcd_gpu_seconds_total{{{WHO},gpu_type=~"$gpu_type"}}'
+
+
+def board() -> Json:
+    return dashboard(
+        "odc-users",
+        "odc: users and accounts",
+        "GPU hours by user and account, what the GPUs did, and what is held and idle.",
+        [
+            ("", 4, _now()),
+            ("GPU hours", 10, _hours()),
+            ("What the GPUs did", 9, _use()),
+            ("Held and idle", 8, _idle()),
+            ("By day", 9, _days()),
+            ("Jobs that have ended", 9, _ended()),
+        ],
+        [
+            choice("user", "label_values(odcd_gpu_seconds_total, user)", label="User"),
+            choice("account", "label_values(odcd_gpu_seconds_total, account)", label="Account"),
+            choice("gpu_type", "label_values(odcd_gpus, gpu_type)", label="GPU type"),
+        ],
+        since="now-7d",
+        refresh="5m",
+    )
+
+
+def _now() -> list[Json]:
+    return [
+        stat("GPU hours in this time", (f"sum(increase({HELD}[$__range])) / 3600", "")),
+        stat("Users who held GPUs", (f"count(sum by (user) (increase({HELD}[$__range])) > 0)", "")),
+        stat(
+            "GPUs in use now, of those that are watched",
+            (f"avg(odcd:dcgm_gpu_utilization:ratio{{{WHO}}})", ""), unit="percentunit",
+        ),
+        stat(
+            "GPUs held and idle", ('sum(odcd_gpus_held_idle{gpu_type=~"$gpu_type"})', ""), red_above=1,
+            links=[runbook("OdcHeldIdle")],
+        ),
+    ]  # fmt: skip
+
+
+def _hours() -> list[Json]:
+    return [
+        bars("By user", (f"topk(15, sum by (user) (increase({HELD}[$__range]))) / 3600", "{{user}}")),
+        bars("By account", (f"topk(15, sum by (account) (increase({HELD}[$__range]))) / 3600", "{{account}}")),
+        timeseries(
+            "GPUs held, by account", (f"sum by (account) (rate({HELD}[$__rate_interval]))", "{{account}}"), stack=True,
+        ),
+    ]  # fmt: skip
+
+
+def _use() -> list[Json]:
+    return [
+        timeseries(
+            "Use of the GPUs, by user",
+            (f"avg by (user) (odcd:gpu_utilization:avg_by_job{{{WHO}}})", "{{user}}"),
+            unit="percentunit", top=1,
+        ),
+        timeseries(
+            "Power, by user", (f"sum by (user) (odcd:gpu_power:watts_by_job{{{WHO}}})", "{{user}}"), unit="watt", stack=True,
+        ),
+        bars(
+            "Jobs with the least use now", (f"bottomk(15, odcd:gpu_utilization:avg_by_job{{{WHO}}})", "{{job_id}} {{user}}"),
+            unit="percentunit", top=1,
+        ),
+    ]  # fmt: skip
+
+
+def _idle() -> list[Json]:
+    return [
+        timeseries("GPUs held and idle, by type", ('sum by (gpu_type) (odcd_gpus_held_idle{gpu_type=~"$gpu_type"})', "{{gpu_type}}")),
+        timeseries("Jobs that hold and do nothing", ("sum by (kind) (odcd_jobs_held_idle)", "{{kind}}")),
+        bars(
+            "Dev servers, idle for", ('topk(15, odcd_reservation_idle_seconds{user=~"$user"})', "{{user}}"), unit="s",
+        ),
+        table(
+            "GPUs not used for 15 minutes, as DCGM sees it", (f"odcd:gpus_idle:by_job{{{WHO}}}", ""),
+            names={"job_id": "job", "Value": "GPUs"},
+            column_links={"job": page("Open the job", "/page/jobs/${__value.raw}")},
+        ),
+    ]  # fmt: skip
+
+
+def _days() -> list[Json]:
+    where = "where $__timeFilter(day) and \"user\" ~ '^(${user:pipe})$' and account ~ '^(${account:pipe})$'"
+    return [
+        sql_series(
+            "GPU hours by day and account",
+            f'select day as "time", account as metric, sum(gpu_hours) as value from odc_report.gpu_hours_by_day {where} '
+            "group by day, account order by day",
+            unit="h",
+        ),
+        rows_of(
+            "GPU hours by user",
+            'select "user", account, gpu_type as "GPU type", round(sum(gpu_hours), 1) as "GPU hours", sum(jobs) as "jobs" '
+            f'from odc_report.gpu_hours_by_day {where} group by "user", account, gpu_type order by 4 desc limit 200',
+        ),
+    ]
+
+
+def _ended() -> list[Json]:
+    where = (
+        "where $__timeFilter(ended_at) and busy_ratio is not null "
+        "and \"user\" ~ '^(${user:pipe})$' and account ~ '^(${account:pipe})$'"
+    )
+    return [
+        rows_of(
+            "What their GPUs did",
+            'select job_id as "job", "user", account, name, gpus, gpu_hours as "GPU hours", busy_ratio as "busy", '
+            'mem_peak_mib as "memory peak", energy_j as "energy", ended_at as "ended" '
+            f"from odc_report.efficiency {where} order by ended_at desc limit 300",
+            units={"busy": "percentunit", "memory peak": "decmbytes", "energy": "joule", "ended": "dateTimeAsLocal"},
+            column_links={"job": page("Open the job", "/page/jobs/${__value.raw}")},
+        ) | {"w": 2},
+        rows_of(
+            "GPU hours that did nothing, by user",
+            'select "user", account, sum(gpu_hours) as "GPU hours", sum(gpu_hours * (1 - busy_ratio)) as "idle", '
+            'sum(gpu_hours * busy_ratio) / nullif(sum(gpu_hours), 0) as "busy" '
+            f'from odc_report.efficiency {where} group by "user", account order by 4 desc limit 100',
+            units={"busy": "percentunit"},
+        ),
+    ]  # fmt: skip
