@@ -22,8 +22,10 @@ from tests.support.database import (
 )
 from tests.support.workers import ByFolder
 
-# A run in the background of a shell without job control ignores SIGINT, and so would every child.
+# A run in the background of a shell without job control ignores SIGINT, one of nohup SIGHUP, and so
+# would every child.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import http.client
 import random
+import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,14 +59,15 @@ class Storm:
 
     def run(self) -> None:
         over = threading.Event()
-        with ThreadPoolExecutor(self.clients + 1) as pool:
+        with ThreadPoolExecutor(self.clients + 2) as pool:
             operator = pool.submit(self._operate, over)
+            prometheus = pool.submit(self._scrape, over)
             clients = [pool.submit(self._submit, number) for number in range(self.clients)]
             try:
                 self._kill_parts(lambda: operator.done() or all(c.done() for c in clients))
             finally:
                 over.set()
-                for future in (operator, *clients):
+                for future in (operator, prometheus, *clients):
                     future.result()
         self._come_to_rest()
 
@@ -104,6 +107,21 @@ class Storm:
             # It may be killed, or its database, while it starts.
             refused = refused + 1 if done.returncode else 0
             assert refused < 10, done.stderr + self.odc.log()
+
+    def _scrape(self, over: threading.Event) -> None:
+        """What it counts is counted on between the kills."""
+        while not over.wait(0.3):
+            with suppress(OSError, http.client.HTTPException):
+                self.counters()
+
+    def counters(self) -> Counter[str]:
+        """Of the cluster, added up over their labels. Raises OSError, HTTPException."""
+        with self.odc.asking("GET", "/metrics") as connection:
+            text = connection.getresponse().read().decode()
+        found: Counter[str] = Counter()
+        for name, value in re.findall(r"^(odcd_job\w+_total)(?:{.*})? (\S+)$", text, re.M):
+            found[name] += int(float(value))
+        return found
 
     # -- clients ------------------------------------------------------------------------------
 
@@ -246,6 +264,27 @@ class Storm:
             for rank in range(2)
         }
         assert doubled == set(), f"{told}: ran without an attempt"
+        self._check_counters(told)
+
+    def _check_counters(self, told: str) -> None:
+        """Each thing once, whoever was killed while it was counted."""
+        [row] = self.odc.rows(
+            "select count(*) as attempts, count(*) filter (where requeued) as requeued "
+            "from odc.attempt"
+        )
+        jobs = sum(accepted.tasks for accepted in self.accepted.values())
+        expected = {
+            "odcd_jobs_submitted_total": jobs, "odcd_jobs_finished_total": jobs,
+            "odcd_jobs_started_total": row["attempts"], "odcd_job_requeues_total": row["requeued"],
+        }  # fmt: skip
+
+        def counted() -> bool:
+            with suppress(OSError, http.client.HTTPException):
+                counters = self.counters()
+                return {name: counters[name] for name in expected} == expected
+            return False
+
+        wait(counted, lambda: f"{told}: {self.counters()} instead of {expected}")
 
     def _runs(self) -> Counter[tuple[int, int, int]]:
         lines = (self.odc.work / "runs").read_text().splitlines()

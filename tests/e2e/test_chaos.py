@@ -10,7 +10,7 @@ from tests.support.daemon import new_odc
 
 def test_whatever_is_killed_every_accepted_job_ends_once() -> None:
     with new_odc() as odc:
-        storm = Storm(odc, seed=1, jobs=25)
+        storm = Storm(odc, seed=1, jobs=12)
         weather(odc, storm)
         assert storm.killed.keys() == {"daemon", "runner", "postgres"}
 

@@ -13,7 +13,7 @@ from tests.support.controlplane import build
 from tests.support.controlplane.api import Api
 from tests.support.controlplane.build import NoBinaries
 from tests.support.controlplane.kwok import Kwok
-from tests.support.controlplane.nodes import delete_nodes, many_nodes, until_ready
+from tests.support.controlplane.nodes import a_node, delete_nodes, many_nodes, until_ready
 from tests.support.controlplane.plane import Cluster, ControlPlane
 from tests.support.controlplane.processes import ProcessNodes, why_not
 from tests.support.kube import ODCD, Kube, as_list
@@ -178,5 +178,20 @@ def real_nodes(
         pytest.skip(why)
     nodes = many_nodes(h100=2)
     with ProcessNodes(shared_plane, tmp_path_factory.mktemp("kubelet"), nodes) as made:
+        yield made
+    delete_nodes(shared_plane.api, made.names)
+
+
+@pytest.fixture(scope="module")
+def zoned_nodes(
+    shared_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ProcessNodes]:
+    """One in each of two zones that really run their pods; folders stand for volumes."""
+    if why := why_not():
+        pytest.skip(why)
+    nodes = [a_node("h100", f"real-{zone}", zone=zone) for zone in ("us-east-2a", "us-east-2b")]
+    folder = tmp_path_factory.mktemp("kubelet")
+    with ProcessNodes(shared_plane, folder, nodes, volumes=folder / "bytes") as made:
+        made.volumes.mkdir()
         yield made
     delete_nodes(shared_plane.api, made.names)

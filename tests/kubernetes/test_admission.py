@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from tests.support.kube import Kube, as_list
-from tests.support.pods import NAMESPACES, SMALL, WHOLE, GpuType, a_pod, changed, gpu_types
+from tests.support.pods import (
+    BOX,
+    H100,
+    NAMESPACES,
+    SMALL,
+    WHOLE,
+    GpuType,
+    a_pod,
+    changed,
+    gpu_types,
+)
 
 
 @pytest.mark.parametrize("part", ["one GPU", "whole node"])
@@ -21,6 +31,94 @@ def test_a_pod_of_every_gpu_type_is_admitted(odcd: Kube, gpu_type: GpuType, part
         odcd.run(
             "delete", "--grace-period=0", "--wait=true", "--ignore-not-found", "-f", "-", given=pod
         )
+
+
+@pytest.mark.parametrize("part", ["one GPU", "whole node"])
+@pytest.mark.parametrize("gpu_type", gpu_types(), ids=lambda each: each.name)
+def test_a_dev_server_of_every_gpu_type_is_admitted(
+    odcd: Kube, gpu_type: GpuType, part: str
+) -> None:
+    """POD-01, POD-03, MNE-12: root in its container, and nothing of the node."""
+    gpus = gpu_type.gpus if part == "whole node" else min(1, gpu_type.gpus)
+    assert odcd.refusal(a_pod(gpu_type, gpus, gang=2, box=True)) == ""
+
+
+def test_a_dev_server_that_keeps_its_entrypoint_is_admitted(odcd: Kube) -> None:
+    """IMG-18"""
+    assert odcd.refusal(a_pod(H100, 1, box=True, ask={"preserve_entrypoint": True})) == ""
+
+
+PROFILING: dict[str, object] = {"labels": {"nsight": "true"}}
+
+
+def test_sys_admin_is_for_dev_servers_on_nodes_for_profiling(odcd: Kube) -> None:
+    """PRF-04, SEC-05, POD-05: which their node selector makes sure of."""
+    pod = a_pod(H100, 1, box=True, ask=PROFILING)
+    assert "SYS_ADMIN" in str(pod)
+    assert odcd.refusal(pod) == ""
+    for changes in ({"nsight": "false"}, {}):
+        assert "capability" in odcd.refusal(changed(pod, "spec/nodeSelector", changes))
+    without = a_pod(H100, 0, box=True, ask=PROFILING)
+    assert "SYS_ADMIN" not in str(without)
+    cheat = changed(without, "spec/containers/0/securityContext/capabilities/add/12", "SYS_ADMIN")
+    assert "capability" in odcd.refusal(changed(cheat, "spec/nodeSelector", {"nsight": "true"}))
+    batch = changed(WHOLE, "spec/containers/0/securityContext/capabilities/add", ["SYS_ADMIN"])
+    assert "capability" in odcd.refusal(changed(batch, "spec/nodeSelector", {"nsight": "true"}))
+
+
+# What differs from a dev server of ours.
+STRANGE_BOX: dict[str, tuple[str, object, str]] = {
+    "a job's label": ("metadata/labels/odc.dev~1kind", "batch", "one container"),
+    "a job's container": ("spec/containers/0/name", "job", "one container"),
+    "another's keys": (
+        "spec/volumes/5", {"name": "keys", "secret": {"secretName": "odc-8-1-0123456789"}},
+        "volumes are",
+    ),
+    "the database's secret": (
+        "spec/volumes/5", {"name": "keys", "secret": {"secretName": "odc-db-app"}}, "volumes are",
+    ),
+    "hostPath": ("spec/volumes/5", {"name": "keys", "hostPath": {"path": "/"}}, "volumes are"),
+    "privileged": ("spec/containers/0/securityContext/privileged", True, "privileged"),
+    "SYS_ADMIN": (
+        "spec/containers/0/securityContext/capabilities/add/12", "SYS_ADMIN", "capability",
+    ),
+    "NET_RAW": ("spec/containers/0/securityContext/capabilities/add/12", "NET_RAW", "capability"),
+    "IPC_LOCK without EFA": (
+        "spec/containers/0/securityContext/capabilities/add/12", "IPC_LOCK", "capability",
+    ),
+    "capabilities kept": (
+        "spec/containers/0/securityContext/capabilities/drop", ["NET_RAW"], "drops ALL",
+    ),
+    "a user": ("spec/securityContext/runAsUser", 1000, "runs as its user"),
+    "unconfined": ("spec/securityContext/seccompProfile/type", "Unconfined", "eccomp"),
+    "restarts always": ("spec/restartPolicy", "Always", "restart policy"),
+    "another's port": (
+        "spec/containers/0/readinessProbe/tcpSocket", {"port": 22}, "port 2222",
+    ),
+    "another's host": (
+        "spec/containers/0/readinessProbe/tcpSocket", {"port": 2222, "host": "10.0.0.1"},
+        "port 2222",
+    ),
+    "a command as probe": (
+        "spec/containers/0/readinessProbe",
+        {"exec": {"command": ["true"]}}, "port 2222",
+    ),
+    "host's network": ("spec/hostNetwork", True, "host"),
+    "with a token": ("spec/automountServiceAccountToken", True, "has no token"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", STRANGE_BOX)
+def test_a_dev_server_that_differs_is_refused_with_the_reason(odcd: Kube, how: str) -> None:
+    path, value, reason = STRANGE_BOX[how]
+    refusal = odcd.refusal(changed(BOX, path, value))
+    assert reason in refusal, refusal or "admitted"
+
+
+def test_a_dev_server_is_refused_where_jobs_are(odcd: Kube) -> None:
+    strange = changed(changed(BOX, "metadata/namespace", "gpu-batch"), "spec/subdomain",
+                      "gpu-batch-headless")  # fmt: skip
+    assert odcd.refusal(strange)
 
 
 def container(pod: dict[str, Any], path: str, value: object) -> dict[str, Any]:

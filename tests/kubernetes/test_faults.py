@@ -99,7 +99,10 @@ def test_a_node_that_stays_away_loses_its_jobs_after_a_grace(
         assert nodes[first]["state"] == "DOWN"
     finally:
         real_nodes.start()
-    wait(lambda: all(n["state"] == "IDLE" for n in stack.json("nodes")["nodes"]), stack.log)
+    wait(
+        lambda: all(n["state"] in ("IDLE", "MIXED") for n in stack.json("nodes")["nodes"]),
+        stack.log,
+    )
     assert stack.end(stack.submit("-N", "2", script="true"))["state"] == "COMPLETED"
     check(stack, plane)
 

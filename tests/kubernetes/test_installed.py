@@ -43,7 +43,7 @@ def within(true: Callable[[], bool]) -> None:
 
 def known(odc: Odc) -> set[str]:
     found = json.loads(odc.odcctl("nodes", "--json").stdout)["nodes"]
-    return {node["name"] for node in found if node["state"] == "IDLE"}
+    return {node["name"] for node in found if node["state"] in ("IDLE", "MIXED")}
 
 
 def submit(odc: Odc, *options: str) -> str:
@@ -110,3 +110,58 @@ def test_doctor_finds_nothing_missing(
     assert [each for each in checks if each["verdict"] == "bad"] == []
     about = {each["about"] for each in checks if each["verdict"] == "ok"}
     assert {"rights", "objects", "admission"} <= about, checks
+    [builds] = [each for each in checks if each["about"] == "builds"]
+    assert (builds["verdict"], "ODC_BUILD_REGISTRY" in builds["hint"]) == ("note", True)
+    [fences] = [each for each in checks if each["about"] == "fences"]
+    assert fences["verdict"] == "note"
+
+
+def test_doctor_looks_whether_images_can_be_built(served: Odc) -> None:
+    """SEC-07"""
+    served.environment["ODC_BUILD_REGISTRY"] = "registry.example/builds"
+    config = served.work / "kubeconfig"
+    doctor = ("doctor", "--executor", "kubernetes", "--kubeconfig", config, "--json")
+
+    def told() -> dict[str, str]:
+        checks = json.loads(served.odcd(*doctor, check=False).stdout)["checks"]
+        [builds] = [each for each in checks if each["about"] == "builds"]
+        return builds
+
+    assert told() == {
+        "about": "builds", "verdict": "ok", "text": "images are built for registry.example/builds",
+        "hint": None,
+    }  # fmt: skip
+    served.environment["ODC_NAMESPACE_BUILDS"] = "elsewhere"
+    assert told()["verdict"] == "bad"
+
+
+@pytest.mark.parametrize(
+    ("binding", "what"), [("odc-pods", "a pod that odcd never"), ("odc-build-jobs", "a Job that")]
+)
+def test_doctor_finds_fences_that_are_gone(
+    served: Odc, installed: Kube, nodes: Callable[..., list[str]], binding: str, what: str
+) -> None:
+    nodes(h100=1)
+    served.environment["ODC_BUILD_REGISTRY"] = "registry.example/builds"
+    config = served.work / "kubeconfig"
+    name = f"validatingadmissionpolicybinding/{binding}"
+    kept = installed.get(name)
+    installed.do("delete", name)
+    doctor = ("doctor", "--executor", "kubernetes", "--kubeconfig", config, "--json")
+    try:
+        found: list[dict[str, str]] = []
+
+        def told() -> bool:
+            # The API server hears of policies after a while.
+            checks = json.loads(served.odcd(*doctor, check=False).stdout)["checks"]
+            found[:] = [
+                each for each in checks if (each["about"], each["verdict"]) == ("fences", "bad")
+            ]
+            return bool(found)
+
+        within(told)
+        assert found[0]["text"].startswith(what)
+    finally:
+        for field in ("resourceVersion", "uid", "creationTimestamp", "generation"):
+            kept["metadata"].pop(field, None)
+        installed.do("create", "--filename=-", given=kept)

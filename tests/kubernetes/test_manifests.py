@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
+import subprocess
+import tomllib
 from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -14,7 +18,9 @@ import kubernetes_validate
 import pytest
 
 from odcd.__main__ import parser
+from odcd.builds.settings import read_builds
 from odcd.settings import read_settings
+from tests.support.controlplane.nodes import KINDS
 from tests.support.manifests import (
     CUSTOM,
     FOLDER,
@@ -28,8 +34,8 @@ from tests.support.manifests import (
 from tests.support.pods import GpuType, a_pod, gpu_types
 
 VERSION = "1.36"
-PLUGINS = {"nvidia-device-plugin", "aws-efa-k8s-device-plugin"}
-"""Device plugins work on the node itself; they are in kube-system."""
+PLUGINS = {"nvidia-device-plugin", "aws-efa-k8s-device-plugin", "dcgm-exporter"}
+"""They work on the node itself; they are in kube-system, and monitoring."""
 
 TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
 SIZE: dict[str, Any] = {"type": "string", "pattern": r"^[1-9]\d*(Mi|Gi|Ti)$"}
@@ -85,8 +91,73 @@ CLUSTER = closed(
         storage=closed("size", size=SIZE, storageClass=TEXT),
         walStorage=closed("size", size=SIZE, storageClass=TEXT),
         resources={"type": "object"},
+        managed=closed(
+            "roles",
+            roles={
+                "type": "array",
+                "items": closed(
+                    "name ensure",
+                    name=TEXT,
+                    ensure={"enum": ["present", "absent"]},
+                    login={"type": "boolean"},
+                    connectionLimit={"type": "integer"},
+                    inRoles={"type": "array", "items": TEXT},
+                    passwordSecret=closed("name", name=TEXT),
+                ),
+            },
+        ),
     ),
 )
+# Of the Prometheus operator's kinds what we use, after its API reference for v0.86.
+LABELS: dict[str, Any] = {"type": "object", "additionalProperties": TEXT}
+DURATION: dict[str, Any] = {"type": "string", "pattern": r"^\d+(ms|[smhd])$"}
+SERVICE_MONITOR = closed(
+    "apiVersion kind metadata spec",
+    apiVersion={"const": "monitoring.coreos.com/v1"},
+    kind={"const": "ServiceMonitor"},
+    metadata={"type": "object"},
+    spec=closed(
+        "selector endpoints",
+        namespaceSelector=closed("matchNames", matchNames={"type": "array", "items": TEXT}),
+        selector=closed("matchLabels", matchLabels=LABELS),
+        endpoints={
+            "type": "array",
+            "items": closed(
+                "port",
+                port=TEXT,
+                path=TEXT,
+                interval=DURATION,
+                scrapeTimeout=DURATION,
+                honorLabels={"type": "boolean"},
+            ),
+        },
+    ),
+)
+_RULE = closed(
+    "expr",
+    record=TEXT,
+    alert=TEXT,
+    expr=TEXT,
+    labels=LABELS,
+    annotations=LABELS,
+    **{"for": DURATION},
+)
+PROMETHEUS_RULE = closed(
+    "apiVersion kind metadata spec",
+    apiVersion={"const": "monitoring.coreos.com/v1"},
+    kind={"const": "PrometheusRule"},
+    metadata={"type": "object"},
+    spec=closed(
+        "groups",
+        groups={
+            "type": "array",
+            "items": closed("name rules", name=TEXT, rules={"type": "array", "items": _RULE}),
+        },
+    ),
+)
+SCHEMAS = {
+    "Cluster": CLUSTER, "ServiceMonitor": SERVICE_MONITOR, "PrometheusRule": PROMETHEUS_RULE,
+}  # fmt: skip
 
 
 @pytest.fixture(params=OVERLAYS)
@@ -102,7 +173,7 @@ def production(kubectl: Path) -> list[Manifest]:
 def test_every_manifest_fits_its_schema(overlay: list[Manifest]) -> None:
     for manifest in overlay:
         if manifest["kind"] in CUSTOM:
-            jsonschema.validate(manifest, CLUSTER)
+            jsonschema.validate(manifest, SCHEMAS[manifest["kind"]])
         else:
             kubernetes_validate.validate(manifest, VERSION, strict=True)
 
@@ -156,7 +227,7 @@ def test_workloads_say_what_they_need(overlay: list[Manifest]) -> None:
             assert "memory" in container["resources"]["limits"], name
 
 
-def test_roles_have_no_wildcard_and_no_secret(overlay: list[Manifest]) -> None:
+def test_roles_have_no_wildcard_and_read_no_secret(overlay: list[Manifest]) -> None:
     rules = [
         (m["metadata"]["name"], rule)
         for m in overlay
@@ -167,7 +238,8 @@ def test_roles_have_no_wildcard_and_no_secret(overlay: list[Manifest]) -> None:
     for name, rule in rules:
         words = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
         assert "*" not in "".join(words), name
-        assert not {word for word in words if word.startswith("secrets")}, name
+        if any(word.startswith("secrets") for word in words):
+            assert rule["verbs"] == ["create"], name
         assert not {"escalate", "bind", "impersonate", "deletecollection"} & set(words), name
 
 
@@ -187,7 +259,7 @@ def test_only_odcd_is_bound_to_a_role(overlay: list[Manifest]) -> None:
         }
 
 
-@pytest.mark.parametrize("namespace", ["gpu-controlplane", "gpu-batch", "gpu-dev"])
+@pytest.mark.parametrize("namespace", ["gpu-controlplane", "gpu-batch", "gpu-dev", "gpu-builds"])
 def test_what_no_policy_names_has_no_network(overlay: list[Manifest], namespace: str) -> None:
     policy = named(overlay, "NetworkPolicy", "default-deny", namespace)
     assert policy["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
@@ -203,18 +275,38 @@ def test_nobody_is_let_to_instance_metadata(overlay: list[Manifest], address: st
             assert any(ip_address(address) in each for each in excepted), block
 
 
-@pytest.mark.parametrize("namespace", ["gpu-batch", "gpu-dev"])
+@pytest.mark.parametrize(
+    ("namespace", "name"), [("gpu-batch", "jobs"), ("gpu-dev", "jobs"), ("gpu-builds", "builds")]
+)
 @pytest.mark.parametrize(
     "address", ["10.0.0.1", "10.100.0.1", "172.20.0.1", "192.168.1.1", "100.64.0.1", "fd12::1"]
 )
 def test_jobs_reach_no_private_address(
-    overlay: list[Manifest], namespace: str, address: str
+    overlay: list[Manifest], namespace: str, name: str, address: str
 ) -> None:
-    policy = named(overlay, "NetworkPolicy", "jobs", namespace)
+    policy = named(overlay, "NetworkPolicy", name, namespace)
     for block in _blocks(policy):
         inside = ip_address(address) in ip_network(block["cidr"])
         excepted = any(ip_address(address) in ip_network(e) for e in block.get("except", []))
         assert not inside or excepted
+
+
+@pytest.mark.parametrize("namespace", ["gpu-batch", "gpu-dev"])
+def test_jobs_reach_one_another_names_and_the_internet(
+    overlay: list[Manifest], namespace: str
+) -> None:
+    """ACC-22, MNE-07: on all ports, 29500 among them."""
+    policy = named(overlay, "NetworkPolicy", "jobs", namespace)["spec"]
+    ours = {"podSelector": {"matchLabels": {"app.kubernetes.io/managed-by": "odcd"}}}
+    assert policy["podSelector"] == ours["podSelector"]
+    assert policy["ingress"] == [{"from": [ours]}]
+    assert policy["egress"][0] == {"to": [ours]}
+    assert {(p["port"], p["protocol"]) for p in policy["egress"][1]["ports"]} == {
+        (53, "UDP"), (53, "TCP"),
+    }  # fmt: skip
+    internet = policy["egress"][2]
+    assert "ports" not in internet
+    assert {each["ipBlock"]["cidr"] for each in internet["to"]} == {"0.0.0.0/0", "::/0"}
 
 
 def test_odcd_finds_its_settings_and_its_database(overlay: list[Manifest]) -> None:
@@ -262,7 +354,105 @@ def test_what_is_pulled_ahead_is_the_default_image(production: list[Manifest]) -
         if m["kind"] == "ConfigMap" and m["metadata"]["name"].startswith("odcd-")
     )
     pulled = named(production, "DaemonSet", "image-prepull")["spec"]["template"]["spec"]
-    assert pulled["initContainers"][0]["image"] == settings["data"]["ODC_IMAGE"]
+    images = {each["name"]: each["image"] for each in pulled["containers"]}
+    data = settings["data"]
+    assert images == {"job": data["ODC_IMAGE"], "dev": data["ODC_DEV_IMAGE"]}
+    assert "initContainers" not in pulled
+    for container in pulled["containers"]:
+        # It begins anew every half hour, and asks the registry then.
+        assert container["imagePullPolicy"] == "Always"
+        assert container["command"] == ["/bin/sh", "-c", "sleep 1800"]
+
+
+def test_images_are_pulled_on_all_gpu_nodes_at_once(production: list[Manifest]) -> None:
+    """IMG-14"""
+    spec = named(production, "DaemonSet", "image-prepull")["spec"]
+    assert spec["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": "100%"}
+    needs = spec["template"]["spec"]["affinity"]["nodeAffinity"]
+    terms = needs["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    instances = {
+        value for term in terms for one in term["matchExpressions"] for value in one["values"]
+    }
+    assert {kind.instance_type for kind in KINDS.values() if kind.gpus} <= instances
+
+
+def test_there_is_a_cache_for_each_registry_and_one_for_what_is_built(
+    production: list[Manifest],
+) -> None:
+    """IMG-12: HTTP on port 5000, and credentials, if there are any, in a secret."""
+    upstreams = {
+        "ghcr": ("https://ghcr.io", "50Gi"),
+        "dockerhub": ("https://registry-1.docker.io", "50Gi"),
+        "nvcr": ("https://nvcr.io", "500Gi"),
+    }
+    for name, (url, size) in upstreams.items():
+        service = named(production, "Service", f"registry-{name}", "gpu-controlplane")
+        assert service["spec"]["ports"][0]["port"] == 5000
+        deployment = named(production, "Deployment", f"registry-{name}")["spec"]
+        labels = deployment["template"]["metadata"]["labels"]
+        for selector in (service["spec"]["selector"], deployment["selector"]["matchLabels"]):
+            assert selector["odc.dev/registry"] == name
+            assert selector.items() <= labels.items()
+        [container] = deployment["template"]["spec"]["containers"]
+        told = {each["name"]: each for each in container["env"]}
+        assert told["REGISTRY_PROXY_REMOTEURL"]["value"] == url
+        for variable in ("REGISTRY_PROXY_USERNAME", "REGISTRY_PROXY_PASSWORD"):
+            given = told[variable]["valueFrom"]["secretKeyRef"]
+            assert (given["name"], given["optional"]) == (f"registry-{name}", True)
+        [volume] = [v for v in deployment["template"]["spec"]["volumes"] if "persistent" in str(v)]
+        claim = named(
+            production, "PersistentVolumeClaim", volume["persistentVolumeClaim"]["claimName"]
+        )
+        assert claim["spec"]["resources"]["requests"]["storage"] == size
+        network = named(production, "NetworkPolicy", f"registry-{name}")["spec"]["podSelector"]
+        assert network["matchLabels"].items() <= labels.items()
+    own = named(production, "Deployment", "registry-builds")["spec"]["template"]["spec"]
+    assert "REMOTEURL" not in str(own)
+
+
+def test_builds_reach_the_registry_of_builds_and_nothing_else_inside(
+    production: list[Manifest],
+) -> None:
+    """IMG-12: and odcd is told of it."""
+    policy = named(production, "NetworkPolicy", "to-registry-builds", "gpu-builds")["spec"]
+    [rule] = policy["egress"]
+    assert rule["ports"] == [{"port": 5000, "protocol": "TCP"}]
+    pods = rule["to"][0]["podSelector"]["matchLabels"]
+    registry = named(production, "Deployment", "registry-builds")["spec"]["template"]
+    assert pods.items() <= registry["metadata"]["labels"].items()
+    settings = next(
+        m["data"]
+        for m in production
+        if m["kind"] == "ConfigMap" and m["metadata"]["name"].startswith("odcd-")
+    )
+    read = read_builds(settings)
+    assert read.registry_http
+    assert read.target().startswith("registry-builds.gpu-controlplane.svc.cluster.local:5000/")
+
+
+def test_nodes_ask_the_registries_of_the_cluster(tmp_path: Path) -> None:
+    """IMG-13"""
+    (tmp_path / "etc" / "docker").mkdir(parents=True)
+    own = "registry-builds.gpu-controlplane.svc.cluster.local:5000"
+    script = [FOLDER / "nodes" / "registries.sh"]
+    subprocess.run(
+        ["sh", *script, "ghcr.io=10.1.0.5", "docker.io=10.1.0.6", f"{own}=10.1.0.7"],
+        env={"ODC_ROOT": str(tmp_path), "PATH": os.environ["PATH"]}, check=True,
+    )  # fmt: skip
+    certs = tmp_path / "etc" / "containerd" / "certs.d"
+    read = {
+        path.parent.name: tomllib.loads(path.read_text()) for path in certs.glob("*/hosts.toml")
+    }
+    assert {name: one["server"] for name, one in read.items()} == {
+        "ghcr.io": "https://ghcr.io", "docker.io": "https://registry-1.docker.io",
+        own: "http://10.1.0.7:5000",
+    }  # fmt: skip
+    assert list(read["ghcr.io"]["host"]) == ["http://10.1.0.5:5000"]
+    docker = json.loads((tmp_path / "etc" / "docker" / "daemon.json").read_text())
+    assert docker["insecure-registries"] == ["10.1.0.5:5000", "10.1.0.6:5000", "10.1.0.7:5000"]
+    wrong = subprocess.run(["sh", *script, "a b=c"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2
+    assert "is not REGISTRY=ADDRESS" in wrong.stderr
 
 
 def test_the_overlay_of_the_operators_page_works(kubectl: Path, tmp_path: Path) -> None:
@@ -292,6 +482,15 @@ def test_the_dockerfile_runs_as_the_user_of_the_deployment(production: list[Mani
 def test_a_pod_of_every_gpu_type_fits_the_schema(gpu_type: GpuType) -> None:
     for gpus in {gpu_type.gpus, min(1, gpu_type.gpus)}:
         kubernetes_validate.validate(a_pod(gpu_type, gpus), VERSION, strict=True)
+
+
+@pytest.mark.parametrize("gpu_type", gpu_types(), ids=lambda each: each.name)
+def test_a_dev_server_of_every_gpu_type_fits_the_schema(gpu_type: GpuType) -> None:
+    """GPU-01, POD-03"""
+    for gpus in {gpu_type.gpus, min(1, gpu_type.gpus)}:
+        for ask in ({}, {"preserve_entrypoint": True}):
+            pod = a_pod(gpu_type, gpus, gang=2, box=True, ask=ask)
+            kubernetes_validate.validate(pod, VERSION, strict=True)
 
 
 def test_all_gpu_types_are_read() -> None:

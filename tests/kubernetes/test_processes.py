@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
+from odcd.errors import WrongState
+from odcd.executor.kubernetes.cluster import ApiRefused
+from odcd.executor.kubernetes.cluster import Cluster as OdcdCluster
 from tests.support.controlplane.api import Api, Manifest
-from tests.support.controlplane.children import wait_until
+from tests.support.controlplane.children import free_port, wait_until
 from tests.support.controlplane.kubelet.env import NotYet, argv, environment, expand
 from tests.support.controlplane.kubelet.memory import MemoryLimit
 from tests.support.controlplane.plane import Cluster, ControlPlane
@@ -227,6 +232,57 @@ def test_a_container_over_its_memory_is_killed_and_says_so(
     assert (ended["exitCode"], ended["reason"]) == (137, "OOMKilled")
 
 
+def test_a_port_is_reached_through_the_api_server(
+    api: Api, namespace: str, processes: Processes, cluster: Cluster
+) -> None:
+    """ACC-07: as odcd reaches a dev server's SSH port, on nodes without an address of their own."""
+    (node,) = processes(h100=1).names
+    port = free_port()
+    script = f"exec python3 -c '{_ECHO}' {port}"
+    api.create(a_pod(namespace, "p", node, command=_bash(script)))
+    api.until(_path(namespace), _running)
+    wait_until(lambda: _listens(port), "the pod to listen")
+
+    async def work() -> None:
+        reached = await OdcdCluster.connect(cluster.admin)
+        try:
+            stream = await reached.forward(namespace, "p", port, 10)
+            data = bytes(range(256)) * 4096
+            writing = asyncio.create_task(stream.write(data))
+            read = b""
+            while len(read) < len(data):
+                read += await stream.read()
+            await writing
+            assert read == data
+            await stream.close()
+            nobody = await reached.forward(namespace, "p", free_port(), 10)
+            with pytest.raises(WrongState, match="error forwarding port"):
+                await nobody.read()
+            await nobody.close()
+            with pytest.raises(ApiRefused):
+                await reached.forward(namespace, "other", port, 10)
+        finally:
+            await reached.close()
+
+    asyncio.run(work())
+
+
+_ECHO = """
+import socket, sys
+with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as server:
+    while True:
+        one, _ = server.accept()
+        while data := one.recv(65536):
+            one.sendall(data)
+        one.close()
+"""
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
 def test_exec_runs_inside_the_container(
     cluster: Cluster, namespace: str, processes: Processes
 ) -> None:
@@ -316,3 +372,54 @@ def test_a_node_without_power_takes_its_containers_along(
     node.start()
     done = api.until(_path(namespace), _over)
     assert _state(done)["terminated"]["reason"] == "ContainerStatusUnknown"
+
+
+def test_a_container_that_fails_begins_anew_with_its_volumes(
+    api: Api, namespace: str, processes: Processes
+) -> None:
+    (node,) = processes(h100=1).names
+    script = "echo x >>/keep/times; echo last words; [ $(wc -l </keep/times) = 3 ]"
+    container = {
+        "volumeMounts": [{"name": "keep", "mountPath": "/keep"}],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    made = a_pod(namespace, "p", node, command=_bash(script), container=container)
+    made["spec"] |= {"restartPolicy": "OnFailure", "volumes": [{"name": "keep", "emptyDir": {}}]}
+    api.create(made)
+    done = api.until(_path(namespace), _over)
+    [told] = done["status"]["containerStatuses"]
+    assert (done["status"]["phase"], told["restartCount"]) == ("Succeeded", 2)
+    last = told["lastState"]["terminated"]
+    assert (last["exitCode"], last["message"]) == (1, "last words\n")
+
+
+def test_a_pod_is_ready_when_its_port_answers_and_sees_its_secret(
+    api: Api, namespace: str, processes: Processes
+) -> None:
+    (node,) = processes(h100=1).names
+    port = free_port()
+    script = (
+        "stat -L -c %a /keys/host; cat /keys/host; echo; exec python3 -c 'import socket, time\n"
+        f'time.sleep(1); s = socket.create_server(("127.0.0.1", {port})); time.sleep(60)\''
+    )
+    container = {
+        "volumeMounts": [{"name": "keys", "mountPath": "/keys"}],
+        "readinessProbe": {"tcpSocket": {"port": port}},
+    }
+    made = a_pod(namespace, "p", node, command=_bash(script), container=container)
+    volume = {"name": "keys", "secret": {"secretName": "s", "defaultMode": 0o400}}
+    made["spec"] |= {"volumes": [volume], "terminationGracePeriodSeconds": 0}
+    api.create(made)
+    meta = {"name": "s", "namespace": namespace}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": {"host": "k"}}
+    api.create(secret)
+
+    def ready(pod: Manifest) -> bool:
+        return any(
+            c["type"] == "Ready" and c["status"] == "True"
+            for c in pod["status"].get("conditions", [])
+        )
+
+    assert not ready(api.until(_path(namespace), _running))
+    api.until(_path(namespace), ready)
+    assert api.log(namespace, "p") == "400\nk\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -144,14 +145,16 @@ def test_a_canary_asks_for_the_gpus_it_was_given(
                 "(node_id, since, evidence, reason, drained, try_at) "
                 "select id, now(), 'tests', 'quarantined: tests', true, now() from odc.node",
             )
-            wait(lambda: node(stack, "cpu-x86-0000")["state"] == "IDLE", stack.log)
+            # Pods of others may be there, too.
+            wait(lambda: node(stack, "cpu-x86-0000")["state"] in ("IDLE", "MIXED"), stack.log)
             reason = wait(
                 lambda: (
                     (told := node(stack, "t4-0000")["reason"]) and "its canary" in told and told
                 ),
                 stack.log,
             )
-            assert "its canary failed: exit code 127" in reason
+            # 126: not found in a PATH with folders that others may not enter.
+            assert re.search(r"its canary failed: exit code 12[67]", reason)
             assert "orphan" not in stack("events")
     finally:
         postgres_server.drop(dsn)

@@ -7,7 +7,11 @@ import pytest
 from tests.support.kube import Kube
 from tests.support.pods import NAMESPACES
 
-JOB = ["system:serviceaccount:gpu-batch:job", "system:serviceaccount:gpu-dev:job"]
+JOB = [
+    "system:serviceaccount:gpu-batch:job",
+    "system:serviceaccount:gpu-dev:job",
+    "system:serviceaccount:gpu-builds:build",
+]
 PLACES = ("gpu-controlplane", "kube-system", "default")
 NEEDED = [
     *[f"{verb} nodes" for verb in ("get", "list", "watch")],
@@ -27,6 +31,18 @@ NEEDED = [
             "get serviceaccounts/job",
         )
     ],
+    "create secrets --namespace=gpu-dev",
+    *[f"{verb} persistentvolumes" for verb in ("create", "get", "delete")],
+    *[f"{verb} persistentvolumeclaims --namespace=gpu-dev" for verb in ("create", "get", "delete")],
+    "list events --namespace=gpu-dev",
+    "watch events --namespace=gpu-dev",
+    "get pods --subresource=portforward --namespace=gpu-dev",
+    "create pods --subresource=portforward --namespace=gpu-dev",
+    *[f"{verb} jobs.batch --namespace=gpu-builds" for verb in ("create", "get", "list", "delete")],
+    "create configmaps --namespace=gpu-builds",
+    "get pods --subresource=log --namespace=gpu-builds",
+    "list events --namespace=gpu-builds",
+    "get serviceaccounts/build --namespace=gpu-builds",
     "get priorityclasses/odc-job",
     "get namespaces/gpu-dev",
     "create selfsubjectaccessreviews",
@@ -39,9 +55,12 @@ REFUSED = [
         for verb in ("get", "list", "watch", "create", "patch", "delete")
         for place in (
             "--all-namespaces",
-            *[f"--namespace={each}" for each in ("gpu-controlplane", *NAMESPACES)],
+            *[f"--namespace={each}" for each in ("gpu-controlplane", "gpu-builds", *NAMESPACES)],
         )
+        if (verb, place) != ("create", "--namespace=gpu-dev")
     ],
+    "list events --namespace=gpu-batch",
+    "create events --namespace=gpu-dev",
     *[
         f"{asked} --namespace={namespace}"
         for namespace in PLACES
@@ -63,7 +82,6 @@ REFUSED = [
             "get configmaps",
             "list configmaps",
             "patch pods --subresource=ephemeralcontainers",
-            "create pods --subresource=portforward",
             "create pods --subresource=attach",
             "create pods --subresource=binding",
             "create serviceaccounts --subresource=token",
@@ -72,6 +90,26 @@ REFUSED = [
             "create jobs.batch",
         )
     ],
+    *[
+        f"{asked} --namespace=gpu-builds"
+        for asked in (
+            "create pods",
+            "delete pods",
+            "patch jobs.batch",
+            "get configmaps",
+            "get pods --subresource=exec",
+            "create pods --subresource=exec",
+        )
+    ],
+    "create pods --subresource=portforward --namespace=gpu-batch",
+    "get pods --subresource=portforward --namespace=gpu-batch",
+    *[f"{verb} persistentvolumes" for verb in ("list", "update", "patch", "deletecollection")],
+    *[
+        f"{verb} persistentvolumeclaims --namespace=gpu-dev"
+        for verb in ("list", "update", "patch", "deletecollection")
+    ],
+    "create persistentvolumeclaims --namespace=gpu-batch",
+    "create persistentvolumeclaims --namespace=default",
     "patch nodes",
     "delete nodes",
     "get nodes --subresource=proxy",
@@ -97,7 +135,7 @@ def test_odcd_may_not(odcd: Kube, asked: str) -> None:
 @pytest.mark.parametrize("user", JOB)
 def test_a_job_may_do_nothing(installed: Kube, user: str) -> None:
     """What is left is what everybody has: to ask who they are and which APIs there are."""
-    for namespace in ("gpu-controlplane", "gpu-batch", "gpu-dev", "default"):
+    for namespace in ("gpu-controlplane", "gpu-batch", "gpu-dev", "gpu-builds", "default"):
         listed = installed.as_user(user).do(
             "auth", "can-i", "--list", "--no-headers", f"--namespace={namespace}"
         )

@@ -101,6 +101,28 @@ def test_a_requeued_job_runs_again_under_its_number(stack: Stack) -> None:
     wait(lambda: "attempt 2" in stack("logs", str(job)), stack.log)
 
 
+def test_prometheus_finds_the_members_of_a_job(stack: Stack) -> None:
+    job = stack.submit("-N", "2", "--gpus-per-node", "4", script="sleep 60")
+    stack.until(job, "RUNNING")
+
+    def members() -> list[str]:
+        with stack.odc.asking("GET", "/metrics") as connection:
+            text = connection.getresponse().read().decode()
+        found = re.findall(rf'^odcd_job_info.*job_id="{job}".*$', text, re.M)
+        return found if len(found) == 2 else []
+
+    for rank, line in enumerate(wait(members, stack.log)):
+        assert f'rank="{rank}"' in line
+        assert f'node="{stack.nodes[rank]}"' in line
+        pod, namespace = (
+            (f"odc-{job}-1-{rank}", "gpu-batch")
+            if "ODC_IMAGE" in stack.odc.environment
+            else ("", "")
+        )
+        assert f'pod="{pod}"' in line
+        assert f'namespace="{namespace}"' in line
+
+
 def test_a_gang_starts_together_and_its_members_know_one_another(stack: Stack) -> None:
     script = 'echo "rank $ODC_RANK of $ODC_NODE_COUNT, master $MASTER_ADDR:$MASTER_PORT"'
     job = stack.submit("-N", "2", "--gpus-per-node", "4", script=script)
@@ -217,7 +239,7 @@ def test_a_limit_keeps_a_job_waiting_and_says_so(
         first = stack.submit("--qos", "narrow", script="sleep 60")
         stack.until(first, "RUNNING")
         second = stack.submit("--qos", "narrow", script="true")
-        assert wait(lambda: stack.job(second)["reason"], stack.log) == "QOSMaxJobsPerUserLimit"
+        wait(lambda: stack.job(second)["reason"] == "QOSMaxJobsPerUserLimit", stack.log)
         assert "narrow" in stack("why", str(second))
         stack("cancel", str(first))
         assert stack.end(second)["state"] == "COMPLETED"

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from odcd.api import answers
+from odcd.api import answers, disk_answers, reservation_answers
 
 Object = dict[str, Any]
 
@@ -27,9 +27,140 @@ def a_job(job_id: int = 7, state: str = "PENDING", **fields: Any) -> Object:
         "exit_code": None, "signal": None, "end_detail": None, "checkpoint_at": None,
         "preemption": None, "dependency": None,
         "array_throttle": None, "work_dir": "/home/alice", "stdout": None, "stderr": None,
-        "comment": None, "booking": None, "licences": None,
+        "comment": None, "booking": None, "licences": None, "gpu_use": None,
     }  # fmt: skip
     return _checked(job | fields, answers.Job)
+
+
+def a_gpu_use(**fields: Any) -> Object:
+    use: Object = {
+        "source": "prometheus", "held_gpu_s": 36_000, "seen_gpu_s": 36_000, "busy_gpu_s": 18_000,
+        "busy_ratio": 0.5, "mem_peak_mib": 71_680, "energy_j": 9_000_000, "owed": 0,
+        "gave_up": None, "now": None,
+    }  # fmt: skip
+    return _checked(use | fields, answers.GpuUse)
+
+
+def a_reservation(number: int = 12, status: str = "active", **fields: Any) -> Object:
+    waits = status in ("pending", "queued", "preparing")
+    live = waits or status == "active"
+    one: Object = {
+        "id": number, "name": "2x-h100", "user": "alice", "uid": 1001, "account": "default",
+        "partition": "main", "qos": "normal", "status": status, "state": BOX_STATES[status],
+        "reason": None, "phase": None, "phase_at": None, "message": "", "gpus": 2,
+        "gpu_type": "h100", "node_count": 1, "gpus_per_node": 2, "duration_s": 28800,
+        "created_at": "2026-07-01T10:00:00Z",
+        "launched_at": None if waits else "2026-07-01T10:00:05Z",
+        "expires_at": None if waits else "2026-07-01T18:00:05Z",
+        "ended_at": None if live else "2026-07-01T11:30:00Z", "extensions": 0, "extended_s": 0,
+        "queue_position": None, "planned_start_at": None, "eta": None,
+        "node_names": [] if waits else ["gpu-01"], "attempt": 1, "disk_name": None,
+        "disk_state": None,
+        "storage": "home", "image": None, "build": None,
+        "jupyter": None, "jupyter_error": None, "jupyter_url": None, "ssh_command": None,
+        "ssh_addresses": [],
+        "connect": "terminal" if status == "active" else None, "host_keys": [],
+        "github_user": None,
+        "secondary_users": [], "failure_reason": None, "warnings": [], "oom_count": 0,
+        "idle_s": None,
+        "last_oom_at": None, "labels": {}, "comment": None, "phases": [], "history": [],
+    }  # fmt: skip
+    return _checked(one | fields, reservation_answers.Reservation)
+
+
+BOX_STATES = {
+    "pending": "PENDING", "queued": "PENDING", "preparing": "CONFIGURING", "active": "RUNNING",
+    "expired": "TIMEOUT", "cancelled": "CANCELLED", "failed": "FAILED",
+}  # fmt: skip
+
+
+def a_disk(name: str = "main", **fields: Any) -> Object:
+    told: Object = {
+        "id": 1, "name": name, "user": "alice", "uid": 1001, "size_gib": 100,
+        "used_bytes": 1_610_612_736, "state": "available", "reservation_id": None,
+        "created_at": "2026-06-01T09:00:00Z", "last_used_at": "2026-06-30T18:00:00Z",
+        "snapshot_count": 3, "pending_snapshot_count": 0, "snapshot_progress": None,
+        "last_snapshot_at": "2026-06-30T18:04:00Z", "last_snapshot_id": "snap-1",
+        "volume_id": None, "zone": None, "trouble": None, "deleted_at": None, "purge_at": None,
+    }  # fmt: skip
+    return _checked(told | fields, disk_answers.Disk)
+
+
+def some_disks() -> list[Object]:
+    """One in each state."""
+    return [
+        a_disk("data", state="in-use", reservation_id=12, zone="us-east-2a", volume_id="vol-1",
+               last_used_at="2026-07-01T10:00:00Z", snapshot_count=1),
+        a_disk(),
+        a_disk("new_one", used_bytes=None, last_used_at=None, snapshot_count=0, size_gib=1024,
+               created_at="2026-07-01T11:00:00Z"),
+        a_disk("saved", state="backing-up", pending_snapshot_count=1, snapshot_progress=40),
+        a_disk("torn", state="trouble", trouble="its volume vol-9 is gone; an operator must look"),
+        a_disk("old", state="deleted", deleted_at="2026-06-30T12:00:00Z",
+               purge_at="2026-07-30T12:00:00Z"),
+    ]  # fmt: skip
+
+
+def disks(*there: Object, default_gib: int | None = 100) -> Object:
+    return {"default_gib": default_gib, "disks": list(there)}
+
+
+def some_reservations() -> list[Object]:
+    """One of each status."""
+    return [
+        a_reservation(12, disk_name="data", disk_state="in-use", oom_count=2,
+                      last_oom_at="2026-07-01T11:00:00Z"),
+        a_reservation(13, "preparing", phase="starting", message="the shell starts"),
+        a_reservation(
+            14, "queued", name="train", gpus=16, gpus_per_node=8, node_count=2, queue_position=3,
+            planned_start_at="2026-07-01T14:20:00Z", phase="queued",
+            message="needs 2 nodes with 8 free GPUs each; 1 is free for it now",
+            eta={"p10": "2026-07-01T13:00:00Z", "p50": "2026-07-01T14:10:00Z",
+                 "p90": "2026-07-01T14:20:00Z", "exact": True},
+        ),
+        a_reservation(15, "pending", gpu_type=None, gpus=0, gpus_per_node=0, name="box"),
+        a_reservation(16, "expired", expires_at="2026-07-01T11:30:00Z", disk_name="main",
+                      disk_state="backing-up"),
+        a_reservation(17, "cancelled", message="root cancelled it"),
+        a_reservation(18, "failed", failure_reason="gpu-01 was lost", gpu_type="cpu-x86", gpus=0,
+                      gpus_per_node=0),
+    ]  # fmt: skip
+
+
+def a_type(gpu_type: str = "h100", free: int = 11, **fields: Any) -> Object:
+    """Two nodes with 8 GPUs: one wholly free, one with 3 of them; or nothing free."""
+
+    def size(gpus: int, nodes: int, wait_s: int | None, refused: str | None = None) -> Object:
+        at = None if wait_s is None else f"2026-07-01T{12 + wait_s // 3600}:00:00Z"
+        return {"gpus": gpus, "nodes": nodes, "start_at": at, "wait_s": wait_s, "refused": refused}
+
+    some = free > 0
+    waits = [size(gpus, 1, 0 if some else 3600) for gpus in (1, 2, 4, 8)]
+    told: Object = {
+        "gpu_type": gpu_type, "label": "H100", "gpu_mem_mib": 81920, "gpus_per_node": 8,
+        "cpus_per_node": 192, "mem_per_node_mib": 2097152,
+        "nodes": 3, "nodes_up": 2, "free_nodes": int(some), "total": 16, "free": free,
+        "max_on_one_node": 8 if some else 0, "max_reservable": 8 if some else 0, "running": 1,
+        "queued": 0 if some else 4, "maintenance": None,
+        "waits": [*waits, size(16, 2, 7200), size(24, 3, None, "no")],
+    }  # fmt: skip
+    return _checked(told | fields, reservation_answers.Availability)
+
+
+def a_cpu_type(**fields: Any) -> Object:
+    told: Object = {
+        "gpu_type": "cpu-x86", "label": "CPU", "gpu_mem_mib": None, "gpus_per_node": 0,
+        "cpus_per_node": 16, "mem_per_node_mib": 32768,
+        "nodes": 2, "nodes_up": 2, "free_nodes": 2, "total": 2, "free": 2, "max_on_one_node": 0,
+        "max_reservable": 0, "running": 0, "queued": 0, "maintenance": None,
+        "waits": [{"gpus": 0, "nodes": 1, "start_at": "2026-07-01T12:00:00Z", "wait_s": 0,
+                   "refused": None}],
+    }  # fmt: skip
+    return _checked(told | fields, reservation_answers.Availability)
+
+
+def availability(*types: Object) -> Object:
+    return {"at": "2026-07-01T12:00:00Z", "types": list(types)}
 
 
 def a_preemption(**fields: Any) -> Object:
@@ -199,7 +330,7 @@ def outcome(job_id: int, word: str, **fields: Any) -> Object:
 
 def a_cluster() -> Object:
     cluster: Object = {
-        "at": "2026-07-01T12:00:00Z",
+        "at": "2026-07-01T12:00:00Z", "executor": {"name": "local", "unreached_s": 0},
         "leader": {"term": 3, "holder": "ws1:42", "host": "ws1",
                    "taken_at": "2026-07-01T08:00:00Z"},
         "jobs": {"PENDING": 4, "CONFIGURING": 0, "RUNNING": 2, "COMPLETING": 0},
@@ -226,7 +357,7 @@ def a_qos(name: str, **fields: Any) -> Object:
     qos: Object = {
         "name": name, "description": None, "priority": 0, "restricted": False,
         "deny_on_limit": True, "usage_factor": 1.0, "preempts": [], "preempt_mode": "requeue",
-        "exempt_s": 0, "grace_s": 0, "limits": {},
+        "exempt_s": 0, "grace_s": 0, "idle_warn_s": 0, "idle_release_s": 0, "limits": {},
     }  # fmt: skip
     return _checked(qos | fields, answers.Qos)
 

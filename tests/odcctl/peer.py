@@ -121,8 +121,8 @@ class TcpPeer(_Answers, TCPServer):
 
     allow_reuse_address = True
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0))
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        super().__init__((host, 0))
 
 
 @contextmanager
@@ -162,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = Request(
             self.command, unquote(split.path), dict(parse_qsl(split.query)),
             {name.lower(): value for name, value in self.headers.items()},
-            json.loads(body) if body else None,
+            _body(body, self.headers.get("content-type", "")),
         )  # fmt: skip
         reply = self.server.answer(request)
         self.close_connection = True
@@ -205,3 +205,9 @@ class Run:
     out: str
     err: str
     args: tuple[str, ...] = field(default=())
+
+
+def _body(body: bytes, media_type: str) -> Any:
+    if not body:
+        return None
+    return json.loads(body) if media_type == "application/json" else body

@@ -173,6 +173,84 @@ def test_nodes_are_shown_drained_and_resumed(odcctl: Odcctl) -> None:
     assert _ok(odcctl("nodes", "-t", "DRAIN", "--no-header")) == ""
 
 
+def test_a_dev_server_is_reserved_entered_extended_and_ended(
+    odcctl: Odcctl, environment: dict[str, str]
+) -> None:
+    """CLI-17, CLI-18, CLI-23 to CLI-25, CLI-31, CLI-33, CLI-35, LIF-05."""
+    made = odcctl("reserve", "-t", "H100", "-g", "2", "-h", "0.5", "-n", "my box", "--trace")
+    assert made.code == 0, made.err
+    job = made.out.split()[1]
+    assert made.out.startswith(
+        f"reservation {job} is active: 2 h100 GPUs\n  connect: odcctl connect"
+    )
+    assert job in _ok(odcctl("list", "--output", "quiet")).split()
+    assert f"reservation {job}\n  status:    active\n" in _ok(odcctl("show", "my box"))
+    shell = Terminal(environment, "connect", job)
+    try:
+        # What follows is the user's own login shell, and whatever it takes its time for.
+        shell.until(f"odc reservation {job} (my box)".encode())
+        shell.type(b"\x1dd")
+        assert b"goes on until" in shell.until(b"Back to it: odcctl connect ")
+        assert shell.end() == 0
+    finally:
+        shell.close()
+    longer = odcctl("extend", job, "-h", "0.5")
+    assert longer.out.startswith(f"reservation {job} extended: it expires ")
+    again = odcctl("extend", job, "-h", "1")
+    assert (again.code, again.out) == (1, "")
+    assert "can be extended once" in again.err
+    assert _ok(odcctl("edit", job, "--name", "other")) == f"reservation {job}: its name is other\n"
+    assert " h100 " in _ok(odcctl("avail")).replace("\n", " ")
+    assert "1 active" in _ok(odcctl("status"))
+    shell = Terminal(environment, "connect", job)
+    try:
+        shell.until(f"odc reservation {job} (my box)".encode())
+        assert odcctl("cancel", job).code == 0
+        shell.until(f"odcctl: reservation {job}: ".encode())
+        assert shell.end() >= 128
+    finally:
+        shell.close()
+    odcctl("wait", job)
+    over = odcctl("connect", job)
+    assert (over.code, over.err.startswith("odcctl: not connected: reservation")) == (1, True)
+    assert " is over: " in over.err
+
+
+def test_what_cannot_be_reserved_is_refused_with_what_can(odcctl: Odcctl) -> None:
+    """CLI-12, CLI-54."""
+    for options, told in (
+        (["-t", "h1000"], 'no node has GPU type "h1000" (OD005)'),
+        (["-t", "h100", "-g", "12", "-d"], "not whole nodes"),
+        (["-t", "h100", "-g", "16"], "16 h100 GPUs are 2 nodes, and --distributed was not given"),
+        (["-t", "h100", "--jupyter"], "(OD016)"),
+        # There is no such file, which is no matter here.
+        (["--dockerfile", "/missing/Dockerfile"], "builds no images"),
+    ):
+        refused = odcctl("reserve", *options)
+        assert (refused.code, refused.out) == (1, "")
+        assert told in refused.err
+    tested = odcctl("reserve", "-t", "h100", "-g", "16", "-d", "--test-only")
+    assert (tested.code, tested.out) == (0, "")
+    assert "would start" in tested.err
+
+
+def test_the_guided_way_to_a_dev_server(environment: dict[str, str]) -> None:
+    """CLI-02."""
+    screen = Terminal(environment, "reserve", "--test-only")
+    try:
+        screen.until(b"Type [")
+        screen.type(b"h100\r")
+        screen.until(b"GPUs [1]: ")
+        screen.type(b"\r")
+        screen.until(b"[8]: ")
+        screen.type(b"0.25\r")
+        shown = screen.until(b"odcctl: the job would start ")
+        assert screen.end() == 0
+    finally:
+        screen.close()
+    assert b"odcctl reserve -t h100 -g 1 -h 0.25\r\n" in shown
+
+
 def test_what_the_daemon_refuses_is_told_with_its_code(odcctl: Odcctl) -> None:
     refused = odcctl("submit", "-p", "h1000", "--wrap", "true")
     assert (refused.code, refused.out) == (1, "")

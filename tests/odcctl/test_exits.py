@@ -31,8 +31,9 @@ def test_no_daemon_is_3_and_names_the_sockets_that_were_tried(odcctl: Odcctl, ho
     [
         ["quue"], [], ["queue", "--bogus"], ["queue", "word"], ["queue", "--output", "yaml"],
         ["queue", "-u"], ["queue", "-t", "SLEEPING"], ["queue", "--me", "-u", "bob"],
-        ["queue", "--start", "-t", "R"], ["queue", "-j", "x"], ["show"], ["show", "7.0"],
-        ["show", "7_[1"], ["cancel"], ["cancel", "--all", "7"], ["cancel", "abc"], ["hold"],
+        ["queue", "--start", "-t", "R"], ["queue", "-j", "x"], ["show", "7.0"],
+        ["show", "7_[1"], ["show", "--script"], ["cancel"], ["cancel", "--all", "7"],
+        ["cancel", "abc"], ["hold"],
         ["update", "7"], ["update", "7", "--nice", "much"], ["logs", "7", "8"],
         ["logs", "7", "--rank", "first"], ["history", "-t", "RUNNING"], ["history", "--limit", "0"],
         ["history", "--since", "once"], ["node", "drain", "a"], ["node", "paint", "a"],
@@ -55,6 +56,7 @@ def test_wrong_usage_is_2_before_any_request(peer: Peer, odcctl: Odcctl, argv: l
 
 def test_a_refusal_is_1_with_its_hint(peer: Peer, odcctl: Odcctl) -> None:
     peer.on("GET", "/v1/jobs/9", UNKNOWN)
+    peer.on("GET", "/v1/reservations", {"reservations": []})
     done = odcctl("show", "9")
     assert (done.code, done.out) == (1, "")
     assert done.err == "odcctl: job 9 does not exist (OD006)\n  `odcctl queue` lists jobs.\n"

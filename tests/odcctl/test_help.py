@@ -11,8 +11,8 @@ import pytest
 from odcctl.__main__ import VERBS, load, overview
 from odcctl.reference import page
 from tests.odcctl.conftest import Golden, Odcctl
-from tests.odcctl.objects import a_job
-from tests.odcctl.peer import Peer
+from tests.odcctl.objects import a_job, a_reservation, a_type, availability
+from tests.odcctl.peer import Peer, Reply
 
 PAGE = Path("docs/reference/odcctl.md")
 HEAVY = (
@@ -26,6 +26,22 @@ def test_the_overview_names_every_verb(odcctl: Odcctl, golden: Golden) -> None:
     assert done.code == 0
     golden("overview", done.out)
     assert odcctl().err == done.out
+
+
+def test_the_commands_of_gpu_dev_are_there(odcctl: Odcctl) -> None:
+    """CLI-01: help is one of them, of all and of each."""
+    promised = {"reserve", "list", "show", "connect", "cancel", "edit", "avail", "status", "disk",
+                "config", "login", "extend"}  # fmt: skip
+    assert promised <= set(VERBS)
+    for verb, words in (
+        ("disk", ("list", "create", "delete", "list-content", "rename")),
+        ("config", ("show", "set", "ssh-include")),
+    ):
+        assert all(word in load(verb).usage for word in words)
+    assert odcctl("help").out == odcctl("--help").out
+    assert odcctl("help", "reserve").out == odcctl("reserve", "--help").out
+    wrong = odcctl("help", "resrve")
+    assert (wrong.code, "Did you mean: odcctl reserve" in wrong.err) == (2, True)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -70,6 +86,11 @@ def test_the_version_is_the_packages(odcctl: Odcctl) -> None:
         ["cancel", "7"],
         ["nodes"],
         ["wait", "7"],
+        ["list"],
+        ["reserve", "-t", "h100"],
+        ["connect", "12"],
+        ["extend", "12", "-h", "1"],
+        ["avail"],
     ],
     ids=lambda argv: argv[0],
 )
@@ -78,6 +99,11 @@ def test_everyday_verbs_import_nothing_heavy(
 ) -> None:
     peer.on("GET", "/v1/jobs", {"jobs": [a_job()], "next": None})
     peer.on("GET", "/v1/jobs/7", {"jobs": [a_job()], "ended": True})
+    peer.on("GET", "/v1/availability", availability(a_type()))
+    peer.on("GET", "/v1/reservations", {"reservations": [a_reservation()]})
+    peer.on("GET", "/v1/reservations/12", a_reservation(12, "queued"), a_reservation(12, "failed"))
+    peer.on("POST", "/v1/reservations", a_reservation(12, "pending"))
+    peer.on("GET", "/v1/jobs/12/events", lambda _: Reply(pieces=[]))
     code = (
         f"import sys; sys.argv = ['odcctl', *{argv}]\n"
         "from odcctl.__main__ import main\nmain()\n"
@@ -113,10 +139,12 @@ def test_bash_completes_verbs_options_states_and_jobs(
         )  # fmt: skip
         return done.stdout.split()
 
-    assert completed("re") == ["release", "requeue", "replay"]
+    assert completed("re") == ["reserve", "release", "requeue", "replay"]
     assert completed("queue", "--st") == ["--state", "--start"]
     assert completed("queue", "-t", "PEND") == ["PENDING"]
     assert completed("cancel", "7") == ["71"]
+    assert completed("connect", "7") == ["71"]
+    assert completed("list", "-s", "a") == ["active"]
     assert completed("submit", "--gp") == ["--gpus"]
     assert completed("node", "d") == ["drain", "down"]
 

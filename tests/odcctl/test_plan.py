@@ -78,8 +78,9 @@ def replayed(**fields: Any) -> Object:
     same = {"equal": True, "then": "ab" * 32, "now": "ab" * 32}
     told = {
         "pass_id": 38, "at": "2026-07-01T12:00:00Z", "term": 3,
-        "policy": {"then": "16a3711a8f25af79", "now": "16a3711a8f25af79"}, "input": same,
-        "output": same, "chain": True, "looked": 20, "starts": 3, "planned": 2, "equal": True,
+        "policy": {"then": "16a3711a8f25af79", "now": "16a3711a8f25af79"},
+        "input": {**same, "differs": None}, "output": same, "chain": True, "looked": 20,
+        "starts": 3, "planned": 2, "equal": True,
         "differences": [], **fields,
     }  # fmt: skip
     msgspec.convert(told, answers.Replayed)
@@ -204,7 +205,8 @@ def test_a_replay_proves_or_tells_what_differs(peer: Peer, odcctl: Odcctl, golde
     peer.on("GET", path, replayed())
     shown = [odcctl("replay", "38")]
     differing: dict[str, Any] = {
-        "input": other, "output": other, "differences": differences, "equal": False
+        "input": {**other, "differs": ["nodes", "releases"]}, "output": other,
+        "differences": differences, "equal": False,
     }  # fmt: skip
     peer.on("GET", path, replayed(policy=rules, **differing))
     shown.append(odcctl("replay", "38", "--policy", "sjf", "--plan-depth", "4"))

@@ -41,6 +41,17 @@ def test_an_argument_goes_before_the_environment() -> None:
     assert read("--listen", ":1", ODC_LISTEN=":2").listen == ("0.0.0.0", 1)
 
 
+def test_up_takes_a_port_for_the_page_unless_it_is_told_where_to_listen() -> None:
+    settings = read()
+    assert settings.listen is None
+    assert settings.listen_first == tuple(("127.0.0.1", port) for port in range(7070, 7080))
+    for told in (read("--listen", "none"), read(ODC_LISTEN="none")):
+        assert (told.listen, told.listen_first) == (None, ())
+    assert read("--listen", ":1").listen_first == ()
+    served = read_settings(parser().parse_args(["serve", "--dsn", "x"]), {})
+    assert (served.listen, served.listen_first) == (None, ())
+
+
 def test_the_environment_sets_times_and_operators() -> None:
     settings = read(ODC_LEASE_S="2.5", ODC_GRACE_S="5", ODC_OPERATORS="ann, bob")
     assert (settings.lease, settings.grace) == (timedelta(seconds=2.5), timedelta(seconds=5))

@@ -62,7 +62,7 @@ def test_a_job_has_exactly_the_fields_that_the_database_reads() -> None:
         "gpu_type "
         "mem_per_node_mib mem_per_cpu_mib mem_per_gpu_mib exclusive constraint node_list "
         "exclude_nodes booking licences requeue signal_number signal_before_s signal_batch "
-        "submit_host array dependency options"
+        "submit_host array dependency options reservation"
     )
 
 

@@ -11,20 +11,21 @@ import json
 import random
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 
-from odcd.app import take_over
 from odcd.db import Database
-from odcd.errors import DatabaseDown, LeadershipLost, RunnerDown
+from odcd.errors import DatabaseDown, LeadershipLost, RunnerDown, WrongState
 from odcd.executor.simulated import Run, SimulatedExecutor
 from odcd.leader import APPLICATION, Lead
-from odcd.model import Dispatch, Fact, Identity, JobSpec, NodeReport
+from odcd.leading import take_over
+from odcd.model import Dispatch, Fact, Identity, JobSpec, NodeReport, ReservationSpec
 from odcd.planner import Planner
 from odcd.reaper import Reaper
 from odcd.store import Store
 from odcd.submission import prepare
 from tests.support.clock import VirtualClock
+from tests.support.disks import PlayedCloud
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 USERS = [Identity(user=name, uid=uid, gid=uid, operator=False) for name, uid in
@@ -47,6 +48,8 @@ class Simulation:
         self.store = Store(database)
         self.executor = SimulatedExecutor(self.clock, self.run_of, NODES)
         self.submitted: list[int] = []
+        self.boxes: list[int] = []
+        self.cloud = PlayedCloud()
         self.overdue: list[Fact] = []
         self.sweep_at = START
         self.steps = 0
@@ -104,6 +107,8 @@ class Simulation:
 
     async def run(self, steps: int) -> None:
         await self.make_qos()
+        for who in USERS:
+            await self.store.create_disk(who, "home", 10, self.clock.now(), key=None, digest="")
         while self.steps < steps:
             async with self.leading() as (lead, planner, reaper):
                 reign = self.random.randint(20, 80)
@@ -134,6 +139,7 @@ class Simulation:
                 lead.term, [Fact(job_id=1, attempt=1, rank=0, kind="lost", at=now)], now
             ),
             self.executor.open(lead.term),
+            self.store.disk_work(lead.term, now),
         ):
             try:
                 await change
@@ -146,15 +152,19 @@ class Simulation:
         return await self.database.fetchval(
             "select md5(string_agg(t::text, ',' order by t::text)) from ("
             "select p::text as t from odc.pending p union all select r::text from odc.running r "
-            "union all select a::text from odc.allocation a) as x"
+            "union all select a::text from odc.allocation a "
+            "union all select d::text from odc.disk d "
+            "union all select v::text from odc.disk_volume v) as x"
         )
 
     # -- steps -------------------------------------------------------------------------------------
 
     async def step(self, lead: Lead, planner: Planner, reaper: Reaper) -> None:
         chance = self.random.random()
-        if chance < 0.30:
+        if chance < 0.26:
             await self.submit()
+        elif chance < 0.30:
+            await self.reserve()
         elif chance < 0.42:
             await self.meddle()
         elif chance < 0.46:
@@ -185,11 +195,24 @@ class Simulation:
             self.sweep_at = min(due or now + timedelta(seconds=60), now + timedelta(seconds=60))
         with contextlib.suppress(RunnerDown):
             await reaper.carry_out_once()
+        for warning in await self.store.warnings(lead.term, now):
+            if self.random.random() < 0.8:
+                await self.store.warned(lead.term, warning, None, now)
+        await self.tend_disks(lead.term)
         await planner.plan_once()
         if not self.executor.away:
             late = await self.store.unstarted(lead.term, now)
             if late:
                 await planner.send(late)
+
+    async def tend_disks(self, term: int) -> None:
+        """As odcd.disks.worker, with a cloud that fails now and then; snapshots take their time."""
+        for work in await self.store.disk_work(term, self.clock.now()):
+            done = self.random.random() < 0.8
+            answer = self.cloud.do(asdict(work)) if done else {"busy": "throttled"}
+            await self.store.note_disk_work(term, work, answer, self.clock.now())
+        if self.random.random() < 0.3:
+            self.cloud.pending.clear()
 
     async def pass_time(self) -> None:
         next_at = self.executor.next_at()
@@ -232,16 +255,45 @@ class Simulation:
         if self.random.random() < 0.05:
             changes["deadline_at"] = now + timedelta(seconds=100_000)
         spec = JobSpec(script="#!/bin/sh\ntrue\n", work_dir="/tmp", **changes)  # type: ignore[arg-type]
+        await self.take(who, spec)
+
+    async def reserve(self) -> None:
+        """A dev server, of part of a node or of several."""
+        gang = self.random.random() < 0.3
+        spec = ReservationSpec(
+            script="#!/bin/sh\ntrue\n", work_dir="/tmp", name="box", gpu_type="h100", pty=True,
+            node_count=2 if gang else 1, gpus_per_node=8 if gang else self.random.choice([1, 4]),
+            time_limit_s=self.random.choice([300, 3600, 7200, 86_400]), exclusive=gang,
+            asked={"disk": "home"} if self.random.random() < 0.6 else {},
+        )  # fmt: skip
+        self.boxes.append(await self.take(self.random.choice(USERS), spec))
+
+    async def take(self, who: Identity, spec: JobSpec) -> int:
         prepared = prepare(who, [spec], key=None, dry_run=False)
         [[answer]] = await self.store.submit(
-            json.dumps([prepared.request]), list(prepared.texts), list(prepared.texts.values()), now
-        )
+            json.dumps([prepared.request]), list(prepared.texts), list(prepared.texts.values()),
+            self.clock.now(),
+        )  # fmt: skip
         assert answer.code is None, answer
         assert answer.job_id is not None
         self.submitted.append(answer.job_id)
+        return answer.job_id
+
+    async def extend(self) -> None:
+        """Some box, be it active or not; what is told before is what comes."""
+        box, seconds = self.random.choice(self.boxes), self.random.choice([60, 1800, 86_400])
+        now = self.clock.now()
+        with contextlib.suppress(WrongState):
+            told = await self.store.extend_reservation(ROOT, box, seconds, now, dry_run=True)
+            done = await self.store.extend_reservation(ROOT, box, seconds, now, dry_run=False)
+            assert json.loads(told) == json.loads(done) | {"dry_run": True}
 
     async def meddle(self) -> None:
         if not self.submitted:
+            return
+        if self.boxes and self.random.random() < 0.2:
+            if not self.executor.away:
+                await self.extend()
             return
         job = {"ids": [{"job_id": self.random.choice(self.submitted[-30:]), "tasks": None}]}
         now = self.clock.now()
@@ -276,6 +328,7 @@ class Simulation:
             if not await self.database.fetchval(
                 "select exists (select from odc.running) or exists (select from odc.pending)"
             ):
+                await self.put_disks_away(lead.term)
                 return
             self.executor.away = False
             if self.executor.next_at() is None and not self.overdue:
@@ -293,6 +346,13 @@ class Simulation:
                     await self.store.cancel(ROOT, held, self.clock.now())
         raise AssertionError("the cluster does not come to rest")
 
+    async def put_disks_away(self, term: int) -> None:
+        for _ in range(500):
+            await self.tend_disks(term)
+            self.clock.move(30)
+        assert self.cloud.volumes == {}, "a volume that nobody deletes"
+        assert await self.database.fetchval("select bool_and(holder is null) from odc.disk")
+
     # -- promises ----------------------------------------------------------------------------------
 
     async def check(self) -> None:
@@ -300,3 +360,36 @@ class Simulation:
         assert wrong == [], f"step {self.steps}: {wrong[:3]}"
         twice = {key: count for key, count in self.executor.started.items() if count > 1}
         assert twice == {}, f"step {self.steps}: started twice: {twice}"
+        await self.check_boxes()
+        await self.check_disks()
+
+    async def check_disks(self) -> None:
+        """Who runs with a disk is its holder, and a volume in use is of the newest taking."""
+        wrong = await self.database.fetch(
+            "select r.job_id from odc.running as r join odc.reservation as v using (job_id) "
+            "join odc.disk as d on d.id = v.disk_id "
+            "left join odc.disk_volume as m on m.job_id = r.job_id and m.attempt = r.attempt "
+            "where d.holder is distinct from r.job_id or m.fence is distinct from d.fence"
+        )
+        assert wrong == [], f"step {self.steps}: disks of {[row[0] for row in wrong]}"
+
+    async def check_boxes(self) -> None:
+        """Their clocks: an end is that of the launch and what was added, to the plan it is the
+        grace later, and no level was sent that lay before it was set."""
+        wrong = await self.database.fetch(
+            "select v.job_id from odc.reservation as v left join odc.running as r using (job_id) "
+            "left join odc.job as j on j.id = v.job_id "
+            "where v.expires_at <> v.launched_at + make_interval(secs => v.duration_s) "
+            "                      + make_interval(secs => v.extended_s) "
+            "   or r.state = 'RUNNING' and r.intent is null and v.launched_at is null "
+            "   or v.launched_at is not null and r.ends_at <> v.expires_at + interval '120 s' "
+            "   or j.state = 'TIMEOUT' and j.ended_at < j.started_at "
+            "      + make_interval(secs => v.duration_s + v.extended_s) "
+            "   or v.launched_at is not null and r.job_id is null and j.state is null "
+            "   or v.extensions > 1 "
+            "   or v.expires_at > v.launched_at + interval '48 hours' "
+            "union select w.job_id from odc.reservation_warning as w "
+            "join odc.reservation as v using (job_id) where w.sent_at < w.due_at "
+            "   or w.due_at <= v.launched_at"
+        )
+        assert wrong == [], f"step {self.steps}: boxes {[row[0] for row in wrong]}"

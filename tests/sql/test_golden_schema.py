@@ -28,12 +28,12 @@ NOISE = re.compile(r"^(SET |SELECT pg_catalog\.|\\|--).*\n?", re.MULTILINE)
 
 
 def dump(dsn: str) -> str:
-    """pg_dump's statements for schema odc, without what differs from run to run."""
+    """pg_dump's statements for schemas odc and odc_report, without what differs from run to run."""
     program = wheel_install(MAJOR) / "bin" / "pg_dump"
     text = subprocess.run(
         [
-            program, "--schema-only", "--schema=odc", "--no-owner", "--no-privileges",
-            f"--dbname={dsn}",
+            program, "--schema-only", "--schema=odc", "--schema=odc_report", "--no-owner",
+            "--no-privileges", f"--dbname={dsn}",
         ],
         check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip

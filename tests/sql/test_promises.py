@@ -438,7 +438,7 @@ class Promises(RuleBasedStateMachine):
             ("odc.plan_pass($1, $2)", old, self.now),
             ("odc.sweep($1, $2)", old, self.now),
             ("odc.take_stops($1, $2)", old, self.now),
-            ("odc.take_ends($1)", old),
+            ("odc.moved_ends($1)", old),
             ("odc.beat_term($1)", old),
             ("odc.live_members($1)", old),
         ):

@@ -25,6 +25,8 @@ from tests.support.database import make_home, remove_home
 T = TypeVar("T")
 
 TIMEOUT_S = 60
+SITE = Path(__file__).parent / "site"
+"""See sitecustomize.py in it."""
 
 
 class Odc:
@@ -33,11 +35,21 @@ class Odc:
     def __init__(self, home: Path, work: Path) -> None:
         self.home = home
         self.work = work
+        self.user_home = work.with_name(f"{work.name}.user")
+        """Of whoever runs the tests, as far as daemon and commands know."""
         self.environment = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("ODC_", "SBATCH_", "SLURM_", "PYTEST_"))
-        } | {"ODC_HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            if not name.startswith(("ODC_", "SBATCH_", "SLURM_", "PYTEST_", "XDG_"))
+        } | {
+            "ODC_HOME": str(home), "HOME": str(self.user_home), "SHELL": "/bin/sh",
+            "ODC_LISTEN": "none",
+            "PYTHONPATH": os.pathsep.join([str(SITE), *filter(None, sys.path)]),
+        }  # fmt: skip
+
+    def make_folders(self) -> None:
+        for folder in (self.work, self.user_home):
+            folder.mkdir(mode=0o755, exist_ok=True)
 
     def odcd(self, *argv: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
         return self._run("odcd", *argv, check=check)
@@ -180,9 +192,8 @@ class Odc:
 def new_odc(home: Path | None = None) -> Iterator[Odc]:
     """One with nothing in it yet; whatever was started in it is gone at the end."""
     folder = make_home()
-    work = folder / "work"
-    work.mkdir(mode=0o755)
-    odc = Odc(home or folder / "home", work)
+    odc = Odc(home or folder / "home", folder / "work")
+    odc.make_folders()
     try:
         yield odc
     finally:
@@ -224,8 +235,8 @@ def _number_in(path: Path) -> int | None:
 
 @contextmanager
 def an_odc(home: Path, work: Path) -> Iterator[Odc]:
-    work.mkdir(mode=0o755, exist_ok=True)
     odc = Odc(home, work)
+    odc.make_folders()
     try:
         yield odc
     finally:

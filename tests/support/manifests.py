@@ -13,11 +13,8 @@ from tests.support.kube import Kube, as_list
 
 FOLDER = Path(__file__).parents[2] / "k8s"
 OVERLAYS = tuple(sorted(path.name for path in (FOLDER / "overlays").iterdir()))
-CUSTOM = frozenset({"Cluster"})
+CUSTOM = frozenset({"Cluster", "ServiceMonitor", "PrometheusRule"})
 """Kinds that an operator brings, whose schema no API server here has."""
-
-WORKLOADS = frozenset({"Deployment", "DaemonSet", "StatefulSet", "PersistentVolumeClaim"})
-"""What makes pods; taken away again where others test on the same control plane."""
 
 Manifest = dict[str, Any]
 

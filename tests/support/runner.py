@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import pwd
 import signal
 import socket
 import time
@@ -14,8 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from odcd.runner import launch, protocol
+from odcd.runner.__main__ import Runner
 
 PATIENCE_S = 60.0
+
+
+def _as_is() -> None:
+    """No change."""
 
 
 def digest_of(text: str) -> str:
@@ -194,6 +200,33 @@ class RunnerHome:
         with contextlib.suppress(FileNotFoundError):
             log = (self.run_dir / "runner.log").read_text()
             assert "runner.error" not in log, log
+
+
+def forked_runner(
+    run_dir: Path, *, account: pwd.struct_passwd | None = None, change: Callable[[], None] = _as_is
+) -> int:
+    """A runner that is the account's, forked: that account may be unable to reach this Python.
+
+    change: made to its code first, as what another version of it does.
+    """
+    ready, started = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            if account is not None:
+                os.setgroups([])
+                os.setgid(account.pw_gid)
+                os.setuid(account.pw_uid)
+            change()
+            runner = Runner(run_dir, os.geteuid(), os.getegid())
+            os.write(started, b"y")
+            runner.run()
+        finally:
+            os._exit(0)
+    os.close(started)
+    assert os.read(ready, 1) == b"y"
+    os.close(ready)
+    return pid
 
 
 def is_running(pid: int) -> bool:

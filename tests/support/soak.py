@@ -26,6 +26,7 @@ ASK_S = 5.0
 STAYING = 20
 """Jobs that never end: what is there for them at the end is compared with the books."""
 QUIET_S = 60.0
+REMIND_S = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +75,7 @@ class Soak:
     repeated: int = 0
     """Requests without an answer, which were sent again under the same key."""
     took_s: float = 0.0
+    _remind_at: float = field(default_factory=lambda: time.monotonic() + REMIND_S)
 
     # -- the run --------------------------------------------------------------------------------
 
@@ -92,9 +94,17 @@ class Soak:
             self._until(lambda: self._left() <= few, "most jobs to end", patience_s)
         # KWOK does not write again what failed to be written; a new one looks at all pods.
         self.faults.kwok.restart()
-        self._until(lambda: not self._left(), "all jobs to end", 3 * QUIET_S)
+        self._until(self._none_left, "all jobs to end", 3 * QUIET_S)
         self.took_s = time.monotonic() - begin
         self._settle()
+
+    def _none_left(self) -> bool:
+        if self._left() == 0:
+            return True
+        if time.monotonic() > self._remind_at:
+            self._remind_at = time.monotonic() + REMIND_S
+            self.faults.remind()
+        return False
 
     def _submit_all(self, asked: list[Asked], begin: float) -> None:
         batches = [asked[n : n + BATCH] for n in range(0, len(asked), BATCH)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -11,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import asyncpg
 
 from tests.support.controlplane.children import free_port
 from tests.support.daemon import Odc, new_odc, wait
@@ -82,6 +85,31 @@ class Stack:
 
     def log(self) -> str:
         return "\n" + self.odc.home.with_name("serve.log").read_text()[-4000:]
+
+    def sql(self, *statements: str) -> None:
+        """As if it had come to be so."""
+
+        async def run() -> None:
+            connection = await asyncpg.connect(self.dsn)
+            try:
+                for statement in statements:
+                    await connection.execute(statement)
+            finally:
+                await connection.close()
+
+        asyncio.run(run())
+
+    def value(self, query: str) -> Any:
+        """What the database says."""
+
+        async def run() -> Any:
+            connection = await asyncpg.connect(self.dsn)
+            try:
+                return await connection.fetchval(query)
+            finally:
+                await connection.close()
+
+        return asyncio.run(run())
 
     # -- what a user does -------------------------------------------------------------------------
 

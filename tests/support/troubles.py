@@ -128,6 +128,16 @@ class Faults:
                 self._later.remove(due)
                 due[1]()
 
+    def remind(self) -> None:
+        """A KWOK that was started anew overlooks pods now and then, of nodes whose leases it has:
+        what changes of a pod brings it before KWOK again, and means nothing to odcd."""
+        for pod in self.members.pods():
+            with suppress(Refused, ConnectionError):
+                self.plane.api.patch(
+                    f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}",
+                    {"metadata": {"annotations": {"test.odc.dev/seen": str(time.monotonic())}}},
+                )
+
     # -- the cluster ------------------------------------------------------------------------------
 
     def _kill_apiserver(self) -> bool:

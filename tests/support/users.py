@@ -50,3 +50,21 @@ def as_user(name: str, work: Callable[[], T]) -> T:
     if not done:
         raise value
     return value
+
+
+def account(name: str) -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        pytest.skip(f"this machine has no account {name}")
+
+
+def ids_of(account: pwd.struct_passwd) -> dict[str, int]:
+    return {"uid": account.pw_uid, "gid": account.pw_gid}
+
+
+def folder_of(account: pwd.struct_passwd, path: Path) -> Path:
+    path.mkdir()
+    os.chown(path, account.pw_uid, account.pw_gid)
+    path.chmod(0o755)
+    return path

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from xdist.scheduler import LoadGroupScheduling
 
-ONE_WORKER = {"tests/kubernetes/": "controlplane"}
-"""Start of a test's id -> its group: one control plane is enough for a machine."""
+ONE_WORKER = {"tests/kubernetes/": "controlplane", "tests/grafana/test_live.py": "grafana"}
+"""Start of a test's id -> its group: one control plane is enough for a machine, one Prometheus that
+scrapes a live odcd for all panels."""
 
 
 class ByFolder(LoadGroupScheduling):

@@ -11,7 +11,7 @@ from tests.support.database import Sql, TestServer, make_home, remove_home
 
 SEEDED = (
     "term", "gpu_type", "partition", "account", "qos", "policy", "priority_weight",
-    "priority_setting", "account_setting", "migration", "install", "past_since",
+    "priority_setting", "account_setting", "gpu_meter", "migration", "install", "past_since",
 )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from odcd.clock import SystemClock
 from odcd.db import Database
 from odcd.events import EventHub
 from odcd.metrics import Metrics
+from odcd.metrics.sampler import Sampler
 from odcd.model import NodeReport
 from odcd.store import Store
 from odcd.submission import SubmitBatcher
@@ -99,7 +100,8 @@ async def serving(
 ) -> AsyncGenerator[Service]:
     """A service with its listener and its fan-out of events; fields: of Api."""
     clock = SystemClock()
-    async with Database(url, size=4) as database:
+    metrics = Metrics()
+    async with Database(url, size=4, watch=metrics) as database:
         store = Store(database)
         await store.register_nodes(
             0,
@@ -114,11 +116,13 @@ async def serving(
         )  # fmt: skip
         hub = EventHub(store, clock, kept=kept)
         woken: list[int] = []
+        sampler = Sampler(database, clock, metrics)
         api = Api(**{
             "store": store, "batcher": SubmitBatcher(store, clock), "events": hub, "clock": clock,
             "wake": lambda: woken.append(1), "executor_of": lambda: None,
             "listening": lambda: database.listening("odc"), "led": lambda: True,
-            "metrics": Metrics(), "own_uid": os.getuid(), **fields,
+            "metrics": metrics, "scrape": sampler.scrape, "own_uid": os.getuid(),
+            **fields,
         })  # fmt: skip
         tasks = [
             asyncio.create_task(hub.run()),

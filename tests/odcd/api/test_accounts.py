@@ -70,6 +70,42 @@ def test_a_qos_is_made_shown_listed_changed_and_deleted(database_url: str) -> No
     serve(database_url, work)
 
 
+IDLE = [{"idle_warn_s": 3600}, {"idle_warn": "1:00:00"}, {"idle_release_s": 3600},
+        {"idle_warn_s": 0, "idle_release": "1:00:00"}]  # fmt: skip
+NEVER = {"idle_warn": "0", "idle_release_s": 0}
+
+
+def test_idle_dev_servers_are_no_term_where_nothing_looks_at_them(database_url: str) -> None:
+    """Where they are shells on the daemon's machine; that nothing is done is true there."""
+
+    async def work(service: Service) -> None:
+        for terms in IDLE:
+            for method, path, name in (("POST", "/v1/qos", {"name": "n"}),
+                                       ("PATCH", "/v1/qos/normal", {})):  # fmt: skip
+                refused = await ask(service, method, path, name | terms)
+                assert (refused.status_code, refused.json()["code"]) == (501, "OD016"), terms
+                assert "whether one is idle" in refused.json()["detail"]
+        normal = read(answers.Qos, await ask(service, "GET", "/v1/qos/normal"))
+        assert (normal.idle_warn_s, normal.idle_release_s) == (0, 0)
+        assert (await ask(service, "GET", "/v1/qos/n")).status_code == 404
+        made = await ask(service, "POST", "/v1/qos", {"name": "n", **NEVER})
+        assert read(answers.Qos, made, 201).idle_warn_s == 0
+        read(answers.Qos, await ask(service, "PATCH", "/v1/qos/n", NEVER))
+
+    serve(database_url, work)
+
+
+def test_idle_dev_servers_are_a_term_where_they_are_pods(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        body = {"name": "n", "idle_warn": "1:00:00"}
+        assert read(answers.Qos, await ask(service, "POST", "/v1/qos", body), 201).idle_warn_s
+        change = {"idle_release": "2:00:00"}
+        changed = read(answers.Qos, await ask(service, "PATCH", "/v1/qos/n", change))
+        assert (changed.idle_warn_s, changed.idle_release_s) == (3600, 7200)
+
+    serve(database_url, work, box_terminals=False)
+
+
 def test_users_come_and_go_by_operators_and_coordinators(database_url: str) -> None:
     async def work(service: Service) -> None:
         await ask(service, "POST", "/v1/accounts", {"name": "lab"})

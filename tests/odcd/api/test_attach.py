@@ -75,6 +75,11 @@ def test_keys_go_in_and_the_screen_comes_out_until_the_job_ends(
                 assert await connection.recv() == b"LS"
                 await connection.send('{"resize": [50, 132]}')
                 await until(lambda: terminal.size == (50, 132))
+                # A terminal without a window: nothing to fit, and no reason to part.
+                await connection.send('{"resize": [0, 0]}')
+                await connection.send(b"pwd")
+                assert await connection.recv() == b"PWD"
+                assert terminal.size == (50, 132)
                 await connection.send(b"exit")
                 await service.end(job_id, exit_code=3)
                 assert await last_words(connection) == {"exit_code": 3, "signal": None}
@@ -102,7 +107,7 @@ def test_a_client_that_goes_frees_the_terminal_and_the_job_runs_on(
     serve(database_url, work, executor_of=lambda: terminal)
 
 
-@pytest.mark.parametrize("frame", ["nonsense", "{}", '{"resize": [0, 5]}', '{"resize": 3}'])
+@pytest.mark.parametrize("frame", ["nonsense", "{}", '{"resize": [-1, 5]}', '{"resize": 3}'])
 def test_a_text_frame_that_is_no_resize_ends_the_session(
     database_url: str, folder: Path, frame: str
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import hashlib
 import os
 import platform
 import socket
@@ -16,6 +15,7 @@ import httpx
 import pytest
 
 from odcd.api.identity import Peer
+from odcd.keys import NewKey, digest_of
 from odcd.model import Identity
 from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, on_socket, over, serve
 from tests.support.users import needs_root
@@ -117,8 +117,8 @@ def test_a_key_speaks_for_its_owner_until_it_expires(database_url: str, folder: 
         carol = Identity(user="carol", uid=64003, gid=64003, operator=False)
         now = service.api.clock.now()
         for key, made in (("good", now), ("old", now - timedelta(hours=3))):
-            digest = hashlib.sha256(key.encode()).hexdigest()
-            await service.store.keep_key(carol, digest, made, timedelta(hours=2))
+            kept = NewKey(key, digest_of(key.encode()), key)
+            await service.store.keep_key(carol, kept, made, timedelta(hours=2))
         async with on_socket(service, folder / "s", listen=("127.0.0.1", 0)) as server:
             [(host, port)] = server.addresses
             async with httpx.AsyncClient(base_url=f"http://{host}:{port}") as client:

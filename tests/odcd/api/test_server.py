@@ -73,6 +73,24 @@ def test_a_port_that_is_taken_is_told(database_url: str, folder: Path) -> None:
     serve(database_url, work)
 
 
+def test_of_several_ports_the_first_that_is_free_is_taken(database_url: str, folder: Path) -> None:
+    async def work(service: Service) -> None:
+        async with on_socket(service, folder / "s", listen=("127.0.0.1", 0)) as server:
+            taken = server.addresses[0]
+            places = (taken, ("127.0.0.1", 0), ("127.0.0.1", 0))
+            other = HttpServer(service.app, path=folder / "t", mode=0o600, listen_first=places)
+            other.bind()
+            assert len(other.addresses) == 1
+            assert other.addresses != [taken]
+            other._close()
+            none = HttpServer(service.app, path=folder / "t", mode=0o600, listen_first=[taken])
+            none.bind()
+            assert none.addresses == []
+            none._close()
+
+    serve(database_url, work)
+
+
 def test_an_answer_under_way_is_finished_before_the_end(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
         began, go_on = asyncio.Event(), asyncio.Event()
@@ -149,36 +167,28 @@ def test_ready_says_what_is_missing(database_url: str) -> None:
             assert (answer.status_code, answer.json()["ready"]) == (503, False)
             assert answer.json()["checks"]["database"] is False
             assert (await client.get("/health")).status_code == 200
-            assert (await client.get("/metrics")).status_code == 503
+            told = await client.get("/metrics")
+            assert (told.status_code, "odcd_database_up 0.0\n" in told.text) == (200, True)
             await service.database.open()
 
     serve(database_url, work)
 
 
-def test_metrics_count_the_queue_and_what_was_asked(database_url: str) -> None:
+def test_requests_are_counted_by_route_and_not_by_path(database_url: str) -> None:
     async def work(service: Service) -> None:
-        await service.submit(gpus=8)
-        await service.submit(array="0-9", gpus=8)
-        await service.plan()
-        service.api.metrics.passed(0.01, 1)
-        service.api.metrics.leading(True)
+        job_id = await service.submit(gpus=8)
+        async with service.client() as client:
+            await client.get(f"/v1/jobs/{job_id}")
         async with service.client(None) as client:
             await client.get("/v1/jobs")
             lines = (await client.get("/metrics")).text.splitlines()
         for line in (
-            'odc_jobs{state="PENDING"} 1.0',
-            'odc_jobs{state="CONFIGURING"} 1.0',
-            "odc_pending_tasks 10.0",
-            "odc_gpus 8.0",
-            "odc_gpus_used 8.0",
-            'odc_gpus_free{gpu_type="h100"} 0.0',
-            'odc_gpu_fits{gpu_type="h100",gpus="4"} 0.0',
-            "odc_jobs_submitted_total 2.0",
-            "odc_jobs_started_total 1.0",
-            "odc_pass_seconds_count 1.0",
-            "odc_leader 1.0",
-            'odc_http_requests_total{method="POST",path="/v1/jobs",status="201"} 2.0',
-            'odc_http_requests_total{method="GET",path="/v1/jobs",status="401"} 1.0',
+            'odcd_http_requests_total{code="201",method="POST",route="/v1/jobs"} 1.0',
+            'odcd_http_requests_total{code="401",method="GET",route="/v1/jobs"} 1.0',
+            'odcd_http_request_duration_seconds_count{method="GET",route="/v1/jobs/{id}"} 1.0',
+            'odcd_database_request_seconds_count{operation="submit_jobs"} 1.0',
+            "odcd_database_up 1.0",
+            "odcd_leader 0.0",
         ):
             assert line in lines, line
 

@@ -207,8 +207,9 @@ def test_a_preview_of_preemption_names_the_victims_and_submits_nothing(database_
             preview = await told(client)
             assert preview.preview_preemption
             [one] = preview.test_only.victims
-            assert (one.job_id, one.mode, one.lost_gpu_s) == (victim, "requeue", 0)
-            assert one.text.startswith(f"job {victim} of {one.user} (QOS normal) after 0 s: 0 GPU-")
+            assert (one.job_id, one.mode) == (victim, "requeue")
+            assert one.lost_gpu_s < 8 * 60, "what ran a moment ago loses next to nothing"
+            assert one.text.startswith(f"job {victim} of {one.user} (QOS normal) after ")
             starts = preview.test_only.start_at
             assert preview.test_only.text == (
                 f"the job would start at {starts} at the latest on n1, preempting 1 job:\n"

@@ -17,10 +17,11 @@ from odcd.clock import SystemClock
 from odcd.errors import LeadershipLost, RunnerDown, WrongState
 from odcd.executor.base import Executor
 from odcd.executor.local import LocalExecutor
-from odcd.model import Fact, GpuTypeSize
+from odcd.model import Fact, GpuTypeSize, Notice
+from odcd.runner.server import Server
 from odcd.settings import DeclaredNode
 from tests.support.dispatches import a_dispatch_of, a_member, expecting
-from tests.support.runner import PATIENCE_S, RunnerHome
+from tests.support.runner import PATIENCE_S, RunnerHome, forked_runner
 
 WAITS = "#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.02; done\necho went\nexit 9\n"
 
@@ -380,6 +381,76 @@ def test_a_terminal_is_attached_to_and_replayed_after_its_end(
         shown = await _all(watched.executor.logs(dispatch, 0, stderr=False, follow=False))
         assert b"a2b" in shown
 
+    run(an_executor(home), body)
+
+
+NOTICE = Notice(name="WARN.txt", text="30 minutes", remove=["old.txt"], wall="time is short")
+
+
+def test_a_user_is_told_on_the_terminal_and_in_the_home(home: RunnerHome, work_dir: Path) -> None:
+    dispatch, texts = a_dispatch_of(
+        "#!/bin/sh\nexec sleep 1000\n",
+        f'{{"HOME": "{work_dir}", "PATH": "/usr/bin:/bin"}}',
+        work_dir=str(work_dir),
+        options={"pty": True},
+    )
+
+    async def body(watched: Watched) -> None:
+        await watched.executor.start([dispatch], texts)
+        await watched.fact(1, ("started",))
+        (work_dir / "old.txt").touch()
+        await watched.executor.tell(1, 1, NOTICE)
+        await asyncio.to_thread(home.kill)
+        await watched.executor.tell(1, 1, NOTICE)
+        terminal = await watched.executor.attach(dispatch, 0)
+        await _read_until(terminal, b"time is short")
+        await terminal.close()
+
+    run(an_executor(home), body)
+    assert [path.name for path in work_dir.iterdir()] == ["WARN.txt"]
+    assert (work_dir / "WARN.txt").read_text() == "30 minutes"
+
+
+def test_a_notice_that_reaches_nobody_says_why(home: RunnerHome, work_dir: Path) -> None:
+    dispatch, texts = a_dispatch_of(
+        WAITS, f'{{"HOME": "{work_dir}/gone"}}', work_dir=str(work_dir)
+    )  # fmt: skip
+
+    async def body(watched: Watched) -> None:
+        with pytest.raises(WrongState, match="job 1 cannot be told: it does not run"):
+            await watched.executor.tell(1, 1, NOTICE)
+        await watched.executor.start([dispatch], texts)
+        await watched.fact(1, ("started",))
+        with pytest.raises(WrongState, match="no terminal to show it on; cannot open the home"):
+            await watched.executor.tell(1, 1, NOTICE)
+        with pytest.raises(ValueError, match="no name of a file"):
+            await watched.executor.tell(1, 1, Notice(name="../x"))
+        with pytest.raises(ValueError, match="no name of a file"):
+            await watched.executor.tell(1, 1, Notice(remove=["a/b"]))
+
+    run(an_executor(home), body)
+
+
+def test_an_older_runner_that_cannot_tell_says_so_and_goes_on(
+    home: RunnerHome, work_dir: Path
+) -> None:
+    dispatch, texts = a_dispatch_of(WAITS, work_dir=str(work_dir))
+
+    def older() -> None:
+        del Server._do_tell
+
+    async def body(watched: Watched) -> None:
+        await watched.executor.start([dispatch], texts)
+        await watched.fact(1, ("started",))
+        with pytest.raises(
+            WrongState, match=r"no such operation: tell \(its runner is odc"
+        ) as told:
+            await watched.executor.tell(1, 1, NOTICE)
+        assert told.value.hint == "Once no job runs, `odcd down` and `odcd up` replace it."
+        (work_dir / "go").touch()
+        assert (await watched.end_of(1)).exit_code == 9
+
+    forked_runner(home.run_dir, change=older)
     run(an_executor(home), body)
 
 

@@ -2,67 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import socket
-import struct
 from pathlib import Path
 
 import pytest
 
-from odcd.runner import terminal
-from tests.support.runner import PATIENCE_S, Client, RequestRefused, RunnerHome, a_dispatch, until
-
-
-class Screen:
-    """One attached client; keeps what it was shown."""
-
-    def __init__(self, client: Client, job: int = 1) -> None:
-        def attach() -> int | None:
-            try:
-                return client.ask_with_fd("attach", job=job, attempt=1, rank=0)[1][0]
-            except RequestRefused as error:
-                if error.code != "not_ready":
-                    raise
-                return None
-
-        self._sock = socket.socket(fileno=until(attach))
-        self._sock.settimeout(PATIENCE_S)
-        self._received = bytearray()
-        self.shown = ""
-        self.end: dict[str, object] | None = None
-
-    def __enter__(self) -> Screen:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._sock.close()
-
-    def type(self, text: str) -> None:
-        self._sock.sendall(terminal.frame(b"i", text.encode()))
-
-    def resize(self, rows: int, columns: int) -> None:
-        self._sock.sendall(terminal.frame(b"r", struct.pack(">HH", rows, columns)))
-
-    def read_until(self, text: str) -> None:
-        while text not in self.shown:
-            assert self.end is None, f"ended without showing {text!r}: {self.shown!r}"
-            self.read()
-
-    def read_to_end(self) -> None:
-        while self.end is None:
-            self.read()
-
-    def read(self) -> None:
-        data = self._sock.recv(65536)
-        assert data, "closed without an end"
-        self._received += data
-        while taken := terminal.take_frame(self._received):
-            kind, content = taken
-            if kind == b"e":
-                self.end = json.loads(content)
-            else:
-                self.shown += content.decode()
-
+from tests.support.runner import RequestRefused, RunnerHome, a_dispatch
+from tests.support.screen import Screen
 
 SHELL = "#!/bin/sh\nPS1='$ ' exec sh -i\n"
 
@@ -137,3 +82,42 @@ def test_a_job_without_a_terminal_says_so(home: RunnerHome, work_dir: Path) -> N
     with pytest.raises(RequestRefused) as refused:
         client.ask("attach", job=1, attempt=1, rank=0)
     assert refused.value.code == "not_found"
+
+
+def test_one_who_detaches_leaves_the_others_and_the_job(home: RunnerHome, work_dir: Path) -> None:
+    client = home.client()
+    client.start(a_dispatch(1, SHELL, work_dir, pty=True))
+    with Screen(client) as stays:
+        with Screen(client) as goes:
+            goes.type("echo a$((1+1))b\n")
+            stays.read_until("a2b")
+            goes.read_until("a2b")
+        stays.type("echo c$((1+1))d\n")
+        stays.read_until("c2d")
+    with Screen(client) as back:
+        back.read_until("c2d")
+        back.type("exit 3\n")
+        back.read_to_end()
+    assert client.wait_end(1)["exit_code"] == 3
+
+
+def test_the_window_is_that_of_who_typed_or_came_last(home: RunnerHome, work_dir: Path) -> None:
+    script = "#!/bin/sh\nwhile read line; do echo $line is $(stty size); done\n"
+    client = home.client()
+    client.start(a_dispatch(1, script, work_dir, pty=True))
+    with Screen(client) as one, Screen(client) as other, Screen(client) as sizeless:
+        one.resize(20, 60)
+        one.type("a\n")
+        one.read_until("a is 20 60")
+        other.resize(30, 90)
+        # Only who has a window changes the size by typing.
+        sizeless.type("b\n")
+        one.read_until("b is")
+        other.type("c\n")
+        one.read_until("c is 30 90")
+        other.resize(31, 91)
+        one.resize(21, 61)
+        other.type("d\n")
+        one.read_until("d is 31 91")
+        one.type("e\n")
+        one.read_until("e is 21 61")

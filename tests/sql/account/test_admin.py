@@ -211,6 +211,7 @@ def test_a_qos_is_made_changed_and_deleted(books: Books) -> None:
         "name": "urgent", "description": None, "priority": 100, "restricted": True,
         "deny_on_limit": False, "usage_factor": 2.5, "preempts": ["scavenge"],
         "preempt_mode": "cancel", "exempt_s": 600, "grace_s": 30,
+        "idle_warn_s": 0, "idle_release_s": 0,
         "limits": {"job": {"wall_s": 3600}, "user": {"gpus": 8}},
     }  # fmt: skip
     names = [q["name"] for q in json.loads(books.queue.sql.value("select odc.list_qos(null)"))]

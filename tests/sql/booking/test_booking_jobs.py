@@ -199,6 +199,19 @@ def test_an_update_moves_a_job_into_a_booking_and_out(desk: Desk) -> None:
 # -- the pass -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("joins", ["nestloop", "hashjoin", "mergejoin"])
+def test_bookings_in_the_way_are_told_soonest_first(queue: Queue, joins: str) -> None:
+    """However PostgreSQL reads them."""
+    desk = Desk(queue)
+    desk.create("later", node_list=["h100-1"], starts_at=desk.at(3 * HOUR))
+    desk.create("sooner", node_list=["h100-2"], starts_at=desk.at(HOUR))
+    job = queue.submit(gpus=8, time_limit_s=DAY)
+    for other in {"nestloop", "hashjoin", "mergejoin"} - {joins}:
+        queue.sql.execute(f"set local enable_{other} = off")
+    texts = [row["text"] for row in desk.why(job)]
+    assert ["sooner" in text for text in texts] == [True, False], texts
+
+
 def test_a_short_job_is_backfilled_up_to_the_window_and_a_long_one_waits(queue: Queue) -> None:
     desk = Desk(queue)
     desk.create(node_list=["h100-1", "h100-2"], kind="maintenance", starts_at=desk.at(HOUR))

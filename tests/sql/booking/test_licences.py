@@ -130,6 +130,16 @@ def test_what_comes_free_in_time_is_said_only_where_it_is_enough(queue: Queue) -
     assert "until" not in why()
 
 
+def test_licences_that_are_short_are_told_by_name(queue: Queue) -> None:
+    put(queue, "z", 1)
+    put(queue, "aa", 1)
+    holder = queue.submit(licences={"aa": 1, "z": 1})
+    assert queue.start() == [holder]
+    waits = queue.submit(licences={"aa": 1, "z": 1})
+    told = json.loads(queue.sql.value("select odc.explain_job($1, $2)", waits, queue.now))
+    assert [cause["limit"] for cause in told["why"]] == ["aa", "z", "aa", "z"]
+
+
 def test_one_pass_never_gives_away_more_than_there_are(queue: Queue) -> None:
     put(queue, "matlab", 5)
     queue.submit(licences={"matlab": 2}, array="0-9", gpus=1)

@@ -17,6 +17,13 @@ CREATE TYPE odc.booking_state AS ENUM (
     'DELETED'
 );
 
+CREATE TYPE odc.build_state AS ENUM (
+    'queued',
+    'building',
+    'completed',
+    'failed'
+);
+
 CREATE TYPE odc.dependency_kind AS ENUM (
     'after',
     'afterany',
@@ -178,6 +185,15 @@ ALTER TABLE odc.booking_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTI
     CACHE 1
 );
 
+ALTER TABLE odc.build ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.build_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 ALTER TABLE odc.coordinator_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.coordinator_past_past_id_seq
     START WITH 1
@@ -189,6 +205,33 @@ ALTER TABLE odc.coordinator_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS ID
 
 ALTER TABLE odc.dependency_past ALTER COLUMN past_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME odc.dependency_past_past_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.disk ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.disk_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.disk_snapshot ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.disk_snapshot_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE odc.disk_volume ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME odc.disk_volume_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -549,7 +592,11 @@ CREATE TABLE odc.api_key (
     uid integer NOT NULL,
     gid integer NOT NULL,
     made_at timestamp with time zone NOT NULL,
-    expires_at timestamp with time zone NOT NULL
+    expires_at timestamp with time zone NOT NULL,
+    prefix text,
+    last_used_at timestamp with time zone,
+    active boolean DEFAULT true NOT NULL,
+    until_at timestamp with time zone
 );
 
 CREATE TABLE odc.array_job (
@@ -714,6 +761,98 @@ CREATE TABLE odc.booking_past (
     created_at timestamp with time zone
 );
 
+CREATE TABLE odc.box_jupyter (
+    job_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    running boolean NOT NULL,
+    at timestamp with time zone NOT NULL,
+    error text
+);
+
+CREATE TABLE odc.box_key (
+    job_id bigint NOT NULL,
+    host_key text NOT NULL,
+    host_public text NOT NULL,
+    gang_key text NOT NULL,
+    gang_public text NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    jupyter_token text,
+    CONSTRAINT box_key_jupyter_token_check CHECK ((jupyter_token ~ '^[0-9a-f]{64}$'::text))
+);
+
+CREATE TABLE odc.box_look (
+    job_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    at timestamp with time zone NOT NULL,
+    good_until timestamp with time zone NOT NULL,
+    cpu_s double precision NOT NULL,
+    idle_since timestamp with time zone,
+    told_at timestamp with time zone
+);
+
+CREATE TABLE odc.box_phase (
+    job_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    rank integer NOT NULL,
+    phase text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    told_at timestamp with time zone NOT NULL,
+    message text,
+    CONSTRAINT box_phase_phase_check CHECK ((phase = ANY (ARRAY['scheduling'::text, 'init'::text, 'image_pull'::text, 'ssh'::text, 'gang_barrier'::text])))
+);
+
+CREATE TABLE odc.box_port (
+    job_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    port integer NOT NULL,
+    addresses text[] NOT NULL,
+    CONSTRAINT box_port_port_check CHECK (((port >= 1) AND (port <= 65535)))
+);
+
+CREATE TABLE odc.box_restart (
+    job_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    rank integer NOT NULL,
+    ended_at timestamp with time zone NOT NULL,
+    oom boolean NOT NULL,
+    detail text
+);
+
+CREATE TABLE odc.build (
+    id bigint NOT NULL,
+    digest text NOT NULL,
+    target text NOT NULL,
+    dockerfile text NOT NULL,
+    state odc.build_state DEFAULT 'queued'::odc.build_state NOT NULL,
+    asked_by text NOT NULL,
+    asked_uid integer NOT NULL,
+    asked_at timestamp with time zone NOT NULL,
+    attempt integer DEFAULT 0 NOT NULL,
+    lost integer DEFAULT 0 NOT NULL,
+    started_at timestamp with time zone,
+    made_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    image text,
+    step text,
+    error text,
+    log text DEFAULT ''::text NOT NULL,
+    CONSTRAINT build_check CHECK (((state = 'completed'::odc.build_state) = (image IS NOT NULL))),
+    CONSTRAINT build_check1 CHECK (((state <> 'building'::odc.build_state) OR (started_at IS NOT NULL)))
+);
+
+CREATE TABLE odc.build_asker (
+    build_id bigint NOT NULL,
+    uid integer NOT NULL
+);
+
+CREATE TABLE odc.build_context (
+    build_id bigint NOT NULL,
+    content bytea NOT NULL,
+    uid integer NOT NULL,
+    at timestamp with time zone NOT NULL
+);
+ALTER TABLE ONLY odc.build_context ALTER COLUMN content SET STORAGE EXTERNAL;
+
 CREATE TABLE odc.coordinator (
     account_id integer NOT NULL,
     uid integer NOT NULL,
@@ -756,6 +895,83 @@ CREATE TABLE odc.dependency_past (
     due_at timestamp with time zone,
     name_key bigint,
     state odc.dependency_state
+);
+
+CREATE TABLE odc.disk (
+    id bigint NOT NULL,
+    uid integer NOT NULL,
+    user_name text NOT NULL,
+    name text NOT NULL,
+    size_gib integer NOT NULL,
+    origin bigint,
+    made_at timestamp with time zone NOT NULL,
+    used_at timestamp with time zone,
+    holder bigint,
+    fence bigint DEFAULT 0 NOT NULL,
+    trouble text,
+    trouble_at timestamp with time zone,
+    deleted_at timestamp with time zone,
+    purge_at timestamp with time zone,
+    CONSTRAINT disk_check CHECK (((deleted_at IS NULL) = (purge_at IS NULL))),
+    CONSTRAINT disk_check1 CHECK (((deleted_at IS NULL) OR (holder IS NULL)))
+);
+
+CREATE TABLE odc.disk_snapshot (
+    id bigint NOT NULL,
+    operation uuid DEFAULT gen_random_uuid() NOT NULL,
+    disk_id bigint NOT NULL,
+    volume_id bigint NOT NULL,
+    kind text NOT NULL,
+    size_gib integer NOT NULL,
+    cloud_id text,
+    state text DEFAULT 'wanted'::text NOT NULL,
+    progress integer,
+    asked_at timestamp with time zone NOT NULL,
+    completed_at timestamp with time zone,
+    contents text,
+    used_bytes bigint,
+    labelled boolean DEFAULT true NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    trouble text,
+    CONSTRAINT disk_snapshot_kind_check CHECK ((kind = ANY (ARRAY['initial'::text, 'shutdown'::text, 'cancellation'::text, 'migration'::text]))),
+    CONSTRAINT disk_snapshot_state_check CHECK ((state = ANY (ARRAY['wanted'::text, 'pending'::text, 'completed'::text, 'error'::text, 'deleting'::text, 'deleted'::text])))
+);
+
+CREATE TABLE odc.disk_stray (
+    cloud_id text NOT NULL,
+    kind text NOT NULL,
+    tags jsonb NOT NULL,
+    first_at timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    CONSTRAINT disk_stray_kind_check CHECK ((kind = ANY (ARRAY['volume'::text, 'snapshot'::text])))
+);
+
+CREATE TABLE odc.disk_volume (
+    id bigint NOT NULL,
+    operation uuid DEFAULT gen_random_uuid() NOT NULL,
+    disk_id bigint NOT NULL,
+    job_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    fence bigint NOT NULL,
+    zone text,
+    size_gib integer NOT NULL,
+    snapshot_id bigint,
+    cloud_id text,
+    state text DEFAULT 'creating'::text NOT NULL,
+    state_at timestamp with time zone NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    published_at timestamp with time zone,
+    withdrawn_at timestamp with time zone,
+    over_at timestamp with time zone,
+    end_kind text,
+    contents text,
+    used_bytes bigint,
+    tries integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    trouble text,
+    CONSTRAINT disk_volume_end_kind_check CHECK ((end_kind = ANY (ARRAY['shutdown'::text, 'cancellation'::text, 'migration'::text]))),
+    CONSTRAINT disk_volume_state_check CHECK ((state = ANY (ARRAY['creating'::text, 'available'::text, 'published'::text, 'releasing'::text, 'snapshotting'::text, 'deleting'::text, 'deleted'::text, 'lost'::text])))
 );
 
 CREATE UNLOGGED TABLE odc.eta (
@@ -802,6 +1018,37 @@ CREATE TABLE odc.event (
 )
 PARTITION BY RANGE (id);
 
+CREATE TABLE odc.gpu (
+    node_id integer NOT NULL,
+    gpu_index integer NOT NULL,
+    uuid text NOT NULL,
+    model text,
+    seen_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE odc.gpu_meter (
+    one boolean DEFAULT true NOT NULL,
+    source text,
+    idle_ratio double precision DEFAULT 0.05 NOT NULL,
+    idle_after_s integer DEFAULT 900 NOT NULL,
+    CONSTRAINT gpu_meter_idle_after_s_check CHECK ((idle_after_s > 0)),
+    CONSTRAINT gpu_meter_idle_ratio_check CHECK (((idle_ratio >= (0)::double precision) AND (idle_ratio <= (1)::double precision))),
+    CONSTRAINT gpu_meter_one_check CHECK (one),
+    CONSTRAINT gpu_meter_source_check CHECK ((source = ANY (ARRAY['prometheus'::text, 'nvml'::text])))
+);
+
+CREATE TABLE odc.gpu_now (
+    job_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    at timestamp with time zone NOT NULL,
+    good_until timestamp with time zone NOT NULL,
+    util_ratio double precision,
+    mem_used_mib integer,
+    idle jsonb DEFAULT '{}'::jsonb NOT NULL,
+    idle_since timestamp with time zone
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+
 CREATE TABLE odc.gpu_type (
     name text NOT NULL,
     label text NOT NULL,
@@ -829,6 +1076,26 @@ CREATE TABLE odc.gpu_type_past (
     mem_per_node_mib integer,
     efa_per_node integer,
     instance_type text
+);
+
+CREATE TABLE odc.gpu_use (
+    job_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    gpus integer NOT NULL,
+    running_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    held_s double precision GENERATED ALWAYS AS (EXTRACT(epoch FROM (ended_at - running_at))) STORED,
+    covered_s double precision DEFAULT 0 NOT NULL,
+    busy_gpu_s double precision DEFAULT 0 NOT NULL,
+    mem_peak_mib integer,
+    energy_j double precision,
+    source text NOT NULL,
+    gpu_uuids text[] DEFAULT '{}'::text[] NOT NULL,
+    seen_until timestamp with time zone,
+    again_at timestamp with time zone,
+    gave_up text,
+    stored_at timestamp with time zone,
+    CONSTRAINT gpu_use_gpus_check CHECK ((gpus > 0))
 );
 
 CREATE TABLE odc.idempotency (
@@ -979,6 +1246,19 @@ CREATE TABLE odc.local_host (
     machine_id text NOT NULL,
     host_name text NOT NULL,
     CONSTRAINT local_host_one_check CHECK (one)
+);
+
+CREATE TABLE odc.login_signature (
+    digest text NOT NULL,
+    expires_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE odc.login_user (
+    user_name text NOT NULL,
+    uid integer NOT NULL,
+    github_user text,
+    made_at timestamp with time zone NOT NULL,
+    login_at timestamp with time zone NOT NULL
 );
 
 CREATE TABLE odc.migration (
@@ -1214,13 +1494,18 @@ CREATE TABLE odc.pending (
     tasks int4multirange,
     closed_tasks int4multirange,
     open_count integer DEFAULT 1 NOT NULL,
-    ready boolean GENERATED ALWAYS AS (((held IS NULL) AND begun AND (dependency = 'met'::odc.dependency_state) AND (open_count > 0))) STORED NOT NULL,
     born_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
     born_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
     claim_nodes integer[],
     claimed_at timestamp with time zone,
     claim_ends_at timestamp with time zone,
-    CONSTRAINT pending_check CHECK ((num_nulls(claim_nodes, claimed_at, claim_ends_at) = ANY (ARRAY[0, 3])))
+    lacks text,
+    lacks_until timestamp with time zone,
+    lacks_text text,
+    lacks_job bigint,
+    ready boolean GENERATED ALWAYS AS (((held IS NULL) AND begun AND (dependency = 'met'::odc.dependency_state) AND (lacks IS NULL) AND (open_count > 0))) STORED NOT NULL,
+    CONSTRAINT pending_check CHECK ((num_nulls(claim_nodes, claimed_at, claim_ends_at) = ANY (ARRAY[0, 3]))),
+    CONSTRAINT pending_lacks_check CHECK ((lacks = ANY (ARRAY['image'::text, 'disk'::text, 'snapshot'::text])))
 )
 WITH (fillfactor='85', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='0.1', autovacuum_analyze_threshold='500');
 
@@ -1255,7 +1540,11 @@ CREATE TABLE odc.pending_past (
     born_xid xid8,
     claim_nodes integer[],
     claimed_at timestamp with time zone,
-    claim_ends_at timestamp with time zone
+    claim_ends_at timestamp with time zone,
+    lacks text,
+    lacks_until timestamp with time zone,
+    lacks_text text,
+    lacks_job bigint
 );
 
 CREATE TABLE odc.planned (
@@ -1440,9 +1729,13 @@ CREATE TABLE odc.qos (
     exempt_s integer DEFAULT 0 NOT NULL,
     grace_s integer DEFAULT 0 NOT NULL,
     deleted_at timestamp with time zone,
+    idle_warn_s integer DEFAULT 0 NOT NULL,
+    idle_release_s integer DEFAULT 0 NOT NULL,
     CONSTRAINT qos_check CHECK ((id <> ALL (preempts))),
+    CONSTRAINT qos_check1 CHECK (((idle_release_s = 0) OR ((idle_warn_s > 0) AND (idle_release_s >= idle_warn_s)))),
     CONSTRAINT qos_exempt_s_check CHECK ((exempt_s >= 0)),
     CONSTRAINT qos_grace_s_check CHECK (((grace_s >= 0) AND (grace_s <= 86400))),
+    CONSTRAINT qos_idle_warn_s_check CHECK (((idle_warn_s = 0) OR (idle_warn_s >= 600))),
     CONSTRAINT qos_preempt_mode_check CHECK ((preempt_mode = ANY (ARRAY['requeue'::text, 'cancel'::text]))),
     CONSTRAINT qos_priority_check CHECK (((priority >= 0) AND (priority <= 1000000000))),
     CONSTRAINT qos_usage_factor_check CHECK (((usage_factor >= (0)::numeric) AND (usage_factor <= (1000)::numeric)))
@@ -1464,7 +1757,9 @@ CREATE TABLE odc.qos_past (
     preempt_mode text,
     exempt_s integer,
     grace_s integer,
-    deleted_at timestamp with time zone
+    deleted_at timestamp with time zone,
+    idle_warn_s integer DEFAULT 0 NOT NULL,
+    idle_release_s integer DEFAULT 0 NOT NULL
 );
 
 CREATE TABLE odc.refusal (
@@ -1483,6 +1778,31 @@ CREATE TABLE odc.refusal_past (
     reason text,
     detail text,
     head_job_id bigint
+);
+
+CREATE TABLE odc.reservation (
+    job_id bigint NOT NULL,
+    duration_s integer NOT NULL,
+    ask jsonb DEFAULT '{}'::jsonb NOT NULL,
+    launched_at timestamp with time zone,
+    expires_at timestamp with time zone,
+    extensions integer DEFAULT 0 NOT NULL,
+    extended_s integer DEFAULT 0 NOT NULL,
+    extended_at timestamp with time zone,
+    stale_files boolean DEFAULT false NOT NULL,
+    secondary_users text[] DEFAULT '{}'::text[] NOT NULL,
+    disk_id bigint,
+    build_id bigint,
+    CONSTRAINT reservation_check CHECK (((launched_at IS NULL) = (expires_at IS NULL))),
+    CONSTRAINT reservation_duration_s_check CHECK ((duration_s > 0))
+);
+
+CREATE TABLE odc.reservation_warning (
+    job_id bigint NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    minutes integer NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    sent_at timestamp with time zone
 );
 
 CREATE TABLE odc.resource_limit (
@@ -1618,6 +1938,12 @@ CREATE TABLE odc.running_past (
     preemption jsonb
 );
 
+CREATE TABLE odc.server (
+    one boolean DEFAULT true NOT NULL,
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    CONSTRAINT server_one_check CHECK (one)
+);
+
 CREATE TABLE odc.shape (
     id integer NOT NULL,
     partition_ids integer[] NOT NULL,
@@ -1644,6 +1970,41 @@ CREATE TABLE odc.shape (
     CONSTRAINT shape_switches_check CHECK ((switches > 0)),
     CONSTRAINT shape_switches_wait_s_check CHECK ((switches_wait_s >= 0))
 );
+
+CREATE TABLE odc.shared_storage (
+    uid integer NOT NULL,
+    user_name text NOT NULL,
+    cloud_id text,
+    asked_at timestamp with time zone NOT NULL,
+    published_at timestamp with time zone,
+    tries integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    trouble text
+);
+
+CREATE TABLE odc.tally (
+    metric text NOT NULL,
+    labels text[] NOT NULL,
+    value bigint DEFAULT 0 NOT NULL,
+    told bigint
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+
+CREATE TABLE odc.tally_event (
+    one boolean DEFAULT true NOT NULL,
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    event_id bigint NOT NULL,
+    CONSTRAINT tally_event_one_check CHECK (one)
+)
+WITH (fillfactor='50');
+
+CREATE TABLE odc.tally_histogram (
+    metric text NOT NULL,
+    labels text[] NOT NULL,
+    counts bigint[] NOT NULL,
+    sum_ms bigint NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
 
 CREATE TABLE odc.term (
     one boolean DEFAULT true NOT NULL,
@@ -1686,6 +2047,145 @@ CREATE TABLE odc.usage_past (
     total_gpu_ms bigint,
     used_at timestamp with time zone
 );
+
+CREATE TABLE odc.user_setting (
+    uid integer NOT NULL,
+    user_name text NOT NULL,
+    github_user text,
+    changed_at timestamp with time zone NOT NULL
+);
+
+CREATE VIEW odc_report.attempt AS
+ SELECT s.job_id,
+    s.attempt,
+    j.user_name AS "user",
+    a.name AS account,
+    q.name AS qos,
+    t.name AS partition,
+    (j.kind)::text AS kind,
+    COALESCE(h.gpu_type, n.gpu_type) AS gpu_type,
+    s.gpus,
+    s.cpus,
+    s.state,
+    s.requeued,
+    s.started_at,
+    s.ended_at,
+    s.live
+   FROM (((((((( SELECT x.job_id,
+            x.attempt,
+            (x.state)::text AS state,
+            x.requeued,
+            COALESCE(x.gpus, 0) AS gpus,
+            COALESCE(x.cpus, 0) AS cpus,
+            x.started_at,
+            x.ended_at,
+            x.node_names[1] AS node,
+            false AS live
+           FROM odc.attempt x
+        UNION ALL
+         SELECT r.job_id,
+            r.attempt,
+            (r.state)::text AS state,
+            false,
+            h_1.gpus,
+            h_1.cpus,
+            r.started_at,
+            GREATEST(r.started_at, COALESCE(r.exited_at, now())) AS "greatest",
+            h_1.node,
+            true
+           FROM (odc.running r
+             CROSS JOIN LATERAL ( SELECT min(o.name) AS node,
+                    (sum(l.gpus))::integer AS gpus,
+                    (sum(l.cpus))::integer AS cpus
+                   FROM (odc.allocation l
+                     JOIN odc.node o ON ((o.id = l.node_id)))
+                  WHERE (l.job_id = r.job_id)) h_1)) s
+     JOIN odc.job j ON ((j.id = s.job_id)))
+     JOIN odc.shape h ON ((h.id = j.shape_id)))
+     LEFT JOIN odc.account a ON ((a.id = j.account_id)))
+     LEFT JOIN odc.qos q ON ((q.id = j.qos_id)))
+     LEFT JOIN odc.running u ON ((u.job_id = s.job_id)))
+     LEFT JOIN odc.partition t ON ((t.id = COALESCE(u.partition_id, j.partition_id))))
+     LEFT JOIN odc.node n ON ((n.name = s.node)));
+
+CREATE VIEW odc_report.dev_server AS
+ SELECT v.job_id,
+    j.user_name AS "user",
+    a.name AS account,
+    j.name,
+    (q.state)::text AS state,
+    q.gpus,
+    q.gpu_type,
+    q.node_count,
+    j.submitted_at,
+    q.started_at,
+    v.launched_at,
+    v.expires_at,
+    v.extensions,
+    v.disk_id,
+    p.phase,
+    p.at AS phase_since
+   FROM ((((odc.reservation v
+     JOIN odc.job j ON (((j.id = v.job_id) AND (j.state IS NULL))))
+     JOIN odc.queue q ON ((q.id = v.job_id)))
+     LEFT JOIN odc.account a ON ((a.id = j.account_id)))
+     LEFT JOIN LATERAL ( SELECT b.phase,
+            b.at
+           FROM odc.box_phase b
+          WHERE ((b.job_id = v.job_id) AND (v.launched_at IS NULL))
+          ORDER BY b.at DESC, b.rank
+         LIMIT 1) p ON (true));
+
+CREATE VIEW odc_report.disk AS
+ SELECT d.id AS disk_id,
+    d.user_name AS "user",
+    d.size_gib,
+        CASE
+            WHEN (d.deleted_at IS NOT NULL) THEN 'deleted'::text
+            WHEN (d.trouble IS NOT NULL) THEN 'trouble'::text
+            WHEN ((v.over_at IS NOT NULL) OR ((d.holder IS NULL) AND (s.pending > 0))) THEN 'backing-up'::text
+            WHEN (d.holder IS NOT NULL) THEN 'in-use'::text
+            ELSE 'available'::text
+        END AS state,
+    d.holder AS held_by_job,
+    d.made_at,
+    d.used_at,
+    v.zone,
+    s.completed AS snapshots,
+    s.pending AS snapshots_pending,
+    s.last_at AS last_snapshot_at,
+    s.pending_since,
+    d.deleted_at,
+    d.purge_at
+   FROM ((odc.disk d
+     LEFT JOIN odc.disk_volume v ON (((v.disk_id = d.id) AND (v.state <> ALL (ARRAY['deleting'::text, 'deleted'::text, 'lost'::text])))))
+     CROSS JOIN LATERAL ( SELECT (count(*) FILTER (WHERE (l.state = 'completed'::text)))::integer AS completed,
+            (count(*) FILTER (WHERE (l.state = ANY (ARRAY['wanted'::text, 'pending'::text]))))::integer AS pending,
+            max(l.completed_at) FILTER (WHERE (l.state = 'completed'::text)) AS last_at,
+            min(l.asked_at) FILTER (WHERE (l.state = ANY (ARRAY['wanted'::text, 'pending'::text]))) AS pending_since
+           FROM odc.disk_snapshot l
+          WHERE (l.disk_id = d.id)) s);
+
+CREATE VIEW odc_report.efficiency AS
+ SELECT u.job_id,
+    u.attempt,
+    j.user_name AS "user",
+    a.name AS account,
+    j.name,
+    u.gpus,
+    u.ended_at,
+    u.held_s,
+    u.covered_s,
+    (((u.gpus)::double precision * u.held_s) / (3600)::double precision) AS gpu_hours,
+    (u.busy_gpu_s / NULLIF(((u.gpus)::double precision * u.covered_s), (0)::double precision)) AS busy_ratio,
+    u.mem_peak_mib,
+    u.energy_j,
+    u.source,
+    u.gave_up
+   FROM ((odc.gpu_use u
+     JOIN odc.job j ON ((j.id = u.job_id)))
+     LEFT JOIN odc.account a ON ((a.id = j.account_id)))
+  WHERE ((u.stored_at IS NOT NULL) AND (u.ended_at IS NOT NULL));
 
 CREATE VIEW odc.ended_job AS
  SELECT j.id,
@@ -1773,6 +2273,18 @@ CREATE VIEW odc.eta_score AS
    FROM odc.eta_day
   WHERE (scored > 0);
 
+CREATE VIEW odc_report.eta_score AS
+ SELECT day,
+    cause,
+    scored,
+    coverage,
+    early,
+    late,
+    mean_abs_error_s,
+    bias_s,
+    mean_width_s
+   FROM odc.eta_score;
+
 CREATE VIEW odc.fragmentation AS
  WITH place AS (
          SELECT g.gpu_type,
@@ -1815,6 +2327,37 @@ CREATE VIEW odc.fragmentation AS
    FROM place p
   GROUP BY gpu_type;
 
+CREATE VIEW odc_report.gpu_hours_by_day AS
+ SELECT d.day,
+    s."user",
+    s.account,
+    s.partition,
+    s.gpu_type,
+    s.kind,
+    count(DISTINCT s.job_id) AS jobs,
+    round((sum(((s.gpus)::numeric * EXTRACT(epoch FROM (LEAST(s.ended_at, (d.day + '24:00:00'::interval)) - GREATEST(s.started_at, d.day))))) / (3600)::numeric), 4) AS gpu_hours
+   FROM (odc_report.attempt s
+     CROSS JOIN LATERAL generate_series(GREATEST(date_trunc('day'::text, s.started_at, 'UTC'::text), (date_trunc('day'::text, now(), 'UTC'::text) - '92 days'::interval)), s.ended_at, '24:00:00'::interval) d(day))
+  WHERE ((s.gpus > 0) AND (d.day < s.ended_at) AND (s.ended_at > (date_trunc('day'::text, now(), 'UTC'::text) - '92 days'::interval)))
+  GROUP BY d.day, s."user", s.account, s.partition, s.gpu_type, s.kind;
+
+CREATE VIEW odc_report.node AS
+ SELECT n.name,
+    n.gpu_type,
+    n.zone,
+    (n.state)::text AS state,
+    n.gpus,
+    (n.gpus - f.gpus) AS gpus_used,
+    n.cpus,
+    (n.cpus - f.cpus) AS cpus_used,
+    f.jobs,
+    n.reason,
+    n.state_at,
+    q.since AS quarantined_at
+   FROM ((odc.node n
+     JOIN odc.node_free f ON ((f.node_id = n.id)))
+     LEFT JOIN odc.node_quarantine q ON ((q.node_id = n.id)));
+
 CREATE VIEW odc.pending_job AS
  SELECT p.job_id AS id,
         CASE
@@ -1848,6 +2391,12 @@ CREATE VIEW odc.pending_job AS
             WHEN (p.dependency = 'never'::odc.dependency_state) THEN 'DependencyNeverSatisfied'::text
             WHEN (p.dependency = 'waiting'::odc.dependency_state) THEN 'Dependency'::text
             WHEN (NOT p.begun) THEN COALESCE(p.reason, 'BeginTime'::text)
+            WHEN (p.lacks IS NOT NULL) THEN
+            CASE p.lacks
+                WHEN 'image'::text THEN 'ImageBuild'::text
+                WHEN 'disk'::text THEN 'DiskBusy'::text
+                ELSE 'SnapshotPending'::text
+            END
             WHEN ((p.open_count = 0) AND (p.tasks <@ COALESCE(p.closed_tasks, '{}'::int4multirange))) THEN 'Dependency'::text
             WHEN (p.open_count = 0) THEN 'JobArrayTaskLimit'::text
             WHEN (lm.reason IS NOT NULL) THEN lm.reason
@@ -1916,6 +2465,30 @@ CREATE VIEW odc.pending_job AS
            FROM (odc.refusal r
              LEFT JOIN odc.planned h ON ((h.job_id = r.head_job_id)))) rf ON ((rf.shape_id = p.shape_id)));
 
+CREATE VIEW odc_report.plan AS
+ SELECT p.job_id,
+    j.user_name AS "user",
+    a.name AS account,
+    j.name,
+    t.name AS partition,
+    s.node_count,
+    s.gpus_per_node,
+    s.gpu_type,
+    p.planned_start_at,
+    p.node_names,
+    e.p10 AS eta_p10,
+    e.p50 AS eta_p50,
+    e.p90 AS eta_p90,
+    p.detail,
+    p.pass_id AS moved_by_pass
+   FROM ((((((odc.planned p
+     JOIN odc.pending w ON (((w.job_id = p.job_id) AND w.ready)))
+     JOIN odc.job j ON ((j.id = p.job_id)))
+     JOIN odc.shape s ON ((s.id = w.shape_id)))
+     LEFT JOIN odc.account a ON ((a.id = j.account_id)))
+     LEFT JOIN odc.partition t ON ((t.id = j.partition_ids[1])))
+     LEFT JOIN odc.eta e ON ((e.job_id = p.job_id)));
+
 CREATE VIEW odc.queue AS
  SELECT running_job.id,
     running_job."user",
@@ -1952,6 +2525,36 @@ UNION ALL
     pending_job.node_names,
     pending_job.array_tasks
    FROM odc.pending_job;
+
+CREATE VIEW odc_report.queue AS
+ SELECT q.id AS job_id,
+    j.array_job_id,
+    j.array_task_id,
+    q.array_tasks,
+    q."user",
+    a.name AS account,
+    q.name,
+    q.partition,
+    q.qos,
+    (j.kind)::text AS kind,
+    (q.state)::text AS state,
+    q.reason,
+    q.gpus,
+    q.gpu_type,
+    q.node_count,
+    q.submitted_at,
+    q.started_at,
+    r.ends_at,
+    q.planned_start_at,
+    e.p10 AS eta_p10,
+    e.p50 AS eta_p50,
+    e.p90 AS eta_p90,
+    q.time_limit_s
+   FROM ((((odc.queue q
+     JOIN odc.job j ON ((j.id = q.id)))
+     LEFT JOIN odc.account a ON ((a.id = j.account_id)))
+     LEFT JOIN odc.running r ON ((r.job_id = q.id)))
+     LEFT JOIN odc.eta e ON ((e.job_id = q.id)));
 
 CREATE VIEW odc.running_job AS
  SELECT r.job_id AS id,
@@ -2051,11 +2654,68 @@ ALTER TABLE ONLY odc.booking
 ALTER TABLE ONLY odc.booking_node
     ADD CONSTRAINT booking_node_pkey PRIMARY KEY (booking_id, node_id);
 
+ALTER TABLE ONLY odc.box_jupyter
+    ADD CONSTRAINT box_jupyter_pkey PRIMARY KEY (job_id);
+
+ALTER TABLE ONLY odc.box_key
+    ADD CONSTRAINT box_key_pkey PRIMARY KEY (job_id);
+
+ALTER TABLE ONLY odc.box_look
+    ADD CONSTRAINT box_look_pkey PRIMARY KEY (job_id);
+
+ALTER TABLE ONLY odc.box_phase
+    ADD CONSTRAINT box_phase_pkey PRIMARY KEY (job_id, attempt, rank, phase);
+
+ALTER TABLE ONLY odc.box_port
+    ADD CONSTRAINT box_port_pkey PRIMARY KEY (job_id);
+
+ALTER TABLE ONLY odc.box_restart
+    ADD CONSTRAINT box_restart_pkey PRIMARY KEY (job_id, attempt, rank, ended_at);
+
+ALTER TABLE ONLY odc.build
+    ADD CONSTRAINT build_digest_target_key UNIQUE (digest, target);
+
+ALTER TABLE ONLY odc.build
+    ADD CONSTRAINT build_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.build_asker
+    ADD CONSTRAINT build_asker_pkey PRIMARY KEY (build_id, uid);
+
+ALTER TABLE ONLY odc.build_context
+    ADD CONSTRAINT build_context_pkey PRIMARY KEY (build_id);
+
 ALTER TABLE ONLY odc.coordinator
     ADD CONSTRAINT coordinator_pkey PRIMARY KEY (account_id, uid);
 
 ALTER TABLE ONLY odc.dependency
     ADD CONSTRAINT dependency_pkey PRIMARY KEY (job_id, ord);
+
+ALTER TABLE ONLY odc.disk
+    ADD CONSTRAINT disk_holder_key UNIQUE (holder);
+
+ALTER TABLE ONLY odc.disk
+    ADD CONSTRAINT disk_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.disk_snapshot
+    ADD CONSTRAINT disk_snapshot_cloud_id_key UNIQUE (cloud_id);
+
+ALTER TABLE ONLY odc.disk_snapshot
+    ADD CONSTRAINT disk_snapshot_operation_key UNIQUE (operation);
+
+ALTER TABLE ONLY odc.disk_snapshot
+    ADD CONSTRAINT disk_snapshot_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.disk_stray
+    ADD CONSTRAINT disk_stray_pkey PRIMARY KEY (cloud_id);
+
+ALTER TABLE ONLY odc.disk_volume
+    ADD CONSTRAINT disk_volume_cloud_id_key UNIQUE (cloud_id);
+
+ALTER TABLE ONLY odc.disk_volume
+    ADD CONSTRAINT disk_volume_operation_key UNIQUE (operation);
+
+ALTER TABLE ONLY odc.disk_volume
+    ADD CONSTRAINT disk_volume_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY odc.eta
     ADD CONSTRAINT eta_pkey PRIMARY KEY (job_id);
@@ -2069,8 +2729,20 @@ ALTER TABLE ONLY odc.eta_day
 ALTER TABLE ONLY odc.event
     ADD CONSTRAINT event_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY odc.gpu
+    ADD CONSTRAINT gpu_pkey PRIMARY KEY (node_id, gpu_index);
+
+ALTER TABLE ONLY odc.gpu_meter
+    ADD CONSTRAINT gpu_meter_pkey PRIMARY KEY (one);
+
+ALTER TABLE ONLY odc.gpu_now
+    ADD CONSTRAINT gpu_now_pkey PRIMARY KEY (job_id);
+
 ALTER TABLE ONLY odc.gpu_type
     ADD CONSTRAINT gpu_type_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY odc.gpu_use
+    ADD CONSTRAINT gpu_use_pkey PRIMARY KEY (job_id, attempt);
 
 ALTER TABLE ONLY odc.idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (uid, key);
@@ -2095,6 +2767,15 @@ ALTER TABLE ONLY odc.limited
 
 ALTER TABLE ONLY odc.local_host
     ADD CONSTRAINT local_host_pkey PRIMARY KEY (one);
+
+ALTER TABLE ONLY odc.login_signature
+    ADD CONSTRAINT login_signature_pkey PRIMARY KEY (digest);
+
+ALTER TABLE ONLY odc.login_user
+    ADD CONSTRAINT login_user_pkey PRIMARY KEY (user_name);
+
+ALTER TABLE ONLY odc.login_user
+    ADD CONSTRAINT login_user_uid_key UNIQUE (uid);
 
 ALTER TABLE ONLY odc.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (version);
@@ -2177,6 +2858,12 @@ ALTER TABLE ONLY odc.qos
 ALTER TABLE ONLY odc.refusal
     ADD CONSTRAINT refusal_pkey PRIMARY KEY (shape_id);
 
+ALTER TABLE ONLY odc.reservation
+    ADD CONSTRAINT reservation_pkey PRIMARY KEY (job_id);
+
+ALTER TABLE ONLY odc.reservation_warning
+    ADD CONSTRAINT reservation_warning_pkey PRIMARY KEY (job_id, expires_at, minutes);
+
 ALTER TABLE ONLY odc.resource_limit
     ADD CONSTRAINT resource_limit_pkey PRIMARY KEY (scope, scope_id, per, what);
 
@@ -2186,14 +2873,35 @@ ALTER TABLE ONLY odc.run_time
 ALTER TABLE ONLY odc.running
     ADD CONSTRAINT running_pkey PRIMARY KEY (job_id);
 
+ALTER TABLE ONLY odc.server
+    ADD CONSTRAINT server_pkey PRIMARY KEY (one);
+
 ALTER TABLE ONLY odc.shape
     ADD CONSTRAINT shape_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY odc.shared_storage
+    ADD CONSTRAINT shared_storage_cloud_id_key UNIQUE (cloud_id);
+
+ALTER TABLE ONLY odc.shared_storage
+    ADD CONSTRAINT shared_storage_pkey PRIMARY KEY (uid);
+
+ALTER TABLE ONLY odc.tally
+    ADD CONSTRAINT tally_pkey PRIMARY KEY (metric, labels);
+
+ALTER TABLE ONLY odc.tally_event
+    ADD CONSTRAINT tally_event_pkey PRIMARY KEY (one);
+
+ALTER TABLE ONLY odc.tally_histogram
+    ADD CONSTRAINT tally_histogram_pkey PRIMARY KEY (metric, labels);
 
 ALTER TABLE ONLY odc.term
     ADD CONSTRAINT term_pkey PRIMARY KEY (one);
 
 ALTER TABLE ONLY odc.usage
     ADD CONSTRAINT usage_pkey PRIMARY KEY (account_id, uid, qos_id);
+
+ALTER TABLE ONLY odc.user_setting
+    ADD CONSTRAINT user_setting_pkey PRIMARY KEY (uid);
 
 CREATE INDEX account_parent ON odc.account USING btree (parent) WHERE (parent IS NOT NULL);
 
@@ -2223,6 +2931,8 @@ CREATE INDEX association_user ON odc.association USING btree (uid);
 
 CREATE UNIQUE INDEX association_value ON odc.association USING btree (account_id, uid, partition_id) NULLS NOT DISTINCT;
 
+CREATE INDEX attempt_ended ON ONLY odc.attempt USING brin (ended_at);
+
 CREATE UNIQUE INDEX booking_live_name ON odc.booking USING btree (name) WHERE (state = ANY (ARRAY['PLANNED'::odc.booking_state, 'ACTIVE'::odc.booking_state]));
 
 CREATE INDEX booking_name ON odc.booking USING btree (name, id);
@@ -2236,6 +2946,10 @@ CREATE INDEX booking_node_past_past_at_idx ON odc.booking_node_past USING brin (
 CREATE INDEX booking_past_id_idx ON odc.booking_past USING btree (id);
 
 CREATE INDEX booking_past_past_at_idx ON odc.booking_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX build_context_uid ON odc.build_context USING btree (uid, at);
+
+CREATE INDEX build_going ON odc.build USING btree (id) WHERE (state = 'building'::odc.build_state);
 
 CREATE INDEX coordinator_past_account_id_uid_idx ON odc.coordinator_past USING btree (account_id, uid);
 
@@ -2251,6 +2965,20 @@ CREATE INDEX dependency_singleton ON odc.dependency USING btree (name_key) WHERE
 
 CREATE INDEX dependency_target ON odc.dependency USING btree (target_id) WHERE (state = 'waiting'::odc.dependency_state);
 
+CREATE UNIQUE INDEX disk_name ON odc.disk USING btree (uid, name) WHERE (deleted_at IS NULL);
+
+CREATE INDEX disk_snapshot_disk ON odc.disk_snapshot USING btree (disk_id, id);
+
+CREATE INDEX disk_snapshot_due ON odc.disk_snapshot USING btree (due_at) WHERE (due_at IS NOT NULL);
+
+CREATE UNIQUE INDEX disk_snapshot_going ON odc.disk_snapshot USING btree (volume_id) WHERE (state = ANY (ARRAY['wanted'::text, 'pending'::text]));
+
+CREATE INDEX disk_volume_due ON odc.disk_volume USING btree (due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX disk_volume_job ON odc.disk_volume USING btree (job_id);
+
+CREATE UNIQUE INDEX disk_volume_live ON odc.disk_volume USING btree (disk_id) WHERE (state <> ALL (ARRAY['deleting'::text, 'deleted'::text, 'lost'::text]));
+
 CREATE INDEX event_final ON ONLY odc.event USING btree (xid, id);
 
 CREATE INDEX event_job ON ONLY odc.event USING btree (job_id, id) WHERE (job_id IS NOT NULL);
@@ -2258,6 +2986,10 @@ CREATE INDEX event_job ON ONLY odc.event USING btree (job_id, id) WHERE (job_id 
 CREATE INDEX gpu_type_past_name_idx ON odc.gpu_type_past USING btree (name);
 
 CREATE INDEX gpu_type_past_past_at_idx ON odc.gpu_type_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX gpu_use_owed ON odc.gpu_use USING btree (ended_at) WHERE (stored_at IS NULL);
+
+CREATE INDEX gpu_uuid ON odc.gpu USING btree (uuid);
 
 CREATE INDEX idempotency_made ON odc.idempotency USING btree (made_at);
 
@@ -2274,6 +3006,8 @@ CREATE INDEX licence_past_past_at_idx ON odc.licence_past USING brin (past_at) W
 CREATE INDEX limited_past_past_at_idx ON odc.limited_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
 
 CREATE INDEX limited_past_shape_id_time_limit_s_uid_account_id_qos_id_idx ON odc.limited_past USING btree (shape_id, time_limit_s, uid, account_id, qos_id);
+
+CREATE UNIQUE INDEX login_user_github ON odc.login_user USING btree (lower(github_user));
 
 CREATE INDEX node_free_past_node_id_idx ON odc.node_free_past USING btree (node_id);
 
@@ -2312,6 +3046,8 @@ CREATE INDEX pending_claim ON odc.pending USING btree (claimed_at, job_id) WHERE
 CREATE INDEX pending_class ON odc.pending USING btree (shape_id, time_limit_s, uid, account_id, qos_id, nice, queued_at, job_id) INCLUDE (open_count) WHERE ready;
 
 CREATE INDEX pending_deadline ON odc.pending USING btree (deadline_at) WHERE (deadline_at IS NOT NULL);
+
+CREATE INDEX pending_image ON odc.pending USING btree (job_id) WHERE (lacks = 'image'::text);
 
 CREATE INDEX pending_past_job_id_idx ON odc.pending_past USING btree (job_id);
 
@@ -2362,6 +3098,10 @@ CREATE INDEX qos_past_past_at_idx ON odc.qos_past USING brin (past_at) WITH (pag
 CREATE INDEX refusal_past_past_at_idx ON odc.refusal_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
 
 CREATE INDEX refusal_past_shape_id_idx ON odc.refusal_past USING btree (shape_id);
+
+CREATE INDEX reservation_build ON odc.reservation USING btree (build_id, job_id) WHERE (build_id IS NOT NULL);
+
+CREATE INDEX reservation_disk ON odc.reservation USING btree (disk_id) WHERE (disk_id IS NOT NULL);
 
 CREATE INDEX resource_limit_past_past_at_idx ON odc.resource_limit_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
 
@@ -2517,7 +3257,7 @@ CREATE TRIGGER past_of_gone AFTER DELETE ON odc.priority_weight FOR EACH ROW EXE
 
 CREATE TRIGGER past_of_new AFTER INSERT ON odc.priority_weight FOR EACH ROW EXECUTE FUNCTION odc_past.note_priority_weight();
 
-CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.qos FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.priority IS DISTINCT FROM new.priority) OR (old.description IS DISTINCT FROM new.description) OR (old.restricted IS DISTINCT FROM new.restricted) OR (old.deny_on_limit IS DISTINCT FROM new.deny_on_limit) OR (old.usage_factor IS DISTINCT FROM new.usage_factor) OR (old.preempts IS DISTINCT FROM new.preempts) OR (old.preempt_mode IS DISTINCT FROM new.preempt_mode) OR (old.exempt_s IS DISTINCT FROM new.exempt_s) OR (old.grace_s IS DISTINCT FROM new.grace_s) OR (old.deleted_at IS DISTINCT FROM new.deleted_at))) EXECUTE FUNCTION odc_past.keep_qos();
+CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.qos FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.priority IS DISTINCT FROM new.priority) OR (old.description IS DISTINCT FROM new.description) OR (old.restricted IS DISTINCT FROM new.restricted) OR (old.deny_on_limit IS DISTINCT FROM new.deny_on_limit) OR (old.usage_factor IS DISTINCT FROM new.usage_factor) OR (old.preempts IS DISTINCT FROM new.preempts) OR (old.preempt_mode IS DISTINCT FROM new.preempt_mode) OR (old.exempt_s IS DISTINCT FROM new.exempt_s) OR (old.grace_s IS DISTINCT FROM new.grace_s) OR (old.deleted_at IS DISTINCT FROM new.deleted_at) OR (old.idle_warn_s IS DISTINCT FROM new.idle_warn_s) OR (old.idle_release_s IS DISTINCT FROM new.idle_release_s))) EXECUTE FUNCTION odc_past.keep_qos();
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.qos FOR EACH ROW EXECUTE FUNCTION odc_past.keep_qos();
 
@@ -2568,6 +3308,12 @@ ALTER TABLE ONLY odc.booking_node
 
 ALTER TABLE ONLY odc.booking_node
     ADD CONSTRAINT booking_node_node_id_fkey FOREIGN KEY (node_id) REFERENCES odc.node(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY odc.build_asker
+    ADD CONSTRAINT build_asker_build_id_fkey FOREIGN KEY (build_id) REFERENCES odc.build(id);
+
+ALTER TABLE ONLY odc.build_context
+    ADD CONSTRAINT build_context_build_id_fkey FOREIGN KEY (build_id) REFERENCES odc.build(id);
 
 ALTER TABLE ONLY odc.coordinator
     ADD CONSTRAINT coordinator_account_id_fkey FOREIGN KEY (account_id) REFERENCES odc.account(id);

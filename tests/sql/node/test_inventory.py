@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from odcd.errors import WrongState
 from tests.support.builders import NOW, ROOT, Queue
 from tests.support.database import Sql
 
@@ -100,8 +101,10 @@ def test_the_books_hold_whatever_others_do(sql: Sql, steps: list[tuple[str, int,
                 n1={**size, "foreign_gpus": min(gpus, size["gpus"]),
                     "foreign_cpus": min(cpus, size["cpus"])},
             )  # fmt: skip
-            if kind == "submit" and first <= size["gpus"]:
-                queue.submit(gpus=first, cpus_per_task=min(second, size["cpus"]))
+            # A node in use keeps its size until it is idle.
+            there = sql.row("select gpus, cpus from odc.node")
+            if kind == "submit" and first <= there["gpus"]:
+                queue.submit(gpus=first, cpus_per_task=min(second, there["cpus"]))
                 queue.start()
             running = sql.values("select job_id from odc.running order by 1")
             if kind == "end" and first < len(running):
@@ -120,6 +123,24 @@ def test_a_cordoned_node_drains_and_comes_back(queue: Queue) -> None:
     assert queue.sql.values("select kind from odc.event where kind like 'node_%' order by id") == [
         "node_drain", "node_up",
     ]  # fmt: skip
+
+
+def test_what_is_cordoned_is_not_resumed_here(queue: Queue) -> None:
+    """It took jobs, which its cluster would not start, until the daemon was restarted."""
+    register(queue, n1={"state": "DRAIN", "reason": "cordoned"})
+    resume = "select odc.set_node_state($1::jsonb, array['n1'], 'UP', null, $2)"
+    root = json.dumps({"user": ROOT.user, "uid": ROOT.uid, "operator": True})
+    with pytest.raises(WrongState, match="because the cluster says so: cordoned"):
+        queue.sql.execute(resume, root, queue.now)
+    assert node(queue)["state"] == "DRAIN"
+    register(queue, n1={})
+    assert node(queue)["state"] == "UP"
+
+
+def test_a_node_that_others_use_is_not_idle(queue: Queue) -> None:
+    register(queue, n1={"foreign_gpus": 3, "foreign_cpus": 10}, n2={})
+    told = json.loads(queue.sql.value("select odc.list_nodes($1)", queue.now))
+    assert [one["state"] for one in told] == ["MIXED", "IDLE"]
 
 
 def test_an_operators_word_comes_before_the_inventorys(queue: Queue) -> None:

@@ -19,6 +19,10 @@ def _set_state(sql: Sql, cluster: Cluster, state: str) -> None:
     )  # fmt: skip
 
 
+EXECUTOR = {"executor": {"name": None, "unreached_s": None}}
+"""What the daemon adds."""
+
+
 def test_nodes_have_the_documented_keys_and_count_what_is_used(sql: Sql) -> None:
     cluster = Cluster(sql, nodes=2)
     job_id = cluster.submit(gpus=3, cpus_per_task=5, time_limit_s=60)
@@ -109,14 +113,14 @@ def test_partitions_have_the_documented_keys(sql: Sql) -> None:
 
 def test_the_diagnosis_counts_the_queue(sql: Sql) -> None:
     cluster = Cluster(sql)
-    empty = msgspec.convert(cluster.diag(), answers.Cluster)
+    empty = msgspec.convert(cluster.diag() | EXECUTOR, answers.Cluster)
     assert (empty.jobs["PENDING"], empty.oldest_pending_s, empty.last_pass) == (0, None, None)
     cluster.submit(gpus=8)
     cluster.submit(gpus=8)
     cluster.submit(array="0-9", gpus=8)
     cluster.plan()
     cluster.move(7)
-    told = msgspec.convert(cluster.diag(), answers.Cluster)
+    told = msgspec.convert(cluster.diag() | EXECUTOR, answers.Cluster)
     assert told.jobs == {"PENDING": 2, "CONFIGURING": 1, "RUNNING": 0, "COMPLETING": 0}
     assert (told.pending_tasks, told.oldest_pending_s, told.planned) == (11, 7, 2)
     assert (told.gpus, told.nodes["UP"]) == ({"total": 8, "used": 8}, 1)

@@ -186,6 +186,23 @@ def test_a_job_whose_nodes_are_away_is_looked_at_once(queue: Queue) -> None:
         assert looks(queue, job_id) == 1
 
 
+@pytest.mark.parametrize("joins", ["nestloop", "hashjoin", "mergejoin"])
+def test_causes_have_one_order_however_postgresql_reads(queue: Queue, joins: str) -> None:
+    """A protected job that it also waits behind is found twice at one moment."""
+    queue.sql.execute("update odc.policy set plan_depth = 1 where name = 'fifo'")
+    queue.sql.execute("update odc.partition set policy = 'fifo'")
+    a_cluster(queue.sql, h100=1)
+    first, third, second, job = (
+        queue.submit(gpus=gpus, gpu_type="h100", time_limit_s=3600, nice=nice)
+        for gpus, nice in ((5, 0), (4, 100), (4, 50), (8, 200))
+    )
+    for other in {"nestloop", "hashjoin", "mergejoin"} - {joins}:
+        queue.sql.execute(f"set local enable_{other} = off")
+    queue.sql.execute("discard plans")
+    # The second is named with the first; once both are gone the third would start.
+    assert [cause["job_id"] for cause in told(queue, job)] == [first, second, third]
+
+
 @pytest.mark.parametrize("node_count", [1, 2])
 def test_jobs_without_a_time_limit_are_named_though_no_start_is_in_sight(
     queue: Queue, node_count: int

@@ -84,6 +84,24 @@ def test_what_another_policy_would_have_done_is_told(lived: Queue) -> None:
     assert replay(lived, second)["equal"]
 
 
+def test_what_is_read_has_the_same_digests_however_it_is_joined(lived: Queue) -> None:
+    a_day(lived)
+    for hours in (3, 1, 5, 2, 4):
+        for gpus in (4, 1, 2):
+            lived.submit(gpus=gpus, time_limit_s=hours * 3600)
+    lived.sql.execute("update odc.policy set ordering = 'multifactor' where name = 'fifo'")
+    joins = ["hashjoin", "mergejoin", "nestloop"]
+    seen: set[bytes] = set()
+    for used in joins:
+        for join in joins:
+            lived.sql.execute(f"set enable_{join} = {'on' if join == used else 'off'}")
+        lived.sql.execute("discard plans")
+        seen.add(
+            lived.sql.value("select read_digest from odc.decide($1, p_digest => true)", lived.now)
+        )
+    assert len(seen) == 1
+
+
 def test_another_plan_depth_plans_more(lived: Queue) -> None:
     *_, small = a_day(lived)
     told = replay(lived, passes(lived)[1], depth=2)
@@ -103,7 +121,11 @@ def test_a_change_of_rules_is_not_taken_for_a_fault(lived: Queue) -> None:
     ("change", "found"),
     [
         ("update odc.pass set plan_digest = sha256('x') where id = $1", "output"),
-        ("update odc.pass set read_digest = sha256('x') where id = $1", "input"),
+        (
+            "update odc.pass set read_digest = substr(read_digest, 1, 8) || int8send(7) "
+            "|| substr(read_digest, 17) where id = $1",
+            "input",
+        ),
         ("update odc.pass set at = at + interval '1 s' where id = $1", "chain"),
         ("delete from odc.pending_past where $1 > 0", "past"),
     ],
@@ -123,6 +145,7 @@ def test_a_forged_past_is_found(lived: Queue, change: str, found: str) -> None:
         assert not told["equal"]
         assert not told[found]["equal"]
         assert not told["chain"]
+        assert told["input"]["differs"] == (["nodes"] if found == "input" else None)
 
 
 def test_a_pass_that_is_not_there_is_named_with_those_that_are(lived: Queue) -> None:

@@ -185,10 +185,16 @@ def test_a_member_that_has_ended_is_never_sent_out_to_start(queue: Queue) -> Non
     assert states == {0: "ended", 1: "starting"}
 
 
-def test_a_time_limit_that_moved_is_told_once(queue: Queue) -> None:
+def test_a_time_limit_that_moved_is_told_until_it_was_taken(queue: Queue) -> None:
+    """An executor that was away at that moment would end an extended job at its old end."""
     job_id = started(queue, gpus=1, time_limit_s=3600)
     assert queue.update(job_id, changes={"time_limit_s": 600}) == {job_id: "updated"}
-    ends = "select job_id, ends_at from odc.take_ends(0)"
+    ends = "select job_id, ends_at from odc.moved_ends(0)"
+    told = "select odc.note_ends(0, array[$1::bigint], array[1], array[$2::timestamptz])"
     [row] = queue.sql.rows(ends)
     assert row == {"job_id": job_id, "ends_at": queue.now + timedelta(seconds=600)}
+    assert queue.sql.rows(ends) == [row]
+    queue.sql.rows(told, job_id, row["ends_at"] + timedelta(seconds=1))
+    assert queue.sql.rows(ends) == [row], "it has moved again"
+    queue.sql.rows(told, job_id, row["ends_at"])
     assert queue.sql.rows(ends) == []

@@ -227,6 +227,8 @@ class ControlPlane(Cluster):
         return [
             f"--kubeconfig={self.admin}",
             f"--controllers={_CONTROLLERS}",
+            # As clusters have it: what controllers make is told apart from what others do.
+            "--use-service-account-credentials=true",
             f"--service-account-private-key-file={self.pki.accounts_key}",
             f"--root-ca-file={self.pki.ca}",
             f"--node-monitor-grace-period={node_grace_s}s",

@@ -47,9 +47,12 @@ class ProcessNodes(Child):
     """
 
     def __init__(
-        self, cluster: Cluster, folder: Path, nodes: list[Manifest], *, lease_s: int = 40
-    ) -> None:
+        self, cluster: Cluster, folder: Path, nodes: list[Manifest], *, lease_s: int = 40,
+        volumes: Path | None = None,
+    ) -> None:  # fmt: skip
+        """volumes: where folders stand for volumes of a cloud, by their handles."""
         folder.mkdir(exist_ok=True)
+        self.volumes = volumes or folder / "volumes"
         self.names = [node["metadata"]["name"] for node in nodes]
         self._cluster = cluster
         pki = Pki(folder / "pki")
@@ -61,6 +64,7 @@ class ProcessNodes(Child):
                 {
                     "kubeconfig": str(cluster.admin),
                     "folder": str(folder),
+                    "volumes": str(self.volumes),
                     "port": free_port(),
                     "cert": str(pki.server_cert),
                     "key": str(pki.server_key),

@@ -232,6 +232,15 @@ def test_a_wrong_setting_is_named(name: str, value: str) -> None:
         read_kubernetes(None, None, {name: value})
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["ODC_NAMESPACE_DEV", "ODC_IMAGE", "ODC_POD_TEMPLATE", "ODC_TOLERATIONS", "ODC_START_S",
+     "ODC_OUTPUT_BYTES", "ODC_QUARANTINE"],
+)  # fmt: skip
+def test_a_setting_that_a_manifest_leaves_empty_is_not_set(name: str) -> None:
+    assert read_kubernetes(None, None, {name: ""}) == read_kubernetes(None, None, {})
+
+
 def test_a_site_adds_to_pods_and_takes_nothing_away(tmp_path: Any) -> None:
     path = tmp_path / "pod.yaml"
     path.write_text(

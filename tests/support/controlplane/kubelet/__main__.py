@@ -1,8 +1,9 @@
 """A kubelet for tests: python -m tests.support.controlplane.kubelet CONFIG
 
-CONFIG is JSON: kubeconfig, folder, port, cert, key, nodes (manifests), lease_s. It registers the
-nodes, keeps their leases, and runs the containers of the pods bound to them as processes of this
-machine. One address of the loopback per pod; names of a headless service resolve to them.
+CONFIG is JSON: kubeconfig, folder, volumes, port, cert, key, nodes (manifests), lease_s. It
+registers the nodes, keeps their leases, and runs the containers of the pods bound to them as
+processes of this machine. One address of the loopback per pod; names of a headless service resolve
+to them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from aiohttp import web
 
 from tests.support.controlplane.kubelet.client import Client
 from tests.support.controlplane.kubelet.exec import FEATURE, serve_exec
+from tests.support.controlplane.kubelet.forward import serve_forward
 from tests.support.controlplane.kubelet.logs import now, rfc3339
 from tests.support.controlplane.kubelet.pod import PodWorker
 from tests.support.controlplane.kubelet.process import hostname
@@ -32,6 +34,7 @@ class Kubelet:
     def __init__(self, config: Mapping[str, Any], client: Client) -> None:
         self.client = client
         self.folder = Path(config["folder"])
+        self.volumes = Path(config["volumes"])
         self._config = config
         self._nodes: dict[str, dict[str, Any]] = {
             node["metadata"]["name"]: node for node in config["nodes"]
@@ -169,6 +172,7 @@ class Kubelet:
         app = web.Application()
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._log)
         app.router.add_route("*", "/exec/{namespace}/{pod}/{container}", self._exec)
+        app.router.add_route("*", "/portForward/{namespace}/{pod}", self._forward)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0)
         await runner.setup()
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -194,6 +198,10 @@ class Kubelet:
         if process is None:
             raise web.HTTPNotFound(text="container not found\n")
         return await serve_exec(request, process)
+
+    async def _forward(self, request: web.Request) -> web.StreamResponse:
+        self._worker(request)
+        return await serve_forward(request)
 
     def _worker(self, request: web.Request) -> PodWorker:
         where = request.match_info

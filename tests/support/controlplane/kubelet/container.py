@@ -3,8 +3,9 @@
     python container.py SPEC REPORT_FD
 
 SPEC is JSON: argv, env, cwd, uid, gid, groups, hostname, stage (an empty folder), mounts (source
-or tmpfs_bytes, target, read_only), no_new_privileges, drop_capabilities, cgroup (the file to write
-0 to, or empty). What cannot be done is written to REPORT_FD, which closes on exec. Needs root.
+or tmpfs_bytes, target, read_only), no_new_privileges, drop_capabilities, keep_capabilities (of
+those dropped), cgroup (the file to write 0 to, or empty). What cannot be done is written to
+REPORT_FD, which closes on exec. Needs root.
 A script: only the standard library.
 
 The root is the host's, in an overlay: the command sees every program of this machine, and nothing
@@ -24,6 +25,11 @@ from typing import Any
 _NEWNS, _NEWUTS, _NEWIPC, _NEWPID = 0x00020000, 0x04000000, 0x08000000, 0x20000000
 _RDONLY, _NOSUID, _NODEV, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
 _PDEATHSIG, _CAPBSET_DROP, _NO_NEW_PRIVS = 1, 24, 38
+_CAPABILITIES = {
+    "CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "FSETID": 4, "KILL": 5, "SETGID": 6, "SETUID": 7,
+    "SETPCAP": 8, "NET_BIND_SERVICE": 10, "IPC_LOCK": 14, "SYS_CHROOT": 18, "AUDIT_WRITE": 29,
+    "SETFCAP": 31,
+}  # fmt: skip
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -94,6 +100,9 @@ def _make_root(stage: Path, mounts: list[dict[str, Any]]) -> None:
         _bind(Path("/dev") / name, root / "dev" / name)
     for name, target in (("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
         (root / "dev" / name).symlink_to(f"/proc/self/{target}")
+    (root / "dev/pts").mkdir()
+    _mount("devpts", root / "dev/pts", "devpts", data="newinstance,ptmxmode=0666,mode=0620,gid=5")
+    (root / "dev/ptmx").symlink_to("pts/ptmx")
     for name in ("tmp", "dev/shm"):
         (root / name).mkdir(exist_ok=True)
         _mount("tmpfs", root / name, "tmpfs", data="mode=1777")
@@ -130,7 +139,8 @@ def _mount(source: str, target: Path, kind: str, flags: int = 0, data: str = "")
 
 def _become(spec: dict[str, Any]) -> None:
     if spec["drop_capabilities"]:
-        for number in range(64):
+        kept = {_CAPABILITIES[name] for name in spec["keep_capabilities"]}
+        for number in set(range(64)) - kept:
             _libc.prctl(_CAPBSET_DROP, number, 0, 0, 0)
     for output in (1, 2):  # so that the user may open /dev/stdout, as container runtimes allow
         os.fchown(output, spec["uid"], spec["gid"])

@@ -27,7 +27,7 @@ class ContainerLog:
         self.ended = False
         self._rest = b""
         self._more = asyncio.Event()
-        path.touch()
+        path.write_bytes(b"")  # each start of a container has its own
 
     def write(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -50,6 +50,11 @@ class ContainerLog:
             self._rest = b""
         self.ended = True
         self._wake()
+
+    def last_words(self) -> str:
+        """As kubelet takes them into a container's status."""
+        lines = self.path.read_bytes().splitlines(keepends=True)[-80:]
+        return b"".join(_text(line, False) for line in lines)[-2048:].decode(errors="replace")
 
     def _append(self, kept: list[bytes]) -> None:
         with self.path.open("ab") as file:

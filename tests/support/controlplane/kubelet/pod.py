@@ -24,6 +24,7 @@ from tests.support.controlplane.kubelet.status import (
 
 _AGAIN_S = 0.5
 _PULL_AGAIN_S = 1.0
+_PROBE_S = 0.3
 T = TypeVar("T")
 
 
@@ -32,6 +33,8 @@ class Home(Protocol):
 
     client: Client
     folder: Path
+    volumes: Path
+    """Where folders stand for volumes of a cloud."""
 
     async def address(self, pod: Mapping[str, Any]) -> tuple[str, Path]:
         """The pod's IP and its hosts file."""
@@ -59,6 +62,11 @@ class PodWorker:
         self._states: dict[str, State] = {}
         self.running: dict[str, Process] = {}
         self.logs: dict[str, ContainerLog] = {}
+        self._probes: list[asyncio.Task[None]] = []
+        self._last: dict[str, State] = {}
+        self._restarts: dict[str, int] = {}
+        self._unready: set[str] = set()
+        """Containers whose readiness probe has not succeeded yet."""
         self._seen_deletion(pod)
 
     def update(self, pod: dict[str, Any]) -> None:
@@ -105,12 +113,49 @@ class PodWorker:
             if self.running:
                 await self._report("Running")
             await self._unless_stopped(self._all_ended())
+            while await self._begin_anew(made, hosts):
+                await self._unless_stopped(self._all_ended())
         except Stopped:
             await self._stop()
         finally:
             if overdue is not None:
                 overdue.cancel()
         await self._finish()
+
+    async def _begin_anew(self, made: dict[str, dict[str, Any]], hosts: Path) -> bool:
+        """Start again what failed, in its place, where the pod says so."""
+        failed = [
+            one
+            for one in self._containers
+            if self.pod["spec"].get("restartPolicy") == "OnFailure"
+            and self._states[one["name"]].get("terminated", {}).get("exitCode", 0) != 0
+        ]
+        for container in failed:
+            name: str = container["name"]
+            self.running.pop(name, None)
+            self._last[name] = self._states[name]
+            self._restarts[name] = self._restarts.get(name, 0) + 1
+            self._states[name] = waiting("CrashLoopBackOff", "back-off restarting failed container")
+            await self._report("Running")
+            await self._unless_stopped(asyncio.sleep(_AGAIN_S))
+            await self._start(container, made, hosts)
+            await self._report("Running")
+        return bool(failed)
+
+    async def _probe(self, name: str, port: int, process: Process) -> None:
+        """All containers here have the machine's network."""
+        while self.running.get(name) is process:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                answers = False
+            else:
+                answers = True
+                writer.close()
+            if answers == (name in self._unready) and self.running.get(name) is process:
+                self._unready ^= {name}
+                await self._report("Running")
+            await asyncio.sleep(_PROBE_S)
 
     @property
     def _containers(self) -> list[dict[str, Any]]:
@@ -127,17 +172,37 @@ class PodWorker:
         """Waits for the ConfigMaps, as kubelet does, with the pod in ContainerCreating."""
         while True:
             wanted = volumes.needed_volume_configmaps(self.pod)
-            found = await self._configmaps(wanted)
-            if wanted <= found.keys():
+            found = await self._objects("configmaps", wanted)
+            keys = volumes.needed_secrets(self.pod)
+            secrets = await self._objects("secrets", keys)
+            claims = await self._claims()
+            if wanted <= found.keys() and keys <= secrets.keys() and claims is not None:
                 try:
-                    return volumes.materialise(self.pod, self._folder, found)
+                    return volumes.materialise(self.pod, self._folder, found, secrets, claims)
                 except NotYet as missing:
                     print(self._path, missing, flush=True)
             await self._unless_stopped(asyncio.sleep(_AGAIN_S))
 
-    async def _configmaps(self, names: set[str]) -> dict[str, Any]:
+    async def _claims(self) -> dict[str, Path] | None:
+        """None: one of them is not bound yet."""
+        wanted = volumes.needed_claims(self.pod)
+        claims = await self._objects("persistentvolumeclaims", wanted)
+        if any(
+            name not in claims or claims[name]["status"].get("phase") != "Bound" for name in wanted
+        ):
+            return None
+        found: dict[str, Path] = {}
+        for name, claim in claims.items():
+            path = f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}"
+            volume = await self._home.client.get(path)
+            if volume is None:
+                return None
+            found[name] = volumes.attached(volume, self._home.volumes)
+        return found
+
+    async def _objects(self, kind: str, names: set[str]) -> dict[str, Any]:
         namespace = self.pod["metadata"]["namespace"]
-        root = f"/api/v1/namespaces/{namespace}/configmaps"
+        root = f"/api/v1/namespaces/{namespace}/{kind}"
         looked = [(name, await self._home.client.get(f"{root}/{name}")) for name in sorted(names)]
         return {name: found for name, found in looked if found is not None}
 
@@ -165,11 +230,15 @@ class PodWorker:
             return
         self.running[name] = process
         self._states[name] = {"running": {"startedAt": process.started_at}}
+        probe = container.get("readinessProbe", {}).get("tcpSocket")
+        if probe:
+            self._unready.add(name)
+            self._probes.append(asyncio.create_task(self._probe(name, probe["port"], process)))
 
     async def _process(
         self, container: dict[str, Any], made: dict[str, dict[str, Any]], hosts: Path
     ) -> Process:
-        found = await self._configmaps(env.needed_configmaps(container))
+        found = await self._objects("configmaps", env.needed_configmaps(container))
         data = {name: one.get("data", {}) for name, one in found.items()}
         return Process.of(
             self.pod,
@@ -187,7 +256,7 @@ class PodWorker:
         return env.pod_field({**self.pod, "status": now_known}, path)
 
     async def _all_ended(self) -> None:
-        for name, process in self.running.items():
+        for name, process in list(self.running.items()):
             self._states[name] = (await process.ended()).state(container_id(self.pod, name))
 
     async def _stop(self) -> None:
@@ -204,6 +273,7 @@ class PodWorker:
             await self._all_ended()
 
     async def _finish(self) -> None:
+        self.running.clear()
         for name, state in self._states.items():
             if "waiting" in state:
                 self._states[name] = _never_ran(self.pod, name)
@@ -240,6 +310,9 @@ class PodWorker:
             started_at=self._started_at,
             reason=reason,
             message=message,
+            last=self._last,
+            restarts=self._restarts,
+            unready=self._unready,
         )
         await self._home.client.patch_status(self._path, status, self.uid)
 

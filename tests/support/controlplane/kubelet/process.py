@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.support.controlplane import openssh
 from tests.support.controlplane.kubelet.env import NotYet, argv
 from tests.support.controlplane.kubelet.logs import ContainerLog, now, rfc3339
 from tests.support.controlplane.kubelet.memory import MemoryLimit
@@ -20,6 +21,7 @@ from tests.support.controlplane.kubelet.status import Ended
 from tests.support.controlplane.kubelet.volumes import bytes_of
 
 _SCRIPT = Path(__file__).parent / "container.py"
+_STAND_INS = Path(__file__).parent / "programs"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -31,6 +33,9 @@ class Process:
     ) -> None:
         self.spec = spec
         self._limit = limit
+        self._says_last = False
+        self._message = folder / f"{name}-message"
+        """What it writes to /dev/termination-log."""
         self.started_at = ""
         self._ended: Ended | None = None
         self.log = ContainerLog(folder / f"{name}.log")
@@ -51,6 +56,10 @@ class Process:
         name: str = container["name"]
         stage = folder / f"{name}-root"
         stage.mkdir(exist_ok=True)
+        message = folder / f"{name}-message"
+        message.write_text("")
+        message.chmod(0o666)
+        mounts = [*mounts, _at("/dev/termination-log", message), *_programs(container["image"])]
         security = {
             **pod["spec"].get("securityContext", {}),
             **container.get("securityContext", {}),
@@ -74,17 +83,20 @@ class Process:
             "mounts": mounts,
             "no_new_privileges": security.get("allowPrivilegeEscalation") is False,
             "drop_capabilities": "ALL" in security.get("capabilities", {}).get("drop", []),
+            "keep_capabilities": security.get("capabilities", {}).get("add", []),
         }
         asked = container.get("resources", {}).get("limits", {}).get("memory")
         limit = MemoryLimit(f"{folder.name}-{name}", bytes_of(asked)) if asked else None
         spec["cgroup"] = limit.procs if limit else ""
-        return cls(spec, folder, name, limit)
+        made = cls(spec, folder, name, limit)
+        made._says_last = container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
+        return made
 
     @staticmethod
     def base_env(pod: Mapping[str, Any]) -> dict[str, str]:
         """What kubelet and the image give before the manifest says anything."""
         return {
-            "PATH": _PATH,
+            **_tools(),
             "HOSTNAME": hostname(pod),
             "KUBERNETES_SERVICE_HOST": "10.96.0.1",
             "KUBERNETES_SERVICE_PORT": "443",
@@ -131,6 +143,9 @@ class Process:
             self._ended = Ended(code=code if code >= 0 else 128 - code, started_at=self.started_at)
             if self._limit is not None and self._limit.close() and code != 0:
                 self._ended.reason = "OOMKilled"
+            self._ended.message = self._message.read_text(errors="replace")[:4096]
+            if code != 0 and self._says_last and not self._ended.message:
+                self._ended.message = self.log.last_words()
         return self._ended
 
     def terminate(self) -> None:
@@ -143,6 +158,26 @@ class Process:
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(number)
+
+
+def _tools() -> dict[str, str]:
+    """An image has what this machine has, and an SSH server if there is one for tests."""
+    folder = openssh.cached()
+    if folder is None:
+        return {"PATH": _PATH}
+    libraries = ":".join(str(found) for found in (folder / "usr/lib").glob("*-linux-gnu"))
+    return {"PATH": f"{_PATH}:{folder}/usr/sbin", "LD_LIBRARY_PATH": libraries}
+
+
+def _programs(image: str) -> list[dict[str, Any]]:
+    """What stands in for an image's own programs."""
+    if "/buildkit:" not in image:
+        return []
+    return [_at(f"/usr/local/bin/{found.name}", found) for found in _STAND_INS.iterdir()]
+
+
+def _at(target: str, source: Path) -> dict[str, Any]:
+    return {"source": str(source), "target": target, "read_only": False}
 
 
 def hostname(pod: Mapping[str, Any]) -> str:

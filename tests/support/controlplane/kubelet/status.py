@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from tests.support.controlplane.kubelet.env import NotYet
@@ -59,9 +60,13 @@ def pod_status(
     started_at: str,
     reason: str = "",
     message: str = "",
+    last: Mapping[str, State] = MappingProxyType({}),
+    restarts: Mapping[str, int] = MappingProxyType({}),
+    unready: Set[str] = frozenset(),
 ) -> dict[str, Any]:
     """The whole status; it replaces what the API server has, but for the scheduler's condition."""
-    running = phase == "Running" and all("running" in state for state in states.values())
+    ready = {name: "running" in state and name not in unready for name, state in states.items()}
+    running = phase == "Running" and all(ready.values())
     over = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
     conditions = [
         _condition("PodReadyToStartContainers", bool(ip) and phase == "Running"),
@@ -78,7 +83,11 @@ def pod_status(
         "reason": reason or None,
         "message": message or None,
         "containerStatuses": [
-            _container(pod, container, states[container["name"]])
+            _container(pod, container, states[container["name"]], ready[container["name"]])
+            | {
+                "lastState": last.get(container["name"], {}),
+                "restartCount": restarts.get(container["name"], 0),
+            }
             for container in pod["spec"]["containers"]
         ],
     }
@@ -97,7 +106,7 @@ def _condition(kind: str, true: bool, reason: str = "") -> dict[str, Any]:
 
 
 def _container(
-    pod: Mapping[str, Any], container: Mapping[str, Any], state: State
+    pod: Mapping[str, Any], container: Mapping[str, Any], state: State, ready: bool
 ) -> dict[str, Any]:
     image: str = container["image"]
     begun = "waiting" not in state
@@ -107,9 +116,8 @@ def _container(
         "image": image,
         "imageID": f"{image.split('@')[0]}@sha256:{digest}" if begun else "",
         "containerID": container_id(pod, container["name"]) if begun else "",
-        "ready": "running" in state,
+        "ready": ready,
         "started": "running" in state,
-        "restartCount": 0,
         "state": state,
     }
 

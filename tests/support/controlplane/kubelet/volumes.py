@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from base64 import b64decode
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,44 @@ def needed_volume_configmaps(pod: Mapping[str, Any]) -> set[str]:
     }
 
 
+def needed_secrets(pod: Mapping[str, Any]) -> set[str]:
+    return {
+        volume["secret"]["secretName"]
+        for volume in pod["spec"].get("volumes", [])
+        if "secret" in volume
+    }
+
+
+def needed_claims(pod: Mapping[str, Any]) -> set[str]:
+    return {
+        volume["persistentVolumeClaim"]["claimName"]
+        for volume in pod["spec"].get("volumes", [])
+        if "persistentVolumeClaim" in volume
+    }
+
+
+def attached(volume: Mapping[str, Any], folder: Path) -> Path:
+    """The folder that stands for a volume of a CSI driver, by its handle; one that is new is as an
+    empty file system is, or as EFS makes an access point's."""
+    handle: str = volume["spec"]["csi"]["volumeHandle"]
+    path = folder / handle
+    if not path.exists():
+        path.mkdir(parents=True)
+        if handle.startswith("fs-"):
+            os.chown(path, 1081, 1081)
+            path.chmod(0o700)
+    return path
+
+
 def materialise(
-    pod: Mapping[str, Any], folder: Path, configmaps: Mapping[str, Mapping[str, Any]]
+    pod: Mapping[str, Any],
+    folder: Path,
+    configmaps: Mapping[str, Mapping[str, Any]],
+    secrets: Mapping[str, Mapping[str, Any]],
+    claims: Mapping[str, Path],
 ) -> dict[str, dict[str, Any]]:
-    """Name -> what container.py mounts: a source, or a tmpfs. configmaps: name -> object."""
+    """Name -> what container.py mounts: a source, or a tmpfs. configmaps, secrets: name -> object.
+    claims: name -> folder."""
     made: dict[str, dict[str, Any]] = {}
     group = pod["spec"].get("securityContext", {}).get("fsGroup")
     for volume in pod["spec"].get("volumes", []):
@@ -41,6 +76,14 @@ def materialise(
         if "configMap" in volume:
             _write_configmap(path, volume["configMap"], configmaps)
             made[name] = {"source": str(path), "read_only": True}
+        elif "secret" in volume:
+            data = secrets[volume["secret"]["secretName"]].get("data", {})
+            named = {**volume["secret"], "name": "one"}
+            _write_configmap(path, named, {"one": {"binaryData": data}}, group)
+            made[name] = {"source": str(path), "read_only": True}
+        elif "persistentVolumeClaim" in volume:
+            claim = volume["persistentVolumeClaim"]["claimName"]
+            made[name] = {"source": str(claims[claim]), "read_only": False}
         elif "emptyDir" in volume:
             made[name] = _empty(path, volume["emptyDir"], group)
         elif "projected" in volume:  # a service account's token, which nobody here needs
@@ -81,10 +124,13 @@ def _empty(path: Path, source: Mapping[str, Any], group: int | None) -> dict[str
 
 
 def _write_configmap(
-    path: Path, source: Mapping[str, Any], configmaps: Mapping[str, Mapping[str, Any]]
-) -> None:
+    path: Path, source: Mapping[str, Any], configmaps: Mapping[str, Mapping[str, Any]],
+    group: int | None = None,
+) -> None:  # fmt: skip
     path.mkdir(parents=True, exist_ok=True)
-    data: dict[str, str] = configmaps.get(source["name"], {}).get("data", {})
+    found = configmaps.get(source["name"], {})
+    data = {key: text.encode() for key, text in found.get("data", {}).items()}
+    data |= {key: b64decode(text) for key, text in found.get("binaryData", {}).items()}
     items = source.get("items") or [{"key": key, "path": key} for key in data]
     for item in items:
         if item["key"] not in data:
@@ -94,5 +140,7 @@ def _write_configmap(
             raise NotYet("ContainerCreating", message)
         file = path / item["path"]
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(data[item["key"]])
+        file.write_bytes(data[item["key"]])
         file.chmod(item.get("mode", source.get("defaultMode", 0o644)))
+        if group is not None:
+            os.chown(file, -1, group)

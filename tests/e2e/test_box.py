@@ -1,0 +1,153 @@
+"""Dev servers on one machine, as users meet them: reserve, connect, come back, extend, end."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.support.daemon import Odc, gone, kill, wait
+
+NODES = ("--node", "n[1-2]=h100:8x64", "--node", "c1=cpu-x86:0x16")
+
+
+@pytest.fixture
+def odc(odc: Odc) -> Odc:
+    """One for each test, so that none meets what another left."""
+    odc.up(*NODES)
+    return odc
+
+
+def reserve(odc: Odc, *argv: str) -> int:
+    told = odc.odcctl("reserve", "-t", "h100", "-h", "1", "--json", *argv)
+    return json.loads(told.stdout)["id"]
+
+
+def box(odc: Odc, job_id: int) -> dict[str, Any]:
+    status, told = odc.request("GET", f"/v1/reservations/{job_id}")
+    assert status == 200, told
+    return told
+
+
+class Terminal:
+    """odcctl connect, and who sits before it."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self.seen = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._fd, text.encode())
+
+    def until(self, text: str, times: int = 1) -> None:
+        deadline = time.monotonic() + 30
+        while self.seen.count(text) < times:
+            assert time.monotonic() < deadline, f"waited in vain for {text!r}:\n{self.seen}"
+            if select.select([self._fd], [], [], 0.2)[0]:
+                try:
+                    self.seen += os.read(self._fd, 65536).decode(errors="replace")
+                except OSError:
+                    raise AssertionError(f"it ended before {text!r}:\n{self.seen}") from None
+
+
+@contextmanager
+def connected(odc: Odc, job_id: int) -> Generator[Terminal]:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "odcctl", "connect", str(job_id)],
+        env=odc.environment | {"TERM": "xterm"}, cwd=odc.work,
+        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        yield Terminal(ours)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def test_a_box_keeps_its_shell_when_one_leaves_and_begins_another_when_it_ends(odc: Odc) -> None:
+    job_id = reserve(odc, "-g", "2")
+    with connected(odc, job_id) as first:
+        first.until("odc reservation")
+        first.type("PS1='> '; here=yes$ODC_GPUS\n")
+        first.type("echo says-$here\n")
+        first.until("says-yes2")
+    with connected(odc, job_id) as second:
+        second.type("echo still-$here\n")
+        second.until("still-yes2")
+        second.type("exit\n")
+        second.until(f"Reservation {job_id} goes on")
+        second.type("echo new-${here:-shell}\n")
+        second.until("new-shell")
+        second.type("echo at-$HOME,$SHELL,$(pwd)\n")
+        second.until(f"at-{odc.user_home},/bin/sh,{odc.user_home}")
+        second.type(f"{sys.executable} -m odcctl list --output quiet | sed s/^/mine-/\n")
+        second.until(f"mine-{job_id}")
+    assert box(odc, job_id)["status"] == "active"
+    odc.odcctl("cancel", str(job_id))
+    wait(lambda: box(odc, job_id)["phase"] is None, lambda: str(box(odc, job_id)))
+    ended = box(odc, job_id)
+    assert (ended["status"], ended["connect"]) == ("cancelled", None)
+
+
+def test_a_box_lives_through_the_daemons_death_and_keeps_its_end(odc: Odc) -> None:
+    """BUG-37: nothing of it is in the daemon's memory."""
+    job_id = reserve(odc, "-g", "1")
+    before = box(odc, job_id)
+    pid = odc.pid
+    assert kill(pid, signal.SIGKILL)
+    wait(lambda: gone(pid), lambda: "it lives on")
+    odc.up(*NODES)
+    after = box(odc, job_id)
+    assert after["status"] == "active"
+    assert (after["expires_at"], after["attempt"]) == (before["expires_at"], before["attempt"])
+    odc.odcctl("extend", str(job_id), "-h", "0.5")
+    assert box(odc, job_id)["extended_s"] == 1800
+    with connected(odc, job_id) as terminal:
+        terminal.type("echo alive-$ODC_JOB_ID\n")
+        terminal.until(f"alive-{job_id}")
+    odc.odcctl("cancel", str(job_id))
+    odc.wait_for(job_id, "CANCELLED")
+
+
+def test_what_waits_says_for_what_and_starts_when_it_can(odc: Odc) -> None:
+    """SCH-18, LIF-17: one queue for boxes and jobs."""
+    job = odc.submit("--exclusive", "-N", "2", "--gpus-per-node", "h100:8", "-t", "60",
+                     "--wrap", "sleep 600")  # fmt: skip
+    odc.wait_for(job, "RUNNING")
+    told = odc.odcctl("reserve", "-t", "h100", "-g", "8", "-h", "2", "--no-wait", "--json")
+    waiting = json.loads(told.stdout)["id"]
+    wait(lambda: box(odc, waiting)["status"] == "queued", lambda: str(box(odc, waiting)))
+    # Places are read anew once a second.
+    wait(lambda: box(odc, waiting)["queue_position"] == 1, lambda: str(box(odc, waiting)))
+    found = box(odc, waiting)
+    assert found["planned_start_at"] is not None
+    why = odc.odcctl("why", str(waiting)).stdout
+    assert f"job {job}" in why
+    odc.odcctl("cancel", str(job))
+    odc.wait_for(waiting, "RUNNING")
+    odc.odcctl("cancel", str(waiting))
+    odc.wait_for(waiting, "CANCELLED")
+
+
+@pytest.mark.skipif(shutil.which("ssh") is None, reason="odcctl looks for ssh first")
+def test_a_command_in_one_is_refused_before_anything_is_reserved(odc: Odc) -> None:
+    """CLI-50: there is no ssh into a shell of the daemon's machine."""
+    refused = odc.odcctl("reserve", "-t", "h100", "--", "hostname", check=False)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "nothing reserved: " in refused.stderr
+    assert "odcctl run --gpus 1 COMMAND" in refused.stderr
+    assert odc.request("GET", "/v1/reservations?all=true")[1] == {"reservations": []}

@@ -1,0 +1,73 @@
+"""GPU use on one machine: a real daemon, killed, and real jobs. Only NVIDIA's library is stood in
+for: it needs a driver."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_first_steps import kill_daemon
+from tests.support import database
+from tests.support.daemon import new_odc, wait
+
+LIBRARY = Path(database.__file__).with_name("library")
+CARDS = "GPU-a,NVIDIA H100 80GB HBM3,60,70000\nGPU-b,NVIDIA H100 80GB HBM3,0,500\n"
+
+
+@pytest.mark.long
+def test_what_gpus_did_is_known_over_a_kill_and_the_exporters_files_are_right() -> None:
+    with new_odc() as odc:
+        cards, folder = odc.work / "cards", odc.work / "jobs"
+        cards.write_text(CARDS)
+        folder.mkdir()
+        folder.chmod(0o777)
+        odc.environment |= {
+            "ODC_TEST_CARDS": str(cards), "ODC_DCGM_JOBS_DIR": str(folder), "ODC_SCRAPE_S": "1",
+            "PYTHONPATH": os.pathsep.join([str(LIBRARY), odc.environment["PYTHONPATH"]]),
+        }  # fmt: skip
+
+        def files() -> dict[str, str]:
+            return {path.name: path.read_text() for path in folder.iterdir() if path.suffix == ""}
+
+        def until(**wanted: str) -> None:
+            told = {name.removeprefix("gpu"): text for name, text in wanted.items()}
+            wait(lambda: files() == told or None, lambda: f"{files()}{odc.log()}")
+
+        odc.up("--node", "self")
+        until(gpu0="", gpu1="")
+        flag, over = odc.work / "end", odc.work / "over"
+        long = odc.submit("--gpus=1", "--wrap", f"until [ -e {flag} ]; do sleep 0.2; done")
+        short = odc.submit("--gpus=1", "--wrap", f"sleep 3; touch {over}")
+        until(gpu0=f"{long}\n", gpu1=f"{short}\n")
+        kill_daemon(odc)
+        # Its job ends while nobody is there; and somebody writes where only odcd should.
+        wait(lambda: over.exists() or None, odc.log)
+        (folder / "0").unlink()
+        (folder / "0").write_text("999\n")
+        odc.up("--node", "self")
+        until(gpu0=f"{long}\n", gpu1="")
+
+        def seen() -> bool:
+            # Of one sample every five seconds, two are there in any case.
+            rows = odc.rows("select extract(epoch from now() - taken_at) as s from odc.term")
+            return rows[0]["s"] > 12
+
+        wait(lambda: seen() or None, odc.log)
+        flag.touch()
+        odc.wait_for(long, "COMPLETED")
+        until(gpu0="", gpu1="")
+        wait(lambda: (odc.job(long)["gpu_use"] or {}).get("owed") == 0 or None, odc.log)
+        use = odc.job(long)["gpu_use"]
+        assert (use["source"], use["gave_up"], use["mem_peak_mib"]) == ("nvml", None, 70_000)
+        assert 0.59 < use["busy_ratio"] < 0.61
+        assert 5 <= use["seen_gpu_s"] <= use["held_gpu_s"]
+        assert use["energy_j"] == pytest.approx(400 * use["seen_gpu_s"], rel=0.3)
+        assert "busy of" in odc.odcctl("show", str(long)).stdout
+        told = odc.odcctl("history", "--efficiency").stdout
+        assert "60 %" in told
+        # Of the other, what was written before the kill, or that nothing was.
+        use = odc.job(short)["gpu_use"]
+        assert use["owed"] == 0
+        assert use["gave_up"] == "NVML was not asked while it ran" or use["seen_gpu_s"] > 0

@@ -1,0 +1,195 @@
+"""The join of GPUs and jobs in a real Prometheus that scrapes exporters of every setup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.boards import RULES
+from tests.support.dcgm import Gpu, dcgm_text, kube_pod_labels
+from tests.support.prometheus import Exporter, Prometheus, QueryRefused, Scrape, needs_prometheus
+
+pytestmark = [needs_prometheus, pytest.mark.long]
+
+AROUND = {"namespace": "monitoring", "pod": "dcgm-exporter-7xk2p", "container": "exporter"}
+"""What service discovery says of the exporter itself."""
+CARDS = [
+    Gpu(index=0, node="n1", util=80, used_mib=40000, namespace="gpu-batch", pod="odc-7-1-0"),
+    Gpu(index=1, node="n1", util=40, used_mib=20000, namespace="gpu-batch", pod="odc-7-1-0"),
+    Gpu(index=2, node="n1", util=10, used_mib=1000, namespace="gpu-dev", pod="odc-8-1-0"),
+    Gpu(index=3, node="n1"),
+    Gpu(index=4, node="n1", util=99, namespace="theirs", pod="notebook"),
+]
+NAIVE = (
+    'label_replace(label_replace(DCGM_FI_DEV_GPU_UTIL, "pod", "$1", "exported_pod", "(.+)"),'
+    ' "namespace", "$1", "exported_namespace", "(.+)")'
+    " * on (namespace, pod) group_left (label_odc_dev_job_id) kube_pod_labels"
+)
+"""As one finds it in tutorials."""
+
+
+def job_info(*, instance: str = "", account: str = "vision") -> str:
+    lines = ["# TYPE odcd_job_info gauge"]
+    for job, user, kind, namespace, gpus in (
+        (7, "alice", "batch", "gpu-batch", 2), (8, "bob", "reservation", "gpu-dev", 1),
+    ):  # fmt: skip
+        lines.append(
+            f'odcd_job_info{{job_id="{job}",user="{user}",account="{account}",partition="h100",'
+            f'kind="{kind}",rank="0",node="n1",namespace="{namespace}",pod="odc-{job}-1-0",'
+            f'gpus="{gpus}"}} 1'
+        )
+    return "\n".join(lines) + "\n"
+
+
+def pod_labels(partition: str = "h100") -> str:
+    return kube_pod_labels(
+        [
+            {
+                "namespace": "gpu-batch", "pod": "odc-7-1-0", "odc.dev/job-id": "7",
+                "odc.dev/user": "alice", "odc.dev/partition": partition,
+            },
+            {
+                "namespace": "gpu-dev", "pod": "odc-8-1-0", "odc.dev/job-id": "8",
+                "odc.dev/user": "bob", "odc.dev/partition": "h100",
+                "odc.dev/kind": "reservation",
+            },
+        ]
+    )  # fmt: skip
+
+
+Told = Callable[[], str]
+
+
+@contextmanager
+def watched(
+    folder: Path, join: str, *, dcgm: Told, honor: bool, sources: list[Told]
+) -> Iterator[Prometheus]:
+    """A Prometheus with the rules, one exporter of DCGM, and replicas of what tells the jobs."""
+    with ExitStack() as stack:
+        card = stack.enter_context(Exporter(dcgm))
+        others = [stack.enter_context(Exporter(one)) for one in sources]
+        scrapes = [
+            Scrape(job="dcgm", targets=[card.target], honor_labels=honor, labels=AROUND),
+            Scrape(job="jobs", targets=[one.target for one in others], honor_labels=True),
+        ]
+        rules = [RULES / "rules" / name for name in (f"{join}.yaml", "gpu.yaml")]
+        yield stack.enter_context(Prometheus(folder, scrapes=scrapes, rules=rules))
+
+
+def by_job(prometheus: Prometheus) -> dict[str, tuple[str, float]]:
+    return {
+        row["metric"]["job_id"]: (row["metric"]["user"], round(float(row["value"][1]), 3))
+        for row in prometheus.query("odcd:gpu_utilization:avg_by_job")
+    }
+
+
+def healthy(prometheus: Prometheus) -> None:
+    broken = [rule for rule in prometheus.rules() if rule["health"] != "ok"]
+    assert broken == []
+
+
+WANTED = {"7": ("alice", 0.6), "8": ("bob", 0.1)}
+
+
+@pytest.mark.parametrize("join", ["join-odcd", "join-kube-state-metrics"])
+@pytest.mark.parametrize("honor", [False, True], ids=["exported_pod", "pod"])
+def test_both_forms_of_labels_and_both_joins(tmp_path: Path, join: str, honor: bool) -> None:
+    source = job_info if join == "join-odcd" else pod_labels
+    with watched(
+        tmp_path / "prometheus", join, dcgm=lambda: dcgm_text(CARDS), honor=honor, sources=[source]
+    ) as prometheus:
+        prometheus.until(lambda: by_job(prometheus) == WANTED, f"{WANTED} is there")
+        label = "pod" if honor else "exported_pod"
+        assert prometheus.value(f'count(DCGM_FI_DEV_GPU_UTIL{{{label}="odc-7-1-0"}})') == 2
+        prometheus.until(lambda: prometheus.query("odcd:gpu_power:watts_by_job"), "there is power")
+        assert prometheus.query("odcd:gpu_join_missing") == []
+        # A card is counted once, and that of another's pod not at all.
+        assert prometheus.value("count(odcd:gpu:job)") == 3
+        assert prometheus.value("count(odcd:dcgm_gpu_energy:joules_total)") == 3
+        healthy(prometheus)
+
+
+def test_two_kube_state_metrics_and_a_stale_series_do_not_break_it(tmp_path: Path) -> None:
+    """And they do break the join as one finds it."""
+    partition = "old"
+    with watched(
+        tmp_path / "prometheus", "join-kube-state-metrics", dcgm=lambda: dcgm_text(CARDS),
+        honor=False, sources=[lambda: pod_labels(partition), pod_labels],
+    ) as prometheus:  # fmt: skip
+        prometheus.until(lambda: by_job(prometheus) == WANTED, f"{WANTED} is there")
+        with pytest.raises(QueryRefused, match=r"many-to-many|multiple matches"):
+            prometheus.query(NAIVE)
+        healthy(prometheus)
+        # The first replica is moved: what it said is left for the time of the look-back.
+        prometheus.change(
+            scrapes=[one for one in prometheus.scrapes if one.job == "dcgm"]
+            + [
+                Scrape(job="jobs", targets=[one.targets[1]], honor_labels=True)
+                for one in prometheus.scrapes
+                if one.job == "jobs"
+            ]
+        )
+        prometheus.until(lambda: by_job(prometheus) == WANTED, f"{WANTED} is there again")
+        healthy(prometheus)
+        assert prometheus.value("count(odcd:gpu_pod:join)") == 2
+
+
+def test_another_leader_with_another_account_does_not_break_it(tmp_path: Path) -> None:
+    told = {"first": job_info(account="old"), "second": ""}
+    with watched(
+        tmp_path / "prometheus", "join-odcd", dcgm=lambda: dcgm_text(CARDS), honor=False,
+        sources=[lambda: told["first"], lambda: told["second"]],
+    ) as prometheus:  # fmt: skip
+        prometheus.until(lambda: by_job(prometheus) == WANTED, f"{WANTED} is there")
+        told["second"] = job_info(account="new")
+
+        def accounts() -> set[str]:
+            found = prometheus.query("odcd:gpu_utilization:avg_by_job")
+            return {row["metric"]["account"] for row in found}
+
+        prometheus.until(lambda: len(prometheus.query("odcd_job_info")) == 4, "both tell it")
+        for _ in range(3):
+            healthy(prometheus)
+            assert len(accounts()) == 1, "a job has two accounts"
+        told["first"] = ""
+        prometheus.until(lambda: accounts() == {"new"}, "the new one is believed")
+
+
+def test_mapping_files_pods_labels_slices_and_a_short_list(tmp_path: Path) -> None:
+    cards: list[Gpu] = [
+        Gpu(index=0, node="n1", util=50, hpc_job="7"),
+        Gpu(index=1, node="n1", util=30, pod_labels={"odc.dev/job-id": "8"}),
+        Gpu(index=2, node="n2", util=20, instance="3", namespace="gpu-batch", pod="odc-7-1-0"),
+    ]
+    short = {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "DCGM_FI_DEV_FB_FREE"}
+    with watched(
+        tmp_path / "prometheus", "join-odcd", dcgm=lambda: dcgm_text(cards, without=short),
+        honor=True, sources=[job_info],
+    ) as prometheus:  # fmt: skip
+        wanted: dict[str, Any] = {"7": ("alice", 0.35), "8": ("bob", 0.3)}
+        prometheus.until(lambda: by_job(prometheus) == wanted, f"{wanted} is there")
+        assert prometheus.query("odcd:gpu_memory_used_ratio:by_job") == []
+        healthy(prometheus)
+
+
+def test_what_nobody_counts_is_told(tmp_path: Path) -> None:
+    cards = [
+        Gpu(index=0, node="n1", util=50, namespace="gpu-batch", pod="odc-7-1-0"),
+        Gpu(index=1, node="n1", util=50, namespace="gpu-batch", pod="odc-99-1-0"),
+        Gpu(index=2, node="n1", util=50, namespace="theirs", pod="notebook"),
+    ]
+    with watched(
+        tmp_path / "prometheus", "join-odcd", dcgm=lambda: dcgm_text(cards), honor=False,
+        sources=[job_info],
+    ) as prometheus:  # fmt: skip
+
+        def missing() -> dict[str, float]:
+            found = prometheus.query("odcd:gpu_join_missing")
+            return {row["metric"]["missing"]: float(row["value"][1]) for row in found}
+
+        # Job 8 has GPUs, and no card says it is its own.
+        prometheus.until(lambda: missing() == {"job": 1, "gpu": 1}, "one of each is missing")

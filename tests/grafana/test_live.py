@@ -1,0 +1,269 @@
+"""Every panel, rule and alert, asked of a real Prometheus that scrapes a live odcd with jobs
+running, and exporters of GPUs beside it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odcd.db import close, connect
+from odcd.reach import with_database
+from tests.support.boards import (
+    Question,
+    boards,
+    filled,
+    groups,
+    metrics_in,
+    questions,
+    rule_files,
+    rules,
+)
+from tests.support.daemon import Odc, new_odc
+from tests.support.dcgm import COUNTERS, Gpu, dcgm_text
+from tests.support.prometheus import Exporter, Prometheus, Scrape, needs_prometheus
+
+pytestmark = [needs_prometheus, pytest.mark.long]
+
+NEVER_TOLD = "no job that had been told a start has begun"
+EMPTY = {
+    # Has had no occasion here.
+    "odc-capacity: Nodes that start nothing": "all nodes are up",
+    "odc-queue: Told truly, of 7 days": NEVER_TOLD,
+    "odc-queue: In the interval they were told": NEVER_TOLD,
+    "odc-queue: How far off, how wide A": NEVER_TOLD,
+    "odc-queue: How far off, how wide B": NEVER_TOLD,
+    "odc-queue: How far off, how wide C": NEVER_TOLD,
+    "odc-queue: By day and by when it was told": NEVER_TOLD,
+    "odc-queue: Put back and preempted, an hour B": "no job was preempted",
+    "odc-scheduler: Firing": "nothing fires, see below",
+    "odc-scheduler: Prometheus, errors a second": "odcd asks no Prometheus here",
+    "odc-scheduler: Standby behind by": "there is no standby",
+    "odc-users: Dev servers, idle for": "none is idle",
+    "odc-dev-servers: Disks": "disks are made in a cloud",
+    "odc-users: What their GPUs did": "there are none to ask on this machine",
+    "odc-users: GPU hours that did nothing, by user": "likewise",
+    # Rules that look back for longer than this test lasts: tests/grafana/rules has them.
+    "odc-users: GPUs not used for 15 minutes, as DCGM sees it": "looks 15 minutes back",
+}
+"""Panels without data here, and why."""
+NOT_HERE = {
+    "odcd:gpus_idle:by_job": "looks 15 minutes back: tests/grafana/rules",
+    "odcd:gpu_pod:join": "there are no pods on one machine: test_join.py",
+}
+"""Rules without data here, and why."""
+PATIENCE_S = 20
+"""For a panel's data, on a machine that is busy."""
+OTHERS = {"ALERTS", "process_cpu_seconds_total", "process_resident_memory_bytes"}
+"""Of Prometheus, and of the library's own collectors."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    odc: Odc
+    prometheus: Prometheus
+    job: int
+    """Runs on GPUs that are watched."""
+    metrics: str
+    """What odcd tells, as text."""
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with ExitStack() as cleanup:
+        odc = cleanup.enter_context(new_odc())
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{one.getsockname()[1]}"
+        odc.up("--listen", address, "--node", "n[1-2]=h100:8x64", "--node", "l1=l4:4x32")
+        job, other = _work(odc)
+        cards = cleanup.enter_context(Exporter(lambda: _cards(job)))
+        labelled = cleanup.enter_context(Exporter(lambda: _labelled(other)))
+        scrapes = [
+            Scrape(job="odcd", targets=[address], honor_labels=True),
+            Scrape(job="dcgm", targets=[cards.target], labels={"pod": "dcgm-1", "namespace": "m"}),
+            Scrape(job="dcgm-honest", targets=[labelled.target], honor_labels=True),
+        ]
+        prometheus = cleanup.enter_context(
+            Prometheus(tmp_path_factory.mktemp("p"), scrapes=scrapes, rules=rule_files(), every_s=1)
+        )
+        prometheus.until(lambda: set(prometheus.targets().values()) == {"up"}, "all are scraped")
+        prometheus.until(
+            lambda: prometheus.query("odcd_gpus_forecast"), "the forecast was measured"
+        )
+        prometheus.until(lambda: prometheus.query("odcd:gpu_power:watts_by_job"), "rules were run")
+        # What happens while it is watched is what counters are asked for.
+        odc.wait_for(odc.submit("--wrap", "true"), "COMPLETED")
+        time.sleep(12)
+        yield Stack(odc, prometheus, job, _metrics(address))
+
+
+def _work(odc: Odc) -> tuple[int, int]:
+    """Jobs that run, wait for GPUs or at a limit, ended well and not, began anew; a dev server."""
+    odc.wait_for(odc.submit("-G", "h100:1", "--wrap", "true"), "COMPLETED")
+    odc.wait_for(odc.submit("--wrap", "exit 3"), "FAILED")
+    job = odc.submit("-G", "h100:2", "--wrap", "sleep 900")
+    other = odc.submit("-G", "l4:1", "--wrap", "sleep 900")
+    again = odc.submit("-G", "h100:1", "-t", "60", "--wrap", "sleep 900")
+    odc.wait_for(again, "RUNNING")
+    odc.odcctl("requeue", str(again))
+    odc.submit("-N", "2", "--gpus-per-node", "h100:8", "-t", "30", "--wrap", "sleep 900")
+    odc.odcctl("qos", "create", "narrow", "--limit", "user.gpus=1", "--limit", "group.gpus=1")
+    for _ in range(2):
+        odc.submit("--qos", "narrow", "-G", "l4:1", "--wrap", "sleep 900")
+    odc.odcctl("reserve", "-t", "h100", "-h", "1", "--json")
+    for one in (job, other):
+        odc.wait_for(one, "RUNNING")
+    return job, other
+
+
+def _cards(job: int) -> str:
+    """A machine with mapping files; the last of its cards has seen a program's own fault."""
+    return dcgm_text(
+        [
+            Gpu(index=0, node="n1", util=90, used_mib=60000, hpc_job=str(job), watts=600),
+            Gpu(index=1, node="n1", util=70, used_mib=40000, hpc_job=str(job), watts=500),
+            Gpu(index=2, node="n1", xid=31),
+        ]
+    )
+
+
+def _labelled(job: int) -> str:
+    return dcgm_text([Gpu(index=0, node="l1", util=20, pod_labels={"odc.dev/job-id": str(job)})])
+
+
+def _metrics(address: str) -> str:
+    connection = http.client.HTTPConnection(address, timeout=30)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return text
+
+
+def known(metrics: str) -> set[str]:
+    """What may be named: of /metrics, of rules, of DCGM."""
+    told: set[str] = set()
+    for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", metrics, re.M):
+        endings = ("_bucket", "_count", "_sum") if kind == "histogram" else ("",)
+        told |= {name + ending for ending in endings}
+    own = {rule["record"] for rule in rules("record")}
+    return told | own | set(COUNTERS) | OTHERS
+
+
+def asked(kind: str) -> list[Question]:
+    return [question for question in questions() if question.sql == (kind == "sql")]
+
+
+def test_no_panel_and_no_rule_names_a_metric_that_is_not_there(stack: Stack) -> None:
+    names = known(stack.metrics)
+    texts = {str(q): filled(q.text) for q in asked("prometheus")}
+    texts |= {r.get("alert", r.get("record")): r["expr"] for g in groups() for r in g["rules"]}
+    wrong = {where: metrics_in(text) - names for where, text in texts.items()}
+    assert {where: lacking for where, lacking in wrong.items() if lacking} == {}
+    assert metrics_in("sum(odcd_gpus_frree)") - names, "it would be seen"
+
+
+@pytest.mark.parametrize("question", asked("prometheus"), ids=str)
+def test_a_panel_asks_what_prometheus_answers(stack: Stack, question: Question) -> None:
+    text = filled(question.text, {"job_id": str(stack.job)})
+
+    def answer() -> list[dict[str, Any]]:
+        found = stack.prometheus.query(text)
+        return found if question.instant else found or stack.prometheus.query_range(text, last_s=20)
+
+    if str(question) in EMPTY:
+        answer()
+    else:
+        stack.prometheus.until(answer, f"{question} has data: {text}", PATIENCE_S)
+
+
+@pytest.mark.parametrize("question", asked("sql"), ids=str)
+def test_a_table_is_answered_to_who_may_read_reports_only(stack: Stack, question: Question) -> None:
+    text = filled(question.text, {"job_id": str(stack.job)})
+
+    async def ask(dsn: str) -> list[dict[str, Any]]:
+        connection = await connect(dsn, name="odc test")
+        try:
+            await connection.execute("set role odc_report")
+            return [dict(row) for row in await connection.fetch(text)]
+        finally:
+            await close(connection)
+
+    rows = with_database(stack.odc.home, None, ask)
+    if str(question) not in EMPTY:
+        assert rows, text
+    if question.panel == "The queue":
+        assert {"PENDING", "RUNNING"} <= {row["state"] for row in rows}
+
+
+def test_exceptions_are_of_panels_that_are_there() -> None:
+    assert set(EMPTY) <= {str(question) for question in questions()}
+    assert set(NOT_HERE) <= {rule["record"] for rule in rules("record")}
+
+
+def test_rules_and_alerts_are_evaluated_and_rules_give_data(stack: Stack) -> None:
+    found = stack.prometheus.rules()
+    assert {rule["name"] for rule in found} == {
+        rule.get("alert", rule.get("record")) for rule in rules("record") + rules("alert")
+    }
+    assert [rule for rule in found if rule["health"] != "ok" or rule.get("lastError")] == []
+    for name in {rule["record"] for rule in rules("record")} - set(NOT_HERE):
+        assert stack.prometheus.query(name), name
+
+
+@pytest.mark.parametrize("alert", rules("alert"), ids=lambda alert: alert["alert"])
+def test_an_alert_is_a_question_that_is_answered(stack: Stack, alert: dict[str, Any]) -> None:
+    stack.prometheus.query(alert["expr"])
+    have = stack.prometheus.names()
+    lacking = metrics_in(alert["expr"]) - have
+    # These have samples only when there is something of them.
+    assert lacking <= {"odcd_database_replication_lag_seconds", "odcd_eta_coverage_ratio"}
+
+
+def test_what_the_bug_report_asked_for_is_told(stack: Stack) -> None:
+    """MON-07: depth, waits, phases, failures by reason, and the use of each type."""
+    for asked_for in (
+        'sum(odcd_jobs{state="PENDING"})', "sum(odcd_job_queue_wait_seconds_count)",
+        "sum(odcd_reservation_phase_seconds_count)",
+        'sum(odcd_jobs_finished_total{state="FAILED"})', 'sum(odcd_gpus{state="allocated"})',
+    ):  # fmt: skip
+        assert stack.prometheus.value(asked_for) > 0, asked_for
+
+
+def test_what_is_not_so_is_not_told(stack: Stack) -> None:
+    """One is, rightly: of the dev server, and of the job at the limit, no exporter tells."""
+    told = stack.prometheus.query('ALERTS{alertname=~"Odc.*"}')
+    assert {(row["metric"]["alertname"], row["metric"].get("missing")) for row in told} == {
+        ("OdcGpuJoinMissing", "gpu"),
+    }  # fmt: skip
+    missing = stack.prometheus.query("odcd:gpu_join_missing")
+    assert {row["metric"]["node"] for row in missing} == {"n1", "l1"}
+
+
+@pytest.mark.parametrize("board", boards(), ids=lambda board: board["uid"])
+def test_variables_have_values(stack: Stack, board: dict[str, Any]) -> None:
+    for one in board["templating"]["list"]:
+        if one["type"] != "query":
+            continue
+        match = re.fullmatch(r"label_values\((.+), (\w+)\)", one["query"]["query"])
+        assert match is not None
+        found = stack.prometheus.query(f"group by ({match[2]}) ({filled(match[1])})")
+        assert [row["metric"][match[2]] for row in found], one["name"]
+
+
+def test_the_live_job_has_its_gpus(stack: Stack) -> None:
+    found = stack.prometheus.query(f'odcd:gpu_utilization:avg_by_job{{job_id="{stack.job}"}}')
+    assert [round(float(row["value"][1]), 2) for row in found] == [0.8]
+    told = json.loads(stack.odc.odcctl("show", str(stack.job), "--json").stdout)["jobs"][0]
+    assert found[0]["metric"]["user"] == told["user"]
+    assert found[0]["metric"]["account"] == told["account"]
+    assert Path(stack.odc.home).exists()

@@ -1,0 +1,384 @@
+"""Images of users' Dockerfiles on a real control plane: the Job, its fence, and what becomes of it.
+
+Where pods really run, `buildctl-daemonless.sh` is a stand-in for BuildKit's (kubelet/programs): it
+checks what it is given as BuildKit would, and runs the steps; no image is made and none is pushed.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import urllib.request
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odcd.builds.settings import BuildSettings
+from odcd.executor.kubernetes.build_jobs import BuildPlace, job_of
+from odcd.model import Build
+from tests.kubernetes.test_boxes import BoxSite, a_github, open_folder
+from tests.support.controlplane.api import Manifest
+from tests.support.controlplane.plane import ControlPlane
+from tests.support.controlplane.processes import ProcessNodes
+from tests.support.daemon import wait
+from tests.support.database import TestServer
+from tests.support.github import ED25519
+from tests.support.kube import ODCD, Kube
+from tests.support.pods import changed
+from tests.support.stacks import on_kubernetes
+
+__all__ = ["open_folder"]
+
+pytestmark = pytest.mark.long
+
+JOBS = "/apis/batch/v1/namespaces/gpu-builds/jobs"
+PODS = "/api/v1/namespaces/gpu-builds/pods"
+REGISTRY = "registry.example/builds"
+BUILDER = "system:serviceaccount:kube-system:job-controller"
+BUILD = Build(
+    id=7, attempt=1, digest="a" * 64, target=REGISTRY, dockerfile="Dockerfile", uid=1001,
+    made=False, started_at=datetime(2026, 1, 1, tzinfo=UTC),
+)  # fmt: skip
+
+
+class BuildSite(BoxSite):
+    """A stack that builds."""
+
+    def folder(self, dockerfile: str, **files: str) -> Path:
+        folder = self.stack.odc.work / "box"
+        folder.mkdir(exist_ok=True)
+        (folder / "Dockerfile").write_text(dockerfile)
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        return folder
+
+    def build(self, dockerfile: str, *more: str, **files: str) -> int:
+        """The reservation that waits for it."""
+        path = self.folder(dockerfile, **files) / "Dockerfile"
+        told = self.stack(
+            "reserve", "-t", "h100", "-g", "1", "-h", "1", "--github-user", "alice", "--no-wait",
+            "--output", "quiet", "--dockerfile", str(path), *more,
+        )  # fmt: skip
+        return int(told)
+
+    def jobs(self) -> list[Manifest]:
+        return self.api.items(JOBS)
+
+    def job(self) -> Manifest:
+        """The only one that is not over."""
+
+        def made() -> Manifest | None:
+            found = [
+                one
+                for one in self.jobs()
+                if not one["status"].get("conditions")
+                and "deletionTimestamp" not in one["metadata"]
+            ]
+            return found[0] if len(found) == 1 else None
+
+        return wait(made, lambda: f"{self.jobs()}{self.stack.log()}")
+
+    def build_pod(self, job: Manifest) -> Manifest:
+        selector = f"batch.kubernetes.io/job-name={job['metadata']['name']}"
+
+        def bound() -> Manifest | None:
+            found = [
+                pod
+                for pod in self.api.items(PODS, labelSelector=selector)
+                if pod["spec"].get("nodeName") and pod["status"].get("phase") != "Failed"
+            ]
+            return found[0] if found else None
+
+        return wait(bound, lambda: f"{self._events()}{self.stack.log()}")
+
+    def _events(self) -> str:
+        """What controllers and kubelets said of builds."""
+        told = self.api.items("/api/v1/namespaces/gpu-builds/events")
+        return "".join(f"\n{one['reason']}: {one['message']}" for one in told)
+
+    def end_build(self, pod: Manifest, code: int, message: str) -> None:
+        """As kubelet would say it."""
+        ended = {
+            "exitCode": code, "reason": "Completed" if code == 0 else "Error", "message": message,
+            "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:01:00Z",
+        }  # fmt: skip
+        container = {
+            "name": "build", "image": pod["spec"]["containers"][0]["image"], "imageID": "",
+            "ready": False, "started": False, "restartCount": 0,
+            "state": {"terminated": ended}, "lastState": {},
+        }  # fmt: skip
+        status = {"phase": "Succeeded" if code == 0 else "Failed", "containerStatuses": [container]}
+        self.api.patch(f"{PODS}/{pod['metadata']['name']}/status", {"status": status})
+
+    def log_of(self, digest: str) -> str:
+        environment = self.stack.odc.environment
+        request = urllib.request.Request(
+            f"{environment['ODC_SERVER']}/v1/builds/{digest}/log",
+            headers={"Authorization": f"Bearer {environment['ODC_TOKEN']}"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.read().decode()
+
+    def image(self, reservation: int) -> str:
+        """Of its container, once it was made."""
+        return self.pod(reservation)["spec"]["containers"][0]["image"]
+
+
+@pytest.fixture
+def builds(
+    shared_plane: ControlPlane, postgres_server: TestServer, nodes: Callable[..., list[str]],
+    installed: Kube, open_folder: Path,
+) -> Iterator[BuildSite]:  # fmt: skip
+    """Pods of KWOK: the test says what becomes of those of builds."""
+    names = nodes(h100=2)
+    nodes(cpu_x86=1)
+    yield from _site(shared_plane, postgres_server, names, open_folder)
+
+
+def _site(
+    plane: ControlPlane, postgres: TestServer, names: list[str], folder: Path, **more: str
+) -> Iterator[BuildSite]:
+    dsn = postgres.clone()
+    template = folder / "template.yaml"
+    template.write_text("annotations: {test.odc.dev/waiting: ContainerCreating}\n")
+    settings = {
+        "ODC_POD_TEMPLATE": str(template), "ODC_BUILD_REGISTRY": REGISTRY, **more,
+    }  # fmt: skip
+    try:
+        kubeconfig = plane.account_kubeconfig("gpu-controlplane", "odcd")
+        with (
+            a_github(ED25519) as url,
+            on_kubernetes(dsn, kubeconfig, names, ODC_GITHUB_URL=url, **settings) as stack,
+        ):
+            site = BuildSite(stack, plane.api)
+            yield site
+            stack("cancel", "--all", check=False)
+            wait(lambda: not stack.json("queue")["jobs"], stack.log)
+    finally:
+        postgres.drop(dsn)
+        for job in plane.api.items(JOBS):
+            plane.api.delete(f"{JOBS}/{job['metadata']['name']}?propagationPolicy=Background")
+
+
+def test_gpus_are_claimed_when_the_image_is_there(builds: BuildSite) -> None:
+    """IMG-07, IMG-09, IMG-10, IMG-11, IMG-15, SEC-07: and it runs by its digest."""
+    box = builds.build("FROM busybox\nCOPY . /x\n", data="hello")
+    job = builds.job()
+    spec = job["spec"]
+    assert (spec["activeDeadlineSeconds"], spec["backoffLimit"]) == (900, 2)
+    assert spec["ttlSecondsAfterFinished"] == 3600
+    pod = builds.build_pod(job)
+    assert pod["spec"]["nodeName"].startswith("cpu-x86")
+    [container] = pod["spec"]["containers"]
+    asks = container["resources"]
+    assert asks["requests"] == {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "50Gi"}
+    assert asks["limits"] == {"cpu": "8", "memory": "16Gi", "ephemeral-storage": "500Gi"}
+    assert "v0.34.2-rootless" in container["image"]
+    name = job["metadata"]["name"]
+    kept = builds.api.until(f"/api/v1/namespaces/gpu-builds/configmaps/{name}", lambda _: True)
+    assert kept["immutable"]
+    assert len(base64.b64decode(kept["binaryData"]["context.tar.gz"])) > 50
+    assert "hello" not in json.dumps(pod["spec"])
+    told = builds.show(box)
+    assert (told["reason"], told["phase"], told["node_names"]) == ("ImageBuild", "image_build", [])
+    builds.end_build(pod, 0, f"sha256:{'e' * 64}")
+    assert builds.image(box) == f"{REGISTRY}@sha256:{'e' * 64}"
+    again = builds.build("FROM busybox\nCOPY . /x\n", data="hello")
+    assert builds.image(again) == f"{REGISTRY}@sha256:{'e' * 64}"
+    assert len(builds.jobs()) == 1
+
+
+def test_a_wrong_dockerfile_fails_at_once_with_its_last_lines(builds: BuildSite) -> None:
+    """IMG-07: trying it again would not help."""
+    box = builds.build("FROM busybox\nRUN make\n")
+    pod = builds.build_pod(builds.job())
+    builds.end_build(pod, 65, "#7 [2/2] RUN make\nmake: *** No rule\nexit code: 2")
+    told = builds.until(box, "failed")
+    assert "make: *** No rule" in told["failure_reason"]
+    [job] = builds.jobs()
+    assert job["status"]["failed"] == 1
+
+
+def test_what_failed_by_its_surroundings_is_tried_again(builds: BuildSite) -> None:
+    """IMG-09: twice."""
+    box = builds.build("FROM busybox\n")
+    job = builds.job()
+    builds.end_build(builds.build_pod(job), 1, "dial tcp: i/o timeout")
+    builds.end_build(builds.build_pod(job), 0, f"sha256:{'e' * 64}")
+    assert builds.image(box).endswith("e" * 64)
+
+
+def test_a_daemon_killed_while_it_builds_goes_on_with_it(builds: BuildSite) -> None:
+    """BUG-23, LIF-19"""
+    box = builds.build("FROM busybox\n")
+    job = builds.job()
+    builds.stack.kill(signal.SIGKILL)
+    builds.end_build(builds.build_pod(job), 0, f"sha256:{'e' * 64}")
+    builds.stack.start()
+    assert builds.image(box).endswith("e" * 64)
+    assert [one["metadata"]["uid"] for one in builds.jobs()] == [job["metadata"]["uid"]]
+
+
+def test_who_cancels_last_ends_the_build(builds: BuildSite) -> None:
+    """IMG-08: a second who waits for the same keeps it."""
+    first, second = builds.build("FROM busybox\n"), builds.build("FROM busybox\n")
+    job = builds.job()
+    builds.stack("cancel", str(first))
+    builds.until(first, "cancelled")
+    assert builds.job()["metadata"]["uid"] == job["metadata"]["uid"]
+    builds.stack("cancel", str(second))
+    wait(lambda: not builds.jobs(), builds.stack.log)
+
+
+def test_a_pod_that_cannot_be_made_says_why(builds: BuildSite) -> None:
+    """LIF-16"""
+    account = "/api/v1/namespaces/gpu-builds/serviceaccounts/build"
+    kept = builds.api.get(account)
+    builds.api.delete(account)
+    try:
+        box = builds.build("FROM busybox\n")
+        why = 'serviceaccount "build" not found'
+        builds.until_it_tells(box, lambda told: why in told["message"])
+    finally:
+        for field in ("resourceVersion", "uid", "creationTimestamp", "managedFields"):
+            kept["metadata"].pop(field, None)
+        builds.api.create(kept)
+
+
+def test_a_registry_that_is_not_set_is_told_of(
+    shared_plane: ControlPlane, postgres_server: TestServer, nodes: Callable[..., list[str]],
+    installed: Kube, open_folder: Path,
+) -> None:  # fmt: skip
+    site = _site(shared_plane, postgres_server, nodes(h100=2), open_folder, ODC_BUILD_REGISTRY="")
+    builds = next(site)
+    path = builds.folder("FROM busybox\n") / "Dockerfile"
+    told = builds.stack("reserve", "--no-wait", "--dockerfile", str(path), check=False)
+    assert "Operators set ODC_BUILD_REGISTRY" in told
+    site.close()
+
+
+@pytest.fixture
+def real_builds(
+    shared_plane: ControlPlane, postgres_server: TestServer, installed: Kube, open_folder: Path,
+    processes: Callable[..., ProcessNodes], nodes: Callable[..., list[str]],
+) -> Iterator[BuildSite]:  # fmt: skip
+    """Builds really run, by the stand-in; dev servers are pods of KWOK."""
+    names = nodes(h100=2)
+    processes(cpu_x86=1)
+    shared_plane.api.create(
+        {
+            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
+            "metadata": {"name": "push", "namespace": "gpu-builds"},
+            "stringData": {".dockerconfigjson": '{"auths": {}}'},
+        }
+    )  # fmt: skip
+    yield from _site(shared_plane, postgres_server, names, open_folder, ODC_BUILD_SECRET="push")
+    shared_plane.api.delete("/api/v1/namespaces/gpu-builds/secrets/push")
+
+
+def test_a_build_that_really_runs(real_builds: BuildSite) -> None:
+    """IMG-07, IMG-11, LIF-03: its steps are told while it runs, its log afterwards."""
+    box = real_builds.build(
+        "FROM busybox\nCOPY . /x\nRUN cat data && while ! test -e /tmp/go-on; do sleep 0.2; done\n",
+        data="what was sent",
+    )
+    told = real_builds.until_it_tells(box, lambda told: "image: step 3/3" in told["message"])
+    assert told["phase"] == "image_build"
+    pod = real_builds.build_pod(real_builds.job())
+    real_builds.stack("cancel", str(box))
+    wait(lambda: not real_builds.jobs(), real_builds.stack.log)
+    wait(lambda: not real_builds.api.items(PODS), real_builds.stack.log)
+    assert pod["spec"]["nodeName"].startswith("real-cpu-x86")
+    box = real_builds.build("FROM busybox\nRUN cat data && sleep 3\n", data="what was sent")
+    image = real_builds.image(box)
+    assert image.startswith(f"{REGISTRY}@sha256:")
+    build = real_builds.call("GET", f"/v1/builds/{real_builds.show(box)['build']}")
+    assert (build["image"], build["state"]) == (image, "completed")
+    log = real_builds.log_of(build["digest"])
+    assert "what was sent" in log
+    assert "pushing layers" in log
+
+
+def test_a_build_that_fails_really_tells_the_end_of_its_log(real_builds: BuildSite) -> None:
+    """IMG-07"""
+    box = real_builds.build("FROM busybox\nRUN echo too bad; exit 3\n")
+    why = real_builds.until(box, "failed")["failure_reason"]
+    assert "too bad" in why
+    assert "exit code: 3" in why
+
+
+# -- the fence ----------------------------------------------------------------------------------
+
+
+def a_job() -> Manifest:
+    place = BuildPlace(settings=BuildSettings(registry=REGISTRY, secret="push"), term=1)
+    return job_of(BUILD, place)
+
+
+def a_build_pod() -> Manifest:
+    job = a_job()
+    owner = {
+        "apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": "1",
+        "controller": True, "blockOwnerDeletion": True,
+    }  # fmt: skip
+    template = job["spec"]["template"]
+    meta = {"namespace": "gpu-builds", "name": f"{job['metadata']['name']}-abcde"}
+    meta |= {"labels": template["metadata"]["labels"], "ownerReferences": [owner]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
+
+
+def test_odcd_makes_builds_and_nobody_else_does(installed: Kube) -> None:
+    """SEC-07"""
+    assert installed.as_user(ODCD).refusal(a_job()) == ""
+    assert "only odcd makes" in installed.refusal(a_job())
+    longer = a_job()
+    longer["spec"]["activeDeadlineSeconds"] = 7200
+    assert "15 minutes" in installed.as_user(ODCD).refusal(longer)
+    assert installed.as_user(BUILDER).refusal(a_build_pod()) == ""
+    assert "which Kubernetes makes" in installed.refusal(a_build_pod())
+
+
+# What differs from a build's pod, and what the fence says to it.
+STRANGE: dict[str, tuple[str, Any, str]] = {
+    "privileged": ("spec/containers/0/securityContext/privileged", True, "not privileged"),
+    "root": ("spec/containers/0/securityContext/runAsUser", 0, "user 1000"),
+    "a capability": (
+        "spec/containers/0/securityContext/capabilities", {"add": ["SYS_ADMIN"]}, "no capability"
+    ),
+    "the node's files": (
+        "spec/volumes/1", {"name": "work", "hostPath": {"path": "/"}}, "volumes are"
+    ),
+    "another secret": (
+        "spec/volumes/3", {"name": "registry", "secret": {"secretName": "push"}}, "volumes are"
+    ),
+    "another's context": (
+        "spec/volumes/0",
+        {"name": "context", "configMap": {"name": "odc-build-8-1-0123456789"}}, "volumes are",
+    ),
+    "another image": ("spec/containers/0/image", "busybox:1.37", "rootless BuildKit"),
+    "not rootless": (
+        "spec/containers/0/image", "docker.io/moby/buildkit:v0.34.2", "rootless BuildKit"
+    ),
+    "another program": ("spec/containers/0/command", ["/bin/sh", "-c", "id"], "build.sh"),
+    "a token": ("spec/automountServiceAccountToken", True, "no token"),
+    "the node's network": ("spec/hostNetwork", True, "own network"),
+    "GPUs": ("spec/containers/0/resources/limits/nvidia.com~1gpu", "1", "asks for CPU"),
+    "GPU nodes": (
+        "spec/tolerations", [{"key": "nvidia.com/gpu", "operator": "Exists"}], "without GPUs"
+    ),
+    "any node": ("spec/affinity", {}, "without GPUs"),
+    "a hook": (
+        "spec/containers/0/lifecycle", {"preStop": {"exec": {"command": ["id"]}}}, "no hooks"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "value", "why"), STRANGE.values(), ids=STRANGE)
+def test_what_is_no_build_is_not_let_in(installed: Kube, path: str, value: Any, why: str) -> None:
+    """SEC-07"""
+    pod = changed(a_build_pod(), path, value)
+    assert why in installed.as_user(BUILDER).refusal(pod)

@@ -1,0 +1,329 @@
+"""The way into a dev server: whose keys, and the tunnel to its SSH port."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import ClientConnection, unix_connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from odcd.api import tunnel
+from odcd.api.identity import Peer
+from odcd.clock import SystemClock
+from odcd.github_keys import GithubKeys
+from tests.odcd.api.service import ALICE, BOB, Service, on_socket, serve, until
+from tests.odcd.api.test_reservations import ask, read, started
+from tests.support.github import ED25519, Github, a_github
+from tests.support.streams import Dialling
+
+ME = Peer(os.getuid(), os.getgid())
+OTHER = ED25519.replace(
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIC"
+)
+EOF = '{"eof":true}'
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Says what it hears; at the end of that, "bye"."""
+    while data := await reader.read(65_536):
+        writer.write(data)
+        await writer.drain()
+    writer.write(b"bye")
+
+
+@asynccontextmanager
+async def a_box(talk: Talk = echo) -> AsyncGenerator[Dialling]:
+    handlers: set[asyncio.Task[None]] = set()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        handlers.add(task)
+        with suppress(OSError):
+            await talk(reader, writer)
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    async with server:
+        yield Dialling(server.sockets[0].getsockname()[1])
+        if handlers:
+            await asyncio.wait(handlers, timeout=10)
+
+
+class Keys:
+    """Everybody has one."""
+
+    async def of(self, user: str) -> list[str]:
+        return [ED25519]
+
+    async def close(self) -> None: ...
+
+
+async def reserved(service: Service, peer: Peer = ME, **body: Any) -> int:
+    """One that is active."""
+    body = {"github_user": "octocat", **body}
+    made = read(await ask(service, "POST", "/v1/reservations", body, peer=peer), 201)
+    await started(service, made.id)
+    return made.id
+
+
+def to(path: Path, box: int | str, query: str = "") -> unix_connect:
+    return unix_connect(str(path), f"ws://odc/v1/reservations/{box}/ssh{query}", compression=None)
+
+
+async def closed(connection: ClientConnection) -> int | None:
+    async with asyncio.timeout(10):
+        with suppress(ConnectionClosed):
+            async for _ in connection:
+                pass
+        await connection.wait_closed()
+    return connection.close_code
+
+
+# -- keys at submit -------------------------------------------------------------------------------
+
+
+def with_github(url: str, work: Callable[[Service, Github], Awaitable[None]], **more: Any) -> None:
+    async def outer(service: Service) -> None:
+        async with a_github(octocat=f"{ED25519} home\n{OTHER}\n", empty="") as github:
+            keys = GithubKeys(github.url, SystemClock(), timeout_s=2)
+            object.__setattr__(service.api, "keys", keys)
+            try:
+                await work(service, github)
+            finally:
+                await keys.close()
+
+    serve(url, outer, **more)
+
+
+def test_all_keys_of_the_user_go_with_the_reservation(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """ACC-01, AUT-10: of the body's GitHub user, else of the one that was set; never logged."""
+    caplog.set_level(logging.DEBUG)
+
+    async def work(service: Service, github: Github) -> None:
+        unset = await ask(service, "POST", "/v1/reservations", {})
+        assert unset.status_code == 400
+        assert "odcctl config set github_user" in unset.json()["hint"]
+        assert github.asked == []
+        for wrong in ("-a", "a/../b", 7):
+            told = await ask(service, "PUT", "/v1/users/me", {"github_user": wrong})
+            assert told.status_code == 400
+        told = await ask(service, "PUT", "/v1/users/me", {"github_user": "octocat"})
+        assert told.json() == {"user": "64001", "uid": 64001, "github_user": "octocat"}
+        made = read(await ask(service, "POST", "/v1/reservations", {}, key="k"), 201)
+        assert made.github_user == "octocat"
+        kept = await service.database.fetchval(
+            "select ask -> 'ssh_keys' from odc.reservation where job_id = $1", made.id
+        )
+        assert ED25519 in kept
+        assert OTHER in kept
+        # GitHub's answer is no part of what was asked for.
+        github.answers["octocat"] = ED25519
+        service.api.keys._kept.clear()  # type: ignore[union-attr]
+        again = read(await ask(service, "POST", "/v1/reservations", {}, key="k"), 201)
+        assert again.id == made.id
+
+    with_github(database_url, work)
+    assert ED25519.split()[1] not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "word"),
+    [("nobody", 404, "GitHub knows no user"), ("empty", 400, "no SSH keys"), ("down", 502, "500")],
+)
+def test_without_keys_nothing_is_queued(
+    database_url: str, name: str, status: int, word: str
+) -> None:
+    """ACC-02: refused at once and clearly, a dry run too, and before there is a job."""
+
+    async def work(service: Service, github: Github) -> None:
+        github.answers["down"] = 500
+        for path in ("/v1/reservations", "/v1/reservations?dry_run=true"):
+            told = await ask(service, "POST", path, {"github_user": name})
+            assert (told.status_code, word in told.json()["detail"]) == (status, True), told.text
+        assert await service.database.fetchval("select count(*) from odc.job") == 0
+
+    with_github(database_url, work)
+
+
+def test_another_users_keys_are_let_in_and_told_to_the_box(database_url: str) -> None:
+    """ACC-18, ACC-19, ACC-20, BUG-33: kept, once each; errors reach the owner; nobody else may."""
+    box = Dialling(0)
+
+    async def work(service: Service, github: Github) -> None:
+        github.answers["hubot"] = f"{OTHER}\n{ED25519}"
+        number = await reserved(service, ALICE)
+        path = f"/v1/reservations/{number}"
+        shared = read(await ask(service, "PATCH", path, {"add_user": "hubot", "name": "ours"}))
+        assert (shared.secondary_users, shared.name) == (["hubot"], "ours")
+        assert box.told == [(number, 1, [ED25519, OTHER])]
+        read(await ask(service, "PATCH", path, {"add_user": "Hubot"}))
+        assert box.told[1:] == box.told[:1]
+        for name, status in (("nobody", 404), ("empty", 400), ("a b", 400)):
+            told = await ask(service, "PATCH", path, {"add_user": name})
+            assert told.status_code == status
+        other = await ask(service, "PATCH", path, {"add_user": "hubot"}, peer=BOB)
+        assert other.status_code == 403
+
+    with_github(database_url, work, executor_of=lambda: box)
+
+
+def test_where_there_is_no_ssh_nobody_needs_keys(database_url: str) -> None:
+    """ACC-18: of a box with a terminal."""
+
+    async def work(service: Service) -> None:
+        named = await ask(service, "POST", "/v1/reservations", {"github_user": "octocat"})
+        assert named.status_code == 400
+        assert "not entered by SSH" in named.json()["detail"]
+        number = await reserved(service, ALICE, github_user=None)
+        told = await ask(service, "PATCH", f"/v1/reservations/{number}", {"add_user": "hubot"})
+        assert (told.status_code, told.json()["code"]) == (409, "OD012")
+
+    serve(database_url, work)
+
+
+# -- the tunnel -----------------------------------------------------------------------------------
+
+
+def test_bytes_go_both_ways_and_each_way_ends_by_itself(database_url: str, folder: Path) -> None:
+    """ACC-07: what was sent before the end still arrives, and the answer to it."""
+
+    async def work(service: Service) -> None:
+        async with a_box() as box, on_socket(service, folder / "s"), asyncio.timeout(20):
+            object.__setattr__(service.api, "executor_of", lambda: box)
+            number = await reserved(service)
+            async with to(folder / "s", number) as connection:
+                await connection.send(b"hello")
+                assert await connection.recv() == b"hello"
+                await connection.send(EOF)
+                assert [await connection.recv(), await connection.recv()] == [b"bye", EOF]
+                assert await closed(connection) == 1000
+            assert box.opened == [(number, 1, 0, tunnel.PORTS["ssh"])]
+            await until(lambda: box.streams[0].closed)
+
+    serve(database_url, work, keys=Keys())
+
+
+def test_a_side_that_does_not_read_holds_the_other_back(database_url: str, folder: Path) -> None:
+    """Backpressure, both ways: nothing piles up in the daemon."""
+    sent = 0
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        while True:
+            writer.write(bytes(65_536))
+            await writer.drain()
+            sent += 65_536
+
+    async def work(service: Service) -> None:
+        async with a_box(flood) as box, on_socket(service, folder / "s"), asyncio.timeout(60):
+            object.__setattr__(service.api, "executor_of", lambda: box)
+            number = await reserved(service)
+            async with to(folder / "s", number) as connection:
+                for _ in range(50):
+                    before = sent
+                    await asyncio.sleep(0.1)
+                    if sent == before and sent:
+                        break
+                assert 0 < sent == before < 32 * 1024 * 1024
+                pushed = 0
+                with suppress(TimeoutError):
+                    while pushed < 64 * 1024 * 1024:
+                        async with asyncio.timeout(1):
+                            await connection.send(bytes(262_144))
+                        pushed += 262_144
+                assert pushed < 32 * 1024 * 1024
+                connection.transport.abort()
+            await until(lambda: box.streams[0].closed)
+
+    serve(database_url, work, keys=Keys())
+
+
+def test_a_client_that_vanishes_and_a_pod_that_goes_end_it(
+    database_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tunnel, "LINGER_S", 0.2)
+
+    async def work(service: Service) -> None:
+        async with a_box() as box, on_socket(service, folder / "s"), asyncio.timeout(20):
+            object.__setattr__(service.api, "executor_of", lambda: box)
+            number = await reserved(service)
+            async with to(folder / "s", number) as connection:
+                await connection.send(b"x")
+                await connection.recv()
+                connection.transport.abort()
+            await until(lambda: box.streams[0].closed)
+            async with to(folder / "s", number) as connection:
+                await connection.send(b"x")
+                await connection.recv()
+                box.streams[1].cut()
+                assert await closed(connection) in (1000, 4500)
+            await until(lambda: box.streams[1].closed)
+            async with to(folder / "s", number) as connection:
+                await connection.send('{"resize":[1,2]}')
+                assert await closed(connection) == 4400
+
+    serve(database_url, work, keys=Keys())
+
+
+def test_what_cannot_be_reached_is_told_by_code(database_url: str, folder: Path) -> None:
+    """ACC-08, CLI-27: 4004 unknown, 4409 not active, 4400 no such member, 4500 internal."""
+
+    async def work(service: Service) -> None:
+        async with a_box() as box, on_socket(service, folder / "s"), asyncio.timeout(20):
+            object.__setattr__(service.api, "executor_of", lambda: box)
+            number = await reserved(service)
+            waiting = read(
+                await ask(
+                    service, "POST", "/v1/reservations",
+                    {"gpus": 8, "github_user": "octocat"}, peer=ME,
+                ),
+                201,
+            ).id  # fmt: skip
+            told = [
+                (99, "", 4004), (waiting, "", 4409), (number, "?rank=1", 4400),
+                (number, "?rank=x", 4400), ("x", "", 4400),
+            ]  # fmt: skip
+            for named, query, code in told:
+                async with to(folder / "s", named, query) as connection:
+                    assert await closed(connection) == code, named
+            object.__setattr__(service.api, "executor_of", lambda: None)
+            async with to(folder / "s", number) as connection:
+                assert await closed(connection) == 4500
+            object.__setattr__(service.api, "executor_of", lambda: Dialling(9))
+            async with to(folder / "s", number) as connection:
+                assert await closed(connection) == 4409
+            assert box.opened == []
+
+    serve(database_url, work, keys=Keys())
+
+
+def test_only_owner_operators_and_added_users_are_let_through(
+    database_url: str, folder: Path
+) -> None:
+    """ACC-18, ACC-19, AUT-08."""
+    box = Dialling(9)
+
+    async def work(service: Service) -> None:
+        async with on_socket(service, folder / "s"), asyncio.timeout(20):
+            number = await reserved(service, Peer(64009, 64009))
+            # Whoever runs this test is neither, to a daemon of another user.
+            with pytest.raises(InvalidStatus) as caught:
+                async with to(folder / "s", number):
+                    pass
+            assert caught.value.response.status_code == 403
+            assert box.opened == []
+
+    serve(database_url, work, keys=Keys(), executor_of=lambda: box, serves_uid=64009)

@@ -1,0 +1,543 @@
+"""Who may see and do what: one table of every operation, each entry asked for real.
+
+AUT-08, SEC-01: ownership is checked by the server, on every operation. What the table lacks fails.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from odcd.api.app import operations
+from odcd.api.identity import PEER, Peer
+from odcd.keys import NewKey, digest_of
+from odcd.model import Identity
+from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, serve
+from tests.odcd.api.test_disks import save_disk
+from tests.odcd.api.test_reservations import started
+from tests.odcd.builds.test_context import packed
+
+CAROL = Peer(64003, 64003)
+"""Coordinator of the account that the owner's jobs run under."""
+ROLES: dict[str, Peer | None] = {
+    "nobody": None, "other": BOB, "coordinator": CAROL, "owner": ALICE, "operator": OPERATOR,
+}  # fmt: skip
+REGISTRY = "registry.example/builds"
+ALL = frozenset(ROLES)
+KNOWN = ALL - {"nobody"}
+OWN = frozenset({"owner", "operator"})
+COORDINATORS = frozenset({"coordinator", "operator"})
+OPERATORS = frozenset({"operator"})
+KEYED = frozenset({"key"})
+"""Whoever speaks by an API key, about that key."""
+
+
+class Scene:
+    """A cluster with a queue, and whatever a request is to be about, made anew each time."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._numbers = itertools.count(1)
+
+    async def ask(
+        self, method: str, path: str, body: Any = None, peer: Peer | None = OPERATOR, *,
+        raw: bytes | None = None,
+    ) -> httpx.Response:  # fmt: skip
+        async with self.service.client(peer) as client:
+            return await client.request(method, path, json=body, content=raw)
+
+    async def _made(self, method: str, path: str, body: Any) -> Any:
+        answer = await self.ask(method, path, body)
+        assert answer.status_code < 300, answer.text
+        return answer.json()
+
+    def name(self) -> str:
+        return f"x{next(self._numbers)}"
+
+    async def prepare(self) -> None:
+        await self._made("POST", "/v1/accounts", {"name": "lab"})
+        for name, peer in (("alice", ALICE), ("bob", BOB)):
+            body = {"user": name, "uid": peer.uid, "default": True}
+            account = "lab" if name == "alice" else "default"
+            await self._made("POST", f"/v1/accounts/{account}/users", body)
+        body = {"user": "carol", "uid": CAROL.uid}
+        await self._made("POST", "/v1/accounts/lab/coordinators", body)
+
+    async def pending(self) -> str:
+        return str(await self.service.submit(ALICE))
+
+    async def held(self) -> str:
+        return str(await self.service.submit(ALICE, hold=True))
+
+    async def running(self) -> str:
+        job_id = await self.service.submit(ALICE)
+        assert job_id in await self.service.plan()
+        return str(job_id)
+
+    async def begun(self) -> str:
+        job_id = await self.service.submit(ALICE)
+        await started(self.service, job_id)
+        return str(job_id)
+
+    async def reservation(self) -> str:
+        body = {"gpu_type": "h100", "gpus": 1, "hours": 1}
+        answer = await self.ask("POST", "/v1/reservations", body, ALICE)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+    async def active(self) -> str:
+        name = await self.reservation()
+        await started(self.service, int(name))
+        return name
+
+    async def reached(self) -> str:
+        """By SSH, if an executor were there."""
+        name = await self.active()
+        await self.service.database.execute(
+            'update odc.reservation set ask = ask || \'{"ssh_keys": [], "jupyter": true}\' '
+            "where job_id = $1",
+            int(name),
+        )
+        return name
+
+    async def disk(self) -> str:
+        name = self.name()
+        answer = await self.ask("POST", "/v1/disks", {"name": name}, ALICE)
+        assert answer.status_code == 201, answer.text
+        return name
+
+    async def saved_disk(self) -> str:
+        name = await self.disk()
+        await save_disk(self.service, name)
+        return name
+
+    async def build(self) -> str:
+        alice = Identity(user="alice", uid=ALICE.uid, gid=ALICE.gid, operator=False)
+        digest = f"{next(self._numbers):064x}"
+        await self.service.store.put_build(
+            alice, digest, REGISTRY, "Dockerfile", b"x", self.service.api.clock.now(), anew=False
+        )
+        return digest
+
+    async def a_pass(self) -> str:
+        await self.service.submit(ALICE)
+        await self.service.plan()
+        return str(await self.service.database.fetchval("select max(id) from odc.pass"))
+
+    async def booking(self) -> str:
+        body = {"name": self.name(), "starts_at": "now+9h", "duration_s": 60, "node_count": 1}
+        made = await self._made("POST", "/v1/bookings", {**body, "users": ["alice"]})
+        return made["name"]
+
+    async def licence(self) -> str:
+        name = self.name()
+        await self._made("PUT", f"/v1/licences/{name}", {"total": 1})
+        return name
+
+    async def partition(self) -> str:
+        return (await self._made("POST", "/v1/partitions", {"name": self.name()}))["name"]
+
+    async def policy(self) -> str:
+        body = {"name": self.name(), "ordering": "fifo"}
+        return (await self._made("POST", "/v1/policies", body))["name"]
+
+    async def account(self) -> str:
+        return (await self._made("POST", "/v1/accounts", {"name": self.name()}))["name"]
+
+    async def qos(self) -> str:
+        return (await self._made("POST", "/v1/qos", {"name": self.name()}))["name"]
+
+    async def member(self) -> str:
+        name = self.name()
+        body = {"user": name, "uid": 70_000 + next(self._numbers)}
+        await self._made("POST", "/v1/accounts/lab/users", body)
+        return name
+
+    async def coordinator(self) -> str:
+        name = self.name()
+        body = {"user": name, "uid": 70_000 + next(self._numbers)}
+        await self._made("POST", "/v1/accounts/lab/coordinators", body)
+        return name
+
+    async def key(self, peer: Peer) -> str:
+        key = f"odc_{self.name()}"
+        who = Identity(user=str(peer.uid), uid=peer.uid, gid=peer.gid, operator=False)
+        now = self.service.api.clock.now()
+        kept = NewKey(key, digest_of(key.encode()), key[:8])
+        await self.service.store.keep_key(who, kept, now, timedelta(hours=1))
+        return key
+
+
+Make = Callable[[Scene], Awaitable[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """may: the roles that may. target: makes what the path's part is, or what {x} of the body is.
+    ok: statuses of those that may; of a change of many, the outcome of each counts."""
+
+    may: frozenset[str]
+    target: Make | None = None
+    body: Any = None
+    raw: bytes | None = None
+    query: str = ""
+    ok: tuple[int, ...] = (200,)
+
+
+def everybody(target: Make | None = None, **more: Any) -> Rule:
+    return Rule(may=KNOWN, target=target, **more)
+
+
+def own(target: Make, body: Any = None, **more: Any) -> Rule:
+    return Rule(may=OWN, target=target, body=body, **more)
+
+
+def operators(body: Any = None, target: Make | None = None, **more: Any) -> Rule:
+    return Rule(may=OPERATORS, target=target, body=body, **more)
+
+
+IDS = {"ids": ["{x}"]}
+ONCE = {"ok": (201,)}
+NEW_BOOKING = {"name": "{new}", "starts_at": "now+9h", "duration_s": 60, "node_count": 1,
+               "users": ["alice"]}  # fmt: skip
+NO_STREAM = "?after=0&follow=false"
+ALICES = "?user=alice"
+
+TABLE: dict[str, Rule] = {
+    "POST /v1/jobs": everybody(body=BODY, **ONCE),
+    "POST /v1/jobs/batch": everybody(body={"jobs": [BODY]}, **ONCE),
+    "POST /v1/submit-argv": everybody(
+        body={"argv": ["--wrap", "true"], "work_dir": "/tmp"}, **ONCE
+    ),
+    "POST /v1/plan/what-if": everybody(body={"jobs": [BODY]}),
+    "GET /v1/submit-options": everybody(),
+    "GET /v1/jobs": everybody(),
+    "GET /v1/jobs/{id}": everybody(Scene.pending),
+    "GET /v1/jobs/{id}/why": everybody(Scene.pending),
+    "GET /v1/jobs/{id}/events": everybody(Scene.pending, query=NO_STREAM),
+    "GET /v1/jobs/{id}/script": own(Scene.pending),
+    "GET /v1/jobs/{id}/logs": own(Scene.pending, ok=(409,)),
+    "GET /v1/jobs/{id}/attach": own(Scene.pending, ok=(409, 503)),
+    "POST /v1/jobs/cancel": own(Scene.pending, IDS),
+    "POST /v1/jobs/hold": own(Scene.pending, IDS),
+    "POST /v1/jobs/release": own(Scene.held, IDS),
+    "POST /v1/jobs/requeue": own(Scene.running, IDS),
+    "POST /v1/jobs/{id}/cancel": own(Scene.pending),
+    "POST /v1/jobs/{id}/hold": own(Scene.pending),
+    "POST /v1/jobs/{id}/release": own(Scene.held),
+    "POST /v1/jobs/{id}/requeue": own(Scene.running),
+    "POST /v1/jobs/{id}/checkpoint": own(Scene.begun),
+    "PATCH /v1/jobs/{id}": own(Scene.pending, {"comment": "x"}),
+    "GET /v1/events": everybody(query=NO_STREAM),
+    "GET /v1/nodes": everybody(),
+    "GET /v1/nodes/{name}": everybody(lambda _: _node()),
+    "PATCH /v1/nodes/{name}": operators({"state": "DRAIN", "reason": "x"}, lambda _: _node("n9")),
+    "GET /v1/plan": everybody(),
+    "GET /v1/plan/diff": everybody(Scene.a_pass, query="?from={x}"),
+    "GET /v1/passes/{id}/replay": everybody(Scene.a_pass),
+    "GET /v1/bookings": everybody(),
+    "POST /v1/bookings": operators(NEW_BOOKING, **ONCE),
+    "GET /v1/bookings/{booking}": own(Scene.booking),
+    "PATCH /v1/bookings/{booking}": operators({"comment": "x"}, Scene.booking),
+    "DELETE /v1/bookings/{booking}": operators(None, Scene.booking),
+    "POST /v1/reservations": everybody(body={"gpu_type": "h100", "hours": 1}, **ONCE),
+    "GET /v1/reservations": everybody(query="?user=all"),
+    "GET /v1/reservations/{id}": everybody(Scene.reservation),
+    "PATCH /v1/reservations/{id}": own(Scene.reservation, {"name": "mine"}),
+    "POST /v1/builds": everybody(raw=packed(("Dockerfile", b"FROM x:1\n"))),
+    "GET /v1/builds/{digest}": own(Scene.build),
+    "GET /v1/builds/{digest}/log": own(Scene.build),
+    "POST /v1/reservations/{id}/extend": own(Scene.active, {"hours": 1}),
+    "GET /v1/disks": everybody(),
+    "POST /v1/disks": everybody(body={"name": "{new}"}, **ONCE),
+    "GET /v1/disks/{disk}": own(Scene.disk, query=ALICES),
+    "DELETE /v1/disks/{disk}": own(Scene.disk, query=ALICES),
+    "POST /v1/disks/{disk}/rename": own(Scene.disk, {"new_name": "{new}"}, query=ALICES),
+    "GET /v1/disks/{disk}/content": own(Scene.disk, query=ALICES),
+    "POST /v1/disks/{disk}/clone": operators(
+        {"new_name": "{new}"}, Scene.saved_disk, query=ALICES, **ONCE
+    ),
+    "POST /v1/disks/{disk}/unlock": operators(None, Scene.disk, query=ALICES),
+    "GET /v1/disk-strays": operators(),
+    "GET /v1/availability": everybody(),
+    "GET /v1/cluster/use": everybody(),
+    "GET /v1/licences": everybody(),
+    "PUT /v1/licences/{licence}": operators({"total": 2}, Scene.licence),
+    "DELETE /v1/licences/{licence}": operators(None, Scene.licence),
+    "GET /v1/partitions": everybody(),
+    "POST /v1/partitions": operators({"name": "{new}"}, **ONCE),
+    "GET /v1/partitions/{partition}": everybody(Scene.partition),
+    "PATCH /v1/partitions/{partition}": operators({"state": "DOWN"}, Scene.partition),
+    "DELETE /v1/partitions/{partition}": operators(None, Scene.partition),
+    "GET /v1/policies": everybody(),
+    "POST /v1/policies": operators({"name": "{new}", "ordering": "fifo"}, **ONCE),
+    "GET /v1/policies/{policy}": everybody(Scene.policy),
+    "PATCH /v1/policies/{policy}": operators({"plan_depth": 2}, Scene.policy),
+    "DELETE /v1/policies/{policy}": operators(None, Scene.policy),
+    "GET /v1/accounts": everybody(),
+    "POST /v1/accounts": operators({"name": "{new}"}, **ONCE),
+    "GET /v1/accounts/{account}": everybody(Scene.account),
+    "PATCH /v1/accounts/{account}": operators({"shares": 2}, Scene.account),
+    "DELETE /v1/accounts/{account}": operators(None, Scene.account),
+    "GET /v1/qos": everybody(),
+    "POST /v1/qos": operators({"name": "{new}"}, **ONCE),
+    "GET /v1/qos/{qos}": everybody(Scene.qos),
+    "PATCH /v1/qos/{qos}": operators({"priority": 2}, Scene.qos),
+    "DELETE /v1/qos/{qos}": operators(None, Scene.qos),
+    "GET /v1/users": everybody(),
+    "GET /v1/users/{user}": everybody(Scene.member),
+    "POST /v1/accounts/{account}/users": Rule(
+        may=COORDINATORS, body={"user": "{new}", "uid": "{uid}"}, ok=(201,)
+    ),
+    "PATCH /v1/accounts/{account}/users/{user}": Rule(
+        may=COORDINATORS, target=Scene.member, body={"shares": 2}
+    ),
+    "DELETE /v1/accounts/{account}/users/{user}": Rule(may=COORDINATORS, target=Scene.member),
+    "POST /v1/accounts/{account}/coordinators": operators({"user": "{new}", "uid": "{uid}"}),
+    "DELETE /v1/accounts/{account}/coordinators/{user}": operators(None, Scene.coordinator),
+    "GET /v1/priority": everybody(),
+    "GET /v1/shares": everybody(),
+    "GET /v1/usage": everybody(),
+    "GET /v1/idle": everybody(),
+    "GET /v1/accounting": everybody(),
+    "PATCH /v1/accounting": operators({"max_age_s": 600}),
+    "GET /v1/cluster": everybody(),
+    "GET /v1/cluster/fragmentation": everybody(),
+    "GET /v1/users/me": everybody(),
+    "PUT /v1/users/me": everybody(body={"github_user": "octocat"}),
+    "GET /v1/reservations/{id}/ssh": own(Scene.reached, ok=(4500,)),
+    "GET /v1/reservations/{id}/jupyter": own(Scene.reached, ok=(4500,)),
+    "GET /v1/plan/gantt": everybody(),
+    "POST /v1/page/tickets": everybody(**ONCE),
+    "POST /v1/keys/rotate": Rule(may=KEYED, ok=(201,)),
+    "DELETE /v1/keys/current": Rule(may=KEYED, ok=(204,)),
+    # Who proves an identity there is nobody yet; this server is set to take none.
+    "POST /v1/auth/login": Rule(may=ALL, body={"url": "x", "headers": {}}, ok=(403,)),
+    "GET /": Rule(may=ALL),
+    "GET /health": Rule(may=ALL),
+    "GET /ready": Rule(may=ALL),
+    "GET /metrics": Rule(may=ALL),
+    "GET /openapi.json": Rule(may=ALL),
+    "GET /docs": Rule(may=ALL),
+}
+
+
+async def _node(name: str = "n1") -> str:
+    return name
+
+
+def test_the_table_has_every_operation_and_no_other(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        served = {f"{o.method} {o.path}" for o in operations(service.api)}
+        sockets = {
+            "GET /v1/jobs/{id}/attach", "GET /v1/reservations/{id}/ssh",
+            "GET /v1/reservations/{id}/jupyter",
+        }  # fmt: skip
+        assert set(TABLE) == served | sockets
+
+    serve(database_url, work)
+
+
+@pytest.mark.parametrize("operation", TABLE)
+def test_who_may(database_url: str, operation: str) -> None:
+    rule = TABLE[operation]
+
+    async def work(service: Service) -> None:
+        scene = Scene(service)
+        await scene.prepare()
+        if rule.may is KEYED:
+            await _about_keys(scene, operation, rule)
+            return
+        found = {role: await _verdict(scene, operation, rule, peer) for role, peer in ROLES.items()}
+        wanted = {role: "yes" if role in rule.may else "no" for role in ROLES}
+        if "nobody" not in rule.may:
+            wanted["nobody"] = "who?"
+        assert found == wanted
+
+    serve(
+        database_url, work, nodes=9, disk_gib=100, build_target=lambda: REGISTRY,
+        listens=lambda: [("127.0.0.1", 7070)],
+    )  # fmt: skip
+
+
+async def _verdict(scene: Scene, operation: str, rule: Rule, peer: Peer | None) -> str:
+    """yes, no (not the caller's), who? (no identity), or what else came of it."""
+    method, _, path = operation.partition(" ")
+    x = await rule.target(scene) if rule.target else ""
+    path = path.replace("{account}/", "lab/")
+    if "{" in path:
+        path = f"{path[: path.index('{')]}{x}{path[path.index('}') + 1 :]}"
+    body = None if rule.body is None else _filled(rule.body, x, scene.name())
+    if path.endswith(("/attach", "/ssh", "/jupyter")):
+        status, told = await _attach(scene.service, path, peer)
+    else:
+        asked = path + rule.query.replace("{x}", x)
+        answer = await scene.ask(method, asked, body, peer, raw=rule.raw)
+        status, told = answer.status_code, answer.text
+    code = _code(told)
+    if status == 4403:
+        return "no"
+    if status == 401 and code == "OD015":
+        return "who?"
+    if code == "OD013":
+        assert status in (200, 403), told
+        return "no"
+    if code == "OD038":  # whoever lacks a context is not even told that there is a build of it
+        return "no"
+    if status in rule.ok and (status >= 400 or code is None):
+        return "yes"
+    return f"{status} {told[:300]}"
+
+
+def _code(told: str) -> str | None:
+    """The OD code of an answer; of a change of jobs, that of the one it was about."""
+    try:
+        answer = json.loads(told)
+    except ValueError:
+        return None
+    if isinstance(answer, dict) and "code" in answer:
+        return answer["code"]
+    jobs = answer.get("jobs") if isinstance(answer, dict) else None
+    return jobs[0].get("code") if isinstance(jobs, list) and jobs else None
+
+
+def _filled(body: Any, x: str, new: str) -> Any:
+    text = json.dumps(body).replace("{x}", x).replace("{new}", new)
+    return json.loads(text.replace('"{uid}"', str(71_000 + int(new[1:]))))
+
+
+async def _attach(service: Service, path: str, peer: Peer | None) -> tuple[int, str]:
+    """Status and body of an answer to a WebSocket's opening; or code and reason."""
+    scope = {
+        "type": "websocket", "path": path, "raw_path": path.encode(), "query_string": b"",
+        "root_path": "", "headers": [], "subprotocols": [], "scheme": "ws",
+        "extensions": {"websocket.http.response": {}},
+        "state": {} if peer is None else {PEER: peer},
+    }  # fmt: skip
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await service.app(scope, receive, send)
+    if sent[0]["type"] == "websocket.accept":  # and ended with a code of its own
+        return sent[1]["code"], sent[1]["reason"]
+    body = b"".join(message.get("body", b"") for message in sent[1:])
+    return sent[0]["status"], body.decode()
+
+
+async def _about_keys(scene: Scene, operation: str, rule: Rule) -> None:
+    """A key changes itself, and no other; without one there is nothing to change."""
+    method, _, path = operation.partition(" ")
+    assert (await scene.ask(method, path, peer=None)).status_code == 401
+    for peer in (ALICE, OPERATOR):
+        assert (await scene.ask(method, path, peer=peer)).status_code == 409
+    mine, others = await scene.key(ALICE), await scene.key(BOB)
+    async with scene.service.client(None) as client:
+        answer = await client.request(method, path, headers={"Authorization": f"Bearer {mine}"})
+        assert answer.status_code in rule.ok
+        for key, status in ((mine, 401), (others, 200)):
+            me = await client.get("/v1/users/me", headers={"Authorization": f"Bearer {key}"})
+            assert me.status_code == status
+
+
+def test_what_others_may_see_of_a_job_has_none_of_its_secrets(database_url: str) -> None:
+    """SEC-10: neither script nor environment is anywhere but in what its owner asks for."""
+    secret = "b8f1c2-do-not-tell"
+
+    async def work(service: Service) -> None:
+        scene = Scene(service)
+        await scene.prepare()
+        job_id = await service.submit(
+            ALICE, script=f"#!/bin/sh\n# {secret}\n", environment={"TOKEN": secret},
+            args=[secret],
+        )  # fmt: skip
+        seen = functools.partial(scene.ask, "GET", peer=BOB)
+        for path in (
+            "/v1/jobs", f"/v1/jobs/{job_id}", f"/v1/jobs/{job_id}/why",
+            f"/v1/jobs/{job_id}/events{NO_STREAM}", f"/v1/events{NO_STREAM}", "/v1/plan",
+            "/v1/priority", "/v1/nodes", "/metrics",
+        ):  # fmt: skip
+            answer = await seen(path)
+            assert answer.status_code == 200, answer.text
+            assert secret not in answer.text, path
+
+    serve(database_url, work)
+
+
+def test_the_token_of_jupyter_is_told_to_its_owner_and_operators(database_url: str) -> None:
+    """ACC-14, SEC-10: it opens by itself, so not to whoever has the GitHub name of one who was let
+    in, as they say: who was reads it inside. No list and no event has it."""
+    token = "0123456789abcdef" * 4
+
+    async def work(service: Service) -> None:
+        scene = Scene(service)
+        await scene.prepare()
+        name = await scene.reached()
+        box, now, execute = int(name), service.api.clock.now(), service.database.execute
+        await execute(
+            "insert into odc.box_key (job_id, host_key, host_public, gang_key, gang_public, "
+            "made_at, jupyter_token) values ($1, 'h', 'p', 'g', 'p', $2, $3)",
+            box, now, token,
+        )  # fmt: skip
+        await execute("insert into odc.box_jupyter values ($1, 1, true, $2, null)", box, now)
+        await execute(
+            "update odc.reservation set secondary_users = '{octocat}' where job_id = $1", box
+        )
+        await scene.ask("PUT", "/v1/users/me", {"github_user": "octocat"}, BOB)
+        told: dict[str, set[str]] = {path: set() for path in ("", "list", "events")}
+        for role, peer in ROLES.items():
+            for what, path in (
+                ("", f"/v1/reservations/{name}"), ("list", "/v1/reservations?user=all"),
+                ("events", f"/v1/jobs/{name}/events{NO_STREAM}"),
+            ):  # fmt: skip
+                if token in (await scene.ask("GET", path, peer=peer)).text:
+                    told[what].add(role)
+        assert told == {"": OWN, "list": OWN, "events": set()}
+        one = (await scene.ask("GET", f"/v1/reservations/{name}", peer=BOB)).json()
+        assert (one["connect"], one["jupyter"], one["jupyter_url"]) == ("ssh", "running", None)
+
+    serve(database_url, work)
+
+
+def test_bookings_of_others_are_in_no_list(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        scene = Scene(service)
+        await scene.prepare()
+        name = await scene.booking()
+        listed = {
+            role: name in (await scene.ask("GET", "/v1/bookings", peer=peer)).text
+            for role, peer in ROLES.items()
+        }
+        assert listed == {
+            "nobody": False, "other": False, "coordinator": False, "owner": True, "operator": True,
+        }  # fmt: skip
+
+    serve(database_url, work)
+
+
+def test_all_is_all_of_ones_own(database_url: str) -> None:
+    """AUT-08: what a user may not change, a filter does not reach either."""
+
+    async def work(service: Service) -> None:
+        scene = Scene(service)
+        await scene.prepare()
+        job_id = int(await scene.pending())
+        for body in ({"all": True}, {"user": "alice"}, {"account": "lab"}, {"partition": "main"}):
+            for peer in (BOB, CAROL):
+                await scene.ask("POST", "/v1/jobs/cancel", body, peer)
+        [job] = (await scene.ask("GET", f"/v1/jobs/{job_id}")).json()["jobs"]
+        assert job["state"] == "PENDING"
+
+    serve(database_url, work)

@@ -1,0 +1,255 @@
+"""The worker: whenever it dies, nothing that is built is lost, and nothing is built twice."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+import pytest
+
+from odcd.builds.steps import clean, error_of, step_of
+from odcd.builds.worker import BuildWorker
+from odcd.clock import SystemClock
+from odcd.db import Database
+from odcd.errors import LeadershipLost, OdcError, RunnerDown, WrongState
+from odcd.model import Build, BuildLook
+from odcd.store import Store
+from tests.sql.reservation.test_builds import IMAGE, Builds
+from tests.support.builders import BOB, Queue, a_cluster
+from tests.support.database import Sql
+
+Key = tuple[int, int]
+
+
+class Killed(BaseException):
+    """The daemon dies here."""
+
+
+class Cluster:
+    """A builder whose Jobs are as a test says, and which dies, or fails, when it is told so."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[Key, BuildLook] = {}
+        self.begun: list[Key] = []
+        self.removed: list[Key] = []
+        self.contexts: dict[Key, bytes] = {}
+        self.dies_at: int | None = None
+        """After so many of its steps."""
+        self.failures: list[OdcError] = []
+        self._steps = itertools.count()
+
+    def _step(self) -> None:
+        if next(self._steps) == self.dies_at:
+            raise Killed
+        if self.failures:
+            raise self.failures.pop(0)
+
+    async def survey(self, builds: Sequence[Build]) -> dict[int, BuildLook]:
+        self._step()
+        named = {(build.id, build.attempt) for build in builds}
+        for key in [key for key in self.jobs if key not in named]:
+            if self.jobs[key].state == "going":
+                del self.jobs[key]
+                self.removed.append(key)
+        return {key[0]: look for key, look in self.jobs.items() if key in named}
+
+    async def begin(self, build: Build, context: bytes) -> None:
+        key = build.id, build.attempt
+        self._step()
+        if key not in self.jobs:
+            self.jobs[key] = BuildLook(state="going")
+            self.begun.append(key)
+        self._step()
+        self.contexts[key] = context
+        self._step()
+
+    def say(self, **told: str) -> None:
+        """Of all that are there."""
+        self.jobs = {key: BuildLook(**told) for key in self.jobs}  # pyright: ignore[reportArgumentType]
+
+    async def close(self) -> None: ...
+
+
+class Workshop:
+    """Users at a real database, and a worker that a test lets look around."""
+
+    def __init__(self, url: str, sql: Sql) -> None:
+        self.url = url
+        self.queue = Queue(sql)
+        self.queue.now = SystemClock().now()
+        self.builds = Builds(self.queue)
+        self.cluster = Cluster()
+        self.changes = 0
+
+    def work(self, times: int = 1) -> int:
+        """A daemon's looks; the number of builds at the last."""
+
+        async def run() -> int:
+            async with Database(self.url, size=1) as database:
+                worker = BuildWorker(
+                    0, Store(database), self.cluster, SystemClock(),
+                    every=timedelta(seconds=30), at_once=4, on_change=self._change,
+                )  # fmt: skip
+                for _ in range(times - 1):
+                    await worker.work_once()
+                return await worker.work_once()
+
+        return asyncio.run(run())
+
+    def _change(self) -> None:
+        self.changes += 1
+
+
+@pytest.fixture
+def shop(database_url: str) -> Iterator[Workshop]:
+    with Sql(database_url) as sql:
+        a_cluster(sql, h100=2, now=SystemClock().now())
+        yield Workshop(database_url, sql)
+
+
+def test_an_image_is_built_from_what_was_sent(shop: Workshop) -> None:
+    """IMG-07, BUG-06: the waiting is the database's, not the worker's."""
+    box = shop.builds.reserve()
+    assert shop.work() == 1
+    [key] = shop.cluster.begun
+    assert shop.cluster.contexts[key] == b"a"
+    shop.cluster.say(state="going", step="step 2/3: RUN x", log="#1 x\n")
+    shop.work()
+    assert "step 2/3: RUN x" in shop.builds.boxes.show(box)["message"]
+    shop.cluster.say(state="done", image=IMAGE, log="all")
+    shop.work()
+    assert shop.changes == 1
+    assert shop.builds.show()["image"] == IMAGE
+    assert shop.work() == 0
+    assert shop.queue.start() == [box]
+
+
+@pytest.mark.parametrize("dies_at", range(8))
+def test_a_daemon_killed_anywhere_neither_loses_nor_doubles_a_build(
+    shop: Workshop, dies_at: int
+) -> None:
+    """BUG-23, IMG-08"""
+    box = shop.builds.reserve()
+    shop.cluster.dies_at = dies_at
+    for _ in range(6):
+        try:
+            shop.work()
+        except Killed:
+            continue
+        if shop.cluster.contexts:
+            shop.cluster.say(state="done", image=IMAGE)
+    assert len(shop.cluster.begun) == 1
+    assert shop.builds.show()["image"] == IMAGE
+    assert shop.queue.start() == [box]
+
+
+def test_a_job_without_its_context_is_completed(shop: Workshop) -> None:
+    """It was made, and the daemon died before the rest was."""
+    shop.builds.reserve()
+    shop.cluster.dies_at = 2
+    with pytest.raises(Killed):
+        shop.work()
+    assert (len(shop.cluster.jobs), shop.cluster.contexts) == (1, {})
+    shop.work()
+    assert len(shop.cluster.begun) == len(shop.cluster.contexts) == 1
+
+
+def test_what_cannot_be_looked_at_is_not_gone(shop: Workshop) -> None:
+    shop.builds.reserve()
+    shop.work()
+    shop.cluster.failures = [RunnerDown("away")] * 3
+    shop.work(3)
+    assert shop.builds.show()["attempts"] == 1
+    shop.cluster.say(state="done", image=IMAGE)
+    shop.work()
+    assert shop.builds.show()["state"] == "completed"
+
+
+def test_a_job_that_is_gone_is_made_again(shop: Workshop) -> None:
+    box = shop.builds.reserve()
+    shop.work()
+    shop.cluster.jobs.clear()
+    shop.work(2)
+    assert [attempt for _, attempt in shop.cluster.begun] == [1, 2]
+    shop.cluster.jobs.clear()
+    shop.work(2)
+    shop.cluster.jobs.clear()
+    shop.work()
+    assert "gone before it was done" in shop.builds.boxes.show(box)["failure_reason"]
+
+
+def test_a_failed_one_ends_who_waits_with_the_log(shop: Workshop) -> None:
+    """IMG-07, LIF-18"""
+    box = shop.builds.reserve()
+    shop.work()
+    shop.cluster.say(state="failed", error="RUN make: exit code 2", log="#1\n#2")
+    shop.work()
+    assert "exit code 2" in shop.builds.boxes.show(box)["failure_reason"]
+
+
+def test_what_kubernetes_refuses_fails_with_its_words(shop: Workshop) -> None:
+    box = shop.builds.reserve()
+    shop.work()
+    shop.cluster.jobs.clear()
+    other = shop.builds.reserve("b", BOB)
+    shop.cluster.failures = []
+    refused = shop.cluster.begin
+
+    async def refuse(build: Build, context: bytes) -> None:
+        raise WrongState("Kubernetes refuses to build it: no quota")
+
+    shop.cluster.begin = refuse  # type: ignore[method-assign]
+    shop.work(2)
+    shop.cluster.begin = refused  # type: ignore[method-assign]
+    assert "no quota" in shop.builds.boxes.show(other, BOB)["failure_reason"]
+    assert "no quota" in shop.builds.boxes.show(box)["failure_reason"]
+
+
+def test_the_last_who_cancels_takes_the_job_away(shop: Workshop) -> None:
+    """IMG-08"""
+    box = shop.builds.reserve()
+    shop.work()
+    shop.queue.cancel(box)
+    shop.work()
+    assert shop.cluster.removed == shop.cluster.begun
+    shop.builds.reserve()
+    shop.work()
+    assert [attempt for _, attempt in shop.cluster.begun] == [1, 2]
+
+
+def test_who_does_not_lead_any_more_builds_nothing(shop: Workshop) -> None:
+    shop.builds.reserve()
+    shop.queue.sql.execute("update odc.term set term = term + 1")
+    with pytest.raises(LeadershipLost):
+        shop.work()
+    assert shop.cluster.begun == []
+
+
+LOG = """\
+#1 [internal] load build definition from Dockerfile
+#1 DONE 0.0s
+#5 [base 1/2] FROM docker.io/library/busybox:1.37@sha256:00
+#6 [base 2/2] RUN echo one
+#7 [2/3] COPY . /x
+#7 CACHED
+#8 [3/3] RUN \x1b[31mmake\x1b[0m
+#8 0.412 make: *** No targets.  Stop.
+#8 ERROR: process "/bin/sh -c make" did not complete successfully: exit code: 2
+"""
+
+
+def test_a_log_tells_its_step_and_its_error() -> None:
+    """IMG-07"""
+    plain = clean(LOG + "\0\n")
+    assert step_of(plain) == "step 3/3: RUN make"
+    assert step_of("\n".join(plain.splitlines()[:4])) == "step 2/2 of base: RUN echo one"
+    assert step_of(plain + "#9 exporting to image\n#9 pushing layers") == (
+        "pushing it to its registry"
+    )
+    assert step_of("#1 [internal] load build definition") is None
+    assert error_of(plain).splitlines()[-1].endswith("exit code: 2")
+    assert "\0" not in plain
+    assert "\x1b" not in plain
+    assert len(step_of("#1 [1/1] RUN " + "x" * 500) or "") == 120

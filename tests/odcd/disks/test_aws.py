@@ -1,0 +1,599 @@
+"""Disks at AWS: what is asked for is there once, whatever AWS answers; a list is whole or none."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from odcd.calls import NOBODY, Calls
+from odcd.disks import aws_records, tags
+from odcd.disks.aws import Aws
+from odcd.disks.aws_link import Limits
+from odcd.disks.cloud import Cloud, CloudBusy, CloudRefused, Snapshot, Volume
+from odcd.disks.settings import DiskSettings
+from odcd.metrics import Metrics
+from tests.support.aws import REGION, ZONES, FakeAws, Fault
+from tests.support.builders import NOW
+from tests.support.clock import VirtualClock
+
+SERVER = "lab-1"
+LIMITS = Limits(connect_s=10, read_s=30, tries=1)
+BUSY: tuple[Fault, ...] = ("throttle", "error", "cut", "swallow", "half", "hang")
+
+HASTY = replace(LIMITS, read_s=1.5)
+
+Work = Callable[[Aws, VirtualClock], Awaitable[None]]
+
+
+def run(
+    fake: FakeAws, work: Work, *, limits: Limits = LIMITS, server: str = SERVER,
+    calls: Calls = NOBODY, **settings: Any,
+) -> None:  # fmt: skip
+    async def all_of_it() -> None:
+        clock = VirtualClock(NOW)
+        told = DiskSettings(aws_region=REGION, aws_endpoint=fake.url, **settings)
+        cloud = Aws(told, server, clock, limits, calls)
+        await cloud.open()
+        try:
+            await work(cloud, clock)
+        finally:
+            await cloud.close()
+
+    asyncio.run(all_of_it())
+
+
+async def a_volume(cloud: Cloud, operation: str = "volume-lab-1", **changed: Any) -> Volume:
+    wanted: dict[str, Any] = {"zone": ZONES[0], "size_gib": 10, "snapshot_id": None, "tags": {}}
+    return await cloud.create_volume(operation, **{**wanted, **changed})
+
+
+async def a_snapshot(cloud: Cloud, volume: str, operation: str = "snapshot-lab-1") -> Snapshot:
+    return await cloud.create_snapshot(operation, volume_id=volume, tags={"a": "b"})
+
+
+async def until_done(call: Callable[[], Awaitable[Any]], clock: VirtualClock) -> Any:
+    for _ in range(10):
+        try:
+            return await call()
+        except CloudBusy:
+            clock.move(60)
+    raise AssertionError("it stays busy")
+
+
+# -- volumes ------------------------------------------------------------------------------------
+
+
+def test_a_volume_is_made_as_it_was_asked_for(fake: FakeAws) -> None:
+    """STO-02, STO-40: of the size and the speed that are configured, gp3, and encrypted."""
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        made = await a_volume(cloud, size_gib=1024, tags={"disk_name": "main"})
+        assert (made.state, made.zone, made.size_gib) == ("creating", ZONES[0], 1024)
+        told = fake.ec2.describe_volumes(VolumeIds=[made.id])["Volumes"][0]
+        assert (told["VolumeType"], told["Iops"], told["Throughput"]) == ("gp3", 16000, 1000)
+        assert told["Encrypted"]
+        assert made.tags == {
+            "disk_name": "main",
+            "ManagedBy": "odc",
+            "odc-server": SERVER,
+            "odc-operation": "volume-lab-1",
+        }
+        assert await cloud.volumes([made.id]) == {made.id: replace(made, state="available")}
+
+    run(fake, work, disk_iops=16000, disk_mbps=1000)
+    asked = fake.last("CreateVolume")
+    assert "KmsKeyId" not in asked
+    assert (DiskSettings().disk_gib, DiskSettings().disk_iops, DiskSettings().disk_mbps) == (
+        100, 3000, 125,
+    )  # fmt: skip
+
+
+def test_a_key_of_ones_own_encrypts(fake: FakeAws) -> None:
+    """STO-40: volumes by the key that is configured; their snapshots are encrypted with it."""
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        made = await a_volume(cloud)
+        snapshot = await a_snapshot(cloud, made.id)
+        told = fake.ec2.describe_snapshots(SnapshotIds=[snapshot.id])["Snapshots"][0]
+        assert told["Encrypted"]
+
+    run(fake, work, disk_kms_key="alias/odc")
+    assert fake.last("CreateVolume")["KmsKeyId"] == "alias/odc"
+
+
+def test_a_volume_has_what_was_on_its_snapshot_in_whichever_zone(fake: FakeAws) -> None:
+    """Followed by ids, and by bytes."""
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        first = await a_volume(cloud)
+        fake.ebs.path(first.id).joinpath("thesis.tex").write_text("42")
+        snapshot = await a_snapshot(cloud, first.id)
+        fake.ebs.path(first.id).joinpath("thesis.tex").write_text("later")
+        await cloud.delete_volume(first.id)
+        second = await a_volume(cloud, "volume-lab-2", zone=ZONES[1], snapshot_id=snapshot.id)
+        assert second.zone == ZONES[1]
+        assert fake.ebs.path(second.id).joinpath("thesis.tex").read_text() == "42"
+        assert await cloud.volumes([first.id, second.id]) == {
+            second.id: replace(second, state="available")
+        }
+
+    run(fake, work)
+
+
+def test_a_volume_becomes_available_and_is_attached_and_detached(fake: FakeAws) -> None:
+    """One that its node does not let go is detached by force."""
+    fake.ebs.creating_polls = 2
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        id = (await a_volume(cloud)).id
+        states = [(await cloud.volumes([id]))[id].state for _ in range(3)]
+        assert states == ["creating", "creating", "available"]
+        fake.ebs.attach(id, stuck=True)
+        assert (await cloud.volumes([id]))[id].state == "in-use"
+        with pytest.raises(CloudBusy, match="VolumeInUse") as busy:
+            await cloud.delete_volume(id)
+        assert not busy.value.sent
+        await cloud.detach_volume(id, force=False)
+        assert (await cloud.volumes([id]))[id].state == "in-use"
+        await cloud.detach_volume(id, force=True)
+        assert (await cloud.volumes([id]))[id].state == "available"
+        await cloud.detach_volume(id, force=False)
+        await cloud.delete_volume(id)
+        await cloud.delete_volume(id)
+        await cloud.detach_volume(id, force=True)
+        assert await cloud.volumes([id]) == {}
+
+    run(fake, work)
+
+
+def test_a_volume_that_failed_says_so(fake: FakeAws) -> None:
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        id = (await a_volume(cloud)).id
+        fake.ebs.fail(id)
+        assert (await cloud.volumes([id]))[id].state == "error"
+
+    run(fake, work)
+
+
+# -- made once ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", BUSY)
+def test_no_second_volume_after_any_trouble(fake: FakeAws, fault: Fault) -> None:
+    """Intent is recorded before every call, so the call is made again: it finds what it made."""
+    fake.fail("CreateVolume", fault)
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        with pytest.raises(CloudBusy) as busy:
+            await a_volume(cloud)
+        assert busy.value.sent == (fault != "throttle")
+        made = await a_volume(cloud)
+        assert await a_volume(cloud) == replace(made, state="available")
+        assert [volume.id for volume in await cloud.list_volumes()] == [made.id]
+
+    run(fake, work, limits=HASTY if fault == "hang" else LIMITS)
+    # And AWS itself would know it by its token, which is not longer than it may be.
+    assert len(fake.last("CreateVolume")["ClientToken"]) == 64
+
+
+def test_a_name_of_another_server_is_another_name() -> None:
+    """Two servers may share an account, and a file system."""
+    assert aws_records.token("lab-1", "storage-17") != aws_records.token("lab-2", "storage-17")
+
+
+def test_another_operation_makes_another_volume(fake: FakeAws) -> None:
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        first, second = await a_volume(cloud), await a_volume(cloud, "volume-lab-11")
+        assert first.id != second.id
+        assert fake.last("CreateVolume")["ClientToken"] != fake.calls[1].params["ClientToken"]
+
+    run(fake, work)
+
+
+def test_a_volume_asked_for_in_other_words_is_waited_for(fake: FakeAws) -> None:
+    """AWS refuses a token that comes with other tags: what it made the first time will show up."""
+    fake.fail("CreateVolume", "refuse", code="IdempotentParameterMismatch")
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        with pytest.raises(CloudBusy, match="does not show"):
+            await a_volume(cloud)
+
+    run(fake, work)
+
+
+@pytest.mark.parametrize("fault", BUSY)
+def test_no_second_snapshot_after_any_trouble(fake: FakeAws, fault: Fault) -> None:
+    """STO-10: EC2 has no token for snapshots; an unanswered one is looked for."""
+    fake.ebs.pending_polls = math.inf
+    fake.fail("CreateSnapshot", fault)
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        volume = (await a_volume(cloud)).id
+        with pytest.raises(CloudBusy):
+            await a_snapshot(cloud, volume)
+        made = await until_done(lambda: a_snapshot(cloud, volume), clock)
+        assert [one.id for one in await cloud.list_snapshots()] == [made.id]
+        assert made.tags["odc-operation"] == "snapshot-lab-1"
+
+    run(fake, work, limits=HASTY if fault == "hang" else LIMITS)
+    assert len(fake.ec2.describe_snapshots(Filters=[{"Name": "tag:a", "Values": ["b"]}])[
+        "Snapshots"
+    ]) == 1  # fmt: skip
+
+
+def test_a_snapshot_that_does_not_show_yet_is_waited_for(fake: FakeAws) -> None:
+    """STO-10: EC2's lists lag; for a while nothing is asked for again after an unanswered call."""
+    fake.ebs.pending_polls = math.inf
+    fake.fail("CreateSnapshot", "swallow")
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        volume = (await a_volume(cloud)).id
+        with pytest.raises(CloudBusy):
+            await a_snapshot(cloud, volume)
+        [made] = fake.ec2.describe_snapshots(Filters=[{"Name": "tag:a", "Values": ["b"]}])[
+            "Snapshots"
+        ]
+        fake.ebs.hide(made["SnapshotId"], 1)
+        with pytest.raises(CloudBusy, match="may be making a snapshot") as busy:
+            await a_snapshot(cloud, volume)
+        assert busy.value.sent
+        assert (await a_snapshot(cloud, volume)).id == made["SnapshotId"]
+
+    run(fake, work)
+    assert fake.count("CreateSnapshot") == 1
+
+
+def test_a_snapshot_that_was_never_made_is_asked_for_again(fake: FakeAws) -> None:
+    fake.fail("CreateSnapshot", "cut")
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        volume = (await a_volume(cloud)).id
+        with pytest.raises(CloudBusy):
+            await a_snapshot(cloud, volume)
+        with pytest.raises(CloudBusy, match="may be making a snapshot"):
+            await a_snapshot(cloud, volume)
+        clock.move(LIMITS.settle_s)
+        assert (await a_snapshot(cloud, volume)).state == "pending"
+
+    run(fake, work)
+
+
+def test_one_pending_snapshot_of_ours_is_enough(fake: FakeAws) -> None:
+    """STO-10: another operation gets the one that is pending, and sees whose it is."""
+    fake.ebs.pending_polls = math.inf
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        volume = (await a_volume(cloud)).id
+        first, same = await asyncio.gather(
+            a_snapshot(cloud, volume), a_snapshot(cloud, volume, "snapshot-lab-2")
+        )
+        assert first.id == same.id
+        assert same.tags["odc-operation"] == "snapshot-lab-1"
+        fake.ebs.release()
+        third = await a_snapshot(cloud, volume, "snapshot-lab-3")
+        assert third.id != first.id
+
+    run(fake, work)
+    assert fake.count("CreateSnapshot") == 2
+
+
+def test_calls_that_may_be_made_twice_are(fake: FakeAws) -> None:
+    fake.fail("DescribeVolumes", "throttle", times=2)
+    fake.fail("DeleteVolume", "error", times=2)
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        assert await cloud.list_volumes() == []
+        await cloud.delete_volume("vol-0123456789abcdef0")
+
+    run(fake, work, limits=replace(LIMITS, tries=3))
+    assert (fake.count("DescribeVolumes"), fake.count("DeleteVolume")) == (3, 3)
+
+
+def test_calls_that_make_something_are_never_repeated_by_the_library(fake: FakeAws) -> None:
+    fake.fail("CreateSnapshot", "swallow", times=math.inf)
+    fake.fail("CreateVolume", "error", times=math.inf, after=1)
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        volume = (await a_volume(cloud)).id
+        with pytest.raises(CloudBusy):
+            await a_volume(cloud, "volume-lab-2")
+        with pytest.raises(CloudBusy):
+            await a_snapshot(cloud, volume)
+
+    run(fake, work, limits=replace(LIMITS, tries=4))
+    assert (fake.count("CreateSnapshot"), fake.count("CreateVolume")) == (1, 2)
+
+
+def test_calls_are_timed_and_failures_counted_but_that_nothing_is_there_is_an_answer(
+    fake: FakeAws,
+) -> None:
+    metrics = Metrics()
+    fake.fail("DescribeVolumes", "throttle", times=math.inf, after=2)
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        assert await cloud.volumes(["vol-0123456789abcdef0"]) == {}
+        with pytest.raises(CloudBusy):
+            await cloud.list_volumes()
+
+    run(fake, work, limits=replace(LIMITS, tries=1), calls=metrics.backend("aws"))
+
+    def told(name: str, operation: str) -> float | None:
+        labels = {"backend": "aws", "operation": operation}
+        return metrics.registry.get_sample_value(f"odcd_backend_{name}", labels)
+
+    assert told("request_seconds_count", "DescribeVolumes") == fake.count("DescribeVolumes")
+    assert told("errors_total", "DescribeVolumes") == fake.count("DescribeVolumes") - 2
+
+
+# -- what is told -------------------------------------------------------------------------------
+
+
+def test_a_snapshot_is_pending_with_its_progress_until_it_is_completed(fake: FakeAws) -> None:
+    """What a user who waits for it is shown."""
+    fake.ebs.pending_polls = 2
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        volume = (await a_volume(cloud)).id
+        made = await a_snapshot(cloud, volume)
+        assert (made.state, made.progress, made.volume_id) == ("pending", 0, volume)
+        told = [(await cloud.snapshots([made.id]))[made.id] for _ in range(3)]
+        assert [one.state for one in told] == ["pending", "pending", "completed"]
+        assert told[0].progress < told[1].progress < told[2].progress == 100
+        assert told[2].started_at.tzinfo is not None
+        fake.ebs.fail(made.id)
+        assert (await cloud.snapshots([made.id]))[made.id].state == "error"
+        await cloud.delete_snapshot(made.id)
+        await cloud.delete_snapshot(made.id)
+        assert await cloud.snapshots([made.id]) == {}
+
+    run(fake, work)
+
+
+def test_what_is_new_and_not_shown_is_not_gone(fake: FakeAws) -> None:
+    """An id is absent only when AWS has no doubt: after that its row would be given up."""
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        volume = await a_volume(cloud)
+        snapshot = await a_snapshot(cloud, volume.id)
+        for id, look in ((volume.id, cloud.volumes), (snapshot.id, cloud.snapshots)):
+            fake.ebs.hide(id, 2)
+            with pytest.raises(CloudBusy, match="does not show"):
+                await look([id])
+            assert list(await look([id])) == [id]
+            fake.ebs.hide(id, 1)
+            assert list(await look([id])) == [id]
+        clock.move(LIMITS.new_s)
+        fake.ebs.hide(volume.id, 2)
+        assert await cloud.volumes([volume.id]) == {}
+
+    run(fake, work)
+
+
+@pytest.mark.parametrize("fault", ["throttle", "cut", "half", "refuse"])
+def test_nothing_is_told_in_part(fake: FakeAws, fault: Fault) -> None:
+    """A listing is whole, or there is none: half of one would have disks given up."""
+    fake.ebs.page_size = 2
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        made = [(await a_volume(cloud, f"volume-lab-{n}")).id for n in range(5)]
+        copied = [(await a_snapshot(cloud, id, f"snapshot-{id}")).id for id in made]
+        for one in range(3):
+            await cloud.create_access_point(
+                f"access-{one}", uid=one, gid=one, path=f"/{one}", tags={}
+            )
+        lists: list[tuple[str, Callable[[], Awaitable[list[Any]]], list[str]]] = [
+            ("DescribeVolumes", cloud.list_volumes, made),
+            ("DescribeSnapshots", cloud.list_snapshots, copied),
+        ]
+        for action, call, ids in lists:
+            assert sorted(one.id for one in await call()) == sorted(ids)
+            fake.fail(action, fault, after=2)
+            with pytest.raises((CloudBusy, CloudRefused)):
+                await call()
+            fake.heal()
+        fake.fail("DescribeVolumes", fault)
+        with pytest.raises((CloudBusy, CloudRefused)):
+            await cloud.volumes(made[:1])
+        fake.fail("DescribeAccessPoints", fault, after=1, times=2)
+        with pytest.raises((CloudBusy, CloudRefused)):
+            await cloud.access_points()
+        fake.heal()
+        assert len(await cloud.access_points()) == 3
+
+    run(fake, work, efs_id=fake.make_file_system())
+
+
+def test_only_what_this_server_made_is_listed(fake: FakeAws) -> None:
+    """A second server in the account, and whatever else is there, are none of ours."""
+
+    async def ours(cloud: Aws, clock: VirtualClock) -> None:
+        await a_snapshot(cloud, (await a_volume(cloud)).id)
+
+    async def theirs(cloud: Aws, clock: VirtualClock) -> None:
+        assert await cloud.list_volumes() == []
+        assert await cloud.list_snapshots() == []
+
+    run(fake, ours, server="lab-1")
+    fake.ec2.create_volume(AvailabilityZone=ZONES[0], Size=1)
+    run(fake, theirs, server="lab-2")
+
+
+def test_a_name_stands_for_itself_alone() -> None:
+    """EC2 takes * and ? in a filter for anything."""
+    assert aws_records.tag_filter("odc-server", "a*b?\\c") == {
+        "Name": "tag:odc-server",
+        "Values": ["a\\*b\\?\\\\c"],
+    }
+
+
+def test_snapshots_that_others_made_are_none_of_ours(fake: FakeAws) -> None:
+    """STO-07, BUG-12: copies of other accounts and of ours, and what a backup service makes of a
+    volume, all with our tags; one that is pending is no reason to wait."""
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        volume = (await a_volume(cloud)).id
+        made = await a_snapshot(cloud, volume)
+        fake.copy_snapshot(made.id)
+        fake.copy_snapshot(made.id, owner="123456789012")
+        fake.foreign_snapshot(volume, owner="999999999999", polls=math.inf)
+        fake.foreign_snapshot(volume, polls=math.inf)
+        assert [one.id for one in await cloud.list_snapshots()] == [made.id]
+        again = await a_snapshot(cloud, volume, "snapshot-lab-2")
+        assert again.id != made.id
+        assert again.tags["odc-operation"] == "snapshot-lab-2"
+
+    run(fake, work)
+
+
+def test_tags_tell_users_and_scripts_what_they_did_before(fake: FakeAws) -> None:
+    """STO-09: the names that gpu-dev's scripts look for, on volumes and snapshots."""
+    at = NOW + timedelta(days=1)
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        of_volume = tags.volume_tags("ann", "main", created_at=NOW, used_at=at)
+        volume = await a_volume(cloud, tags=of_volume)
+        assert of_volume.keys() == {
+            "gpu-dev-user", "disk_name", "Name", "created_at", "last_used",
+        }  # fmt: skip
+        assert of_volume.items() < volume.tags.items()
+        of_snapshot = tags.snapshot_tags("ann", "main", "shutdown", created_at=at, size_gib=100)
+        made = await cloud.create_snapshot("s-1", volume_id=volume.id, tags=of_snapshot)
+        assert {"SnapshotType": "shutdown", "disk_size": "100", "gpu-dev-user": "ann",
+                "disk_name": "main"}.items() < made.tags.items()  # fmt: skip
+        kept = tags.contents_tag("/v1/disks/main/contents/7")
+        gone = tags.deleted_tags(marked_at=NOW, delete_at=NOW + timedelta(days=30))
+        await cloud.tag([made.id, volume.id], kept | gone | {"disk_name": "renamed"})
+        told = (await cloud.snapshots([made.id]))[made.id].tags
+        assert told["snapshot_content_s3"] == "/v1/disks/main/contents/7"
+        assert told["delete-date"] == f"{NOW + timedelta(days=30):%Y-%m-%d}"
+        assert told["disk_name"] == "renamed"
+        assert told["odc-operation"] == "s-1"
+        await cloud.tag([], kept)
+
+    run(fake, work)
+
+
+def test_what_aws_will_never_do_is_said_in_its_words(fake: FakeAws) -> None:
+    fake.fail("CreateVolume", "refuse", code="UnauthorizedOperation")
+    fake.fail("CreateVolume", "refuse", code="InsufficientVolumeCapacity")
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        with pytest.raises(CloudRefused, match="told to say so") as refused:
+            await a_volume(cloud)
+        assert refused.value.code == "UnauthorizedOperation"
+        with pytest.raises(CloudBusy) as busy:
+            await a_volume(cloud)
+        assert not busy.value.sent
+        with pytest.raises(CloudRefused, match=r"InvalidSnapshot\.NotFound"):
+            await a_volume(cloud, snapshot_id="snap-0123456789abcdef0")
+
+    run(fake, work)
+
+
+def test_an_aws_that_cannot_be_reached_is_busy(
+    fake: FakeAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_keys(cloud: Aws, clock: VirtualClock) -> None:
+        with pytest.raises(CloudBusy, match="credentials") as busy:
+            await a_volume(cloud)
+        assert not busy.value.sent
+
+    async def nobody(cloud: Aws, clock: VirtualClock) -> None:
+        with pytest.raises(CloudBusy, match="reached") as busy:
+            await cloud.list_volumes()
+        assert not busy.value.sent
+
+    with monkeypatch.context() as none:
+        none.delenv("AWS_ACCESS_KEY_ID")
+        run(fake, no_keys)
+    fake.server_close()
+    run(fake, nobody)
+
+
+# -- access points ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", BUSY)
+def test_a_users_folder_is_the_same_for_ever(fake: FakeAws, fault: Fault) -> None:
+    """STO-28, STO-29, BUG-11: one access point for each user on one file system; a lookup that
+    fails makes no second one."""
+    fake.fail("CreateAccessPoint", fault)
+    # A GET that loses its connection is made once more by the HTTP client itself.
+    fake.fail("DescribeAccessPoints", fault, after=1, times=2)
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        async def make() -> Any:
+            return await cloud.create_access_point(
+                "access-point-lab-1", uid=1081, gid=1081, path="/users/17", tags={"Name": "ann"}
+            )
+
+        for _ in range(2):
+            with pytest.raises(CloudBusy):
+                await make()
+        fake.heal()
+        made = await make()
+        assert (await make()) == made
+        assert await cloud.access_points() == [made]
+        assert (made.path, made.uid, made.gid, made.state) == ("/users/17", 1081, 1081, "available")
+        other = await cloud.create_access_point(
+            "access-point-lab-2", uid=1081, gid=1081, path="/users/18", tags={}
+        )
+        assert other.id != made.id
+
+    limits = HASTY if fault == "hang" else LIMITS
+    run(fake, work, limits=limits, efs_id=fake.make_file_system())
+
+
+def test_one_list_finds_the_folder_of_a_user(fake: FakeAws) -> None:
+    """BUG-32: nothing is asked for each user, and nothing at all once the id is kept."""
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        for uid in range(4):
+            await cloud.create_access_point(
+                f"a-{uid}", uid=uid, gid=uid, path=f"/users/{uid}", tags={}
+            )
+        fake.calls.clear()
+        await cloud.create_access_point("a-2", uid=2, gid=2, path="/users/2", tags={})
+        assert [call.action for call in fake.calls] == ["DescribeAccessPoints"]
+
+    run(fake, work, efs_id=fake.make_file_system())
+
+
+def test_of_two_access_points_both_lead_to_the_same_files(fake: FakeAws) -> None:
+    """BUG-11: a duplicate takes nobody's data away, since the folder is what has it."""
+    file_system = fake.make_file_system()
+
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        def make() -> Awaitable[Any]:
+            return cloud.create_access_point("a-1", uid=1, gid=1, path="/users/1", tags={})
+
+        made = await make()
+        fake.efs.create_access_point(
+            ClientToken="2", FileSystemId=file_system, PosixUser={"Uid": 1, "Gid": 1},
+            RootDirectory={"Path": "/users/1"},
+            Tags=[{"Key": name, "Value": value} for name, value in made.tags.items()],
+        )  # fmt: skip
+        assert (await make()) == (await make())
+        assert {one.path for one in await cloud.access_points()} == {"/users/1"}
+
+    run(fake, work, efs_id=file_system)
+
+
+def test_without_a_file_system_there_are_no_folders(fake: FakeAws) -> None:
+    async def work(cloud: Aws, clock: VirtualClock) -> None:
+        assert await cloud.access_points() == []
+        with pytest.raises(CloudRefused, match="ODC_EFS_ID"):
+            await cloud.create_access_point("a-1", uid=1, gid=1, path="/users/1", tags={})
+
+    run(fake, work)
+
+
+def test_aws_does_all_that_a_cloud_does() -> None:
+    made: Callable[..., Cloud] = Aws
+    assert made

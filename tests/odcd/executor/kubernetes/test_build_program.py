@@ -1,0 +1,100 @@
+"""The program of a build's container: what it asks of BuildKit, and what it makes of the answer.
+
+BuildKit's words here are those that v0.25 said when each of these went wrong.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from odcd.executor.kubernetes.build import PROGRAM, WRONG
+
+DIGEST = f"sha256:{'c5' * 32}"
+METADATA = f"""{{
+  "containerimage.config.digest": "sha256:{"31" * 32}",
+  "containerimage.descriptor": {{"digest": "sha256:{"42" * 32}"}},
+  "containerimage.digest": "{DIGEST}"
+}}"""
+
+
+def run(folder: Path, said: str, code: int, metadata: str = "") -> tuple[int, str, list[str]]:
+    """Exit code, termination message, and BuildKit's arguments, when it says this."""
+    for name in ("odc", "work", "bin"):
+        (folder / name).mkdir()
+    with tarfile.open(folder / "odc" / "context.tar.gz", "w:gz") as archive:
+        member = tarfile.TarInfo("Dockerfile")
+        archive.addfile(member, io.BytesIO())
+    (folder / "said").write_text(said)
+    (folder / "metadata").write_text(metadata)
+    buildkit = folder / "bin" / "buildctl-daemonless.sh"
+    buildkit.write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$@" >{folder}/arguments\ncat {folder}/said >&2\n'
+        f"cp {folder}/metadata {folder}/scratch/metadata.json\nexit {code}\n"
+    )
+    buildkit.chmod(0o755)
+    program = folder / "build.sh"
+    program.write_text(
+        PROGRAM.replace("/odc/build/", f"{folder}/odc/")
+        .replace("/scratch", f"{folder}/scratch")
+        .replace("/dev/termination-log", f"{folder}/message")
+    )
+    told = {
+        "PATH": f"{folder}/bin:{os.environ['PATH']}", "ODC_IMAGE": "r.example/b:abc",
+        "ODC_CACHE": "r.example/b:cache-1", "ODC_DOCKERFILE": "Dockerfile",
+        "ODC_PLATFORM": "linux/amd64", "ODC_REGISTRY_HTTP": "on",
+    }  # fmt: skip
+    done = subprocess.run(["sh", program], env=told, capture_output=True, text=True, check=False)
+    message = folder / "message"
+    asked = (folder / "arguments").read_text().splitlines()
+    return done.returncode, message.read_text() if message.exists() else done.stdout, asked
+
+
+def test_the_digest_of_the_image_is_what_it_leaves(tmp_path: Path) -> None:
+    """IMG-15"""
+    code, message, asked = run(tmp_path, "#6 DONE 0.3s\n", 0, METADATA)
+    assert (code, message) == (0, DIGEST)
+    assert (
+        "type=image,oci-mediatypes=true,name=r.example/b:abc,push=true,registry.insecure=true"
+        in (asked)
+    )
+    assert "platform=linux/amd64" in asked
+    assert "type=registry,ref=r.example/b:cache-1,registry.insecure=true" in asked
+
+
+WORDS: dict[str, tuple[str, int]] = {
+    "a step": ('process "/bin/sh -c make" did not complete successfully: exit code: 2', WRONG),
+    "a file": (
+        "failed to compute cache key: failed to calculate checksum of ref x::y: "
+        '"/missing": not found', WRONG,
+    ),
+    "a word": ("dockerfile parse error on line 2: unknown instruction: FOO", WRONG),
+    "nothing": ("file with no instructions", WRONG),
+    "an image": ("r/x:1: failed to resolve source metadata for r/x:1: r/x:1: not found", WRONG),
+    "its registry": (
+        'r/x:1: failed to resolve source metadata for r/x:1: failed to do request: Head "http:": '
+        "dial tcp 127.0.0.1:9: connect: connection refused", 1,
+    ),
+    "the push": (
+        'failed to push r/x:abc: failed to do request: Head "https:": dial tcp: i/o timeout', 1,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "expected"), WORDS.values(), ids=WORDS)
+def test_only_what_may_pass_is_tried_again(tmp_path: Path, words: str, expected: int) -> None:
+    """IMG-07, IMG-09"""
+    code, said, _ = run(tmp_path, f"error: failed to solve: {words}\n", 1)
+    assert code == expected
+    assert words in said
+
+
+def test_an_image_without_a_digest_is_none(tmp_path: Path) -> None:
+    code, said, _ = run(tmp_path, "", 0, "{}")
+    assert code == 1
+    assert "has not said which image it made" in said

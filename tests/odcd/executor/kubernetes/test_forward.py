@@ -1,0 +1,142 @@
+"""A port of a pod, over the API server's port-forward as kubelet serves it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from aiohttp import WSMsgType, web
+from kubernetes_asyncio.client import ApiClient, Configuration
+
+from odcd.errors import RunnerDown, WrongState
+from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.executor.kubernetes.forward import Forward
+
+PORT = 2222
+HEAD = PORT.to_bytes(2, "little")
+Talk = Callable[[web.WebSocketResponse], Awaitable[None]]
+
+
+@asynccontextmanager
+async def a_cluster(talk: Talk | None) -> AsyncGenerator[Cluster]:
+    """Whose only pod speaks so; None: it is not to be had."""
+
+    async def serve(request: web.Request) -> web.StreamResponse:
+        assert request.query.getall("ports") == [str(PORT)]
+        if talk is None:
+            raise web.HTTPForbidden(text="no")
+        socket = web.WebSocketResponse(protocols=("v4.channel.k8s.io",))
+        await socket.prepare(request)
+        await socket.send_bytes(b"\0" + HEAD)
+        await socket.send_bytes(b"\1" + HEAD)
+        await talk(socket)
+        await socket.close()
+        return socket
+
+    app = web.Application()
+    app.router.add_get("/api/v1/namespaces/dev/pods/p/portforward", serve)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    configuration = Configuration()
+    configuration.host = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    cluster = Cluster(ApiClient(configuration))
+    try:
+        yield cluster
+    finally:
+        await cluster.close()
+        await runner.cleanup()
+
+
+def run(talk: Talk | None, work: Callable[[Cluster], Awaitable[None]]) -> None:
+    async def all_of_it() -> None:
+        async with a_cluster(talk) as cluster, asyncio.timeout(20):
+            await work(cluster)
+
+    asyncio.run(all_of_it())
+
+
+async def opened(cluster: Cluster) -> Forward:
+    return await cluster.forward("dev", "p", PORT, 5)
+
+
+async def echo(socket: web.WebSocketResponse) -> None:
+    async for message in socket:
+        assert message.type is WSMsgType.BINARY
+        await socket.send_bytes(message.data)
+
+
+def test_bytes_go_both_ways_and_the_ports_number_is_none_of_them() -> None:
+    """ACC-07."""
+    data = bytes(range(256)) * 1000
+
+    async def work(cluster: Cluster) -> None:
+        stream = await opened(cluster)
+        await stream.write(data)
+        read = b""
+        while len(read) < len(data):
+            read += await stream.read()
+        assert read == data
+        await stream.write_eof()
+        await stream.close()
+
+    run(echo, work)
+
+
+def test_the_end_of_the_pods_side_is_an_end() -> None:
+    async def bye(socket: web.WebSocketResponse) -> None:
+        await socket.send_bytes(b"\0bye")
+        await socket.send_bytes(b"\0")
+        await socket.send_bytes(b"\7nobody's")
+
+    async def work(cluster: Cluster) -> None:
+        stream = await opened(cluster)
+        assert [await stream.read(), await stream.read()] == [b"bye", b""]
+        await stream.close()
+
+    run(bye, work)
+
+
+def test_nobody_listening_is_told_as_that() -> None:
+    async def refuse(socket: web.WebSocketResponse) -> None:
+        await socket.send_bytes(b"\1error forwarding port 2222: connection refused\n")
+
+    async def work(cluster: Cluster) -> None:
+        stream = await opened(cluster)
+        with pytest.raises(WrongState, match="connection refused"):
+            await stream.read()
+        await stream.close()
+
+    run(refuse, work)
+
+
+def test_what_the_api_server_refuses_and_one_that_is_away() -> None:
+    async def work(cluster: Cluster) -> None:
+        with pytest.raises(ApiRefused) as caught:
+            await opened(cluster)
+        assert caught.value.status == 403
+        cluster.host = "http://127.0.0.1:9"
+        with pytest.raises(RunnerDown, match="cannot be reached"):
+            await opened(cluster)
+
+    run(None, work)
+
+
+def test_a_pod_that_does_not_read_holds_the_writer_back() -> None:
+    async def work(cluster: Cluster) -> None:
+        stream = await opened(cluster)
+        written = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(3):
+                while written < 256 * 1024 * 1024:
+                    await stream.write(bytes(65_536))
+                    written += 65_536
+        assert 0 < written < 64 * 1024 * 1024
+        stream._socket._response.close()  # type: ignore[attr-defined]
+
+    async def deaf(socket: web.WebSocketResponse) -> None:
+        await asyncio.sleep(5)
+
+    run(deaf, work)

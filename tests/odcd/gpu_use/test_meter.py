@@ -1,0 +1,194 @@
+"""From where the use of GPUs is known: by what the daemon was told, and what the machine has."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odcd.clock import SystemClock
+from odcd.db import Database
+from odcd.errors import BadRequest, LeadershipLost
+from odcd.executor.kubernetes.naming import Namespaces
+from odcd.gpu_use.meter import GpuUse
+from odcd.gpu_use.nvml import Device, Reading
+from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
+from odcd.store import Store
+from tests.support.database import Sql
+from tests.support.dcgm import Gpu
+from tests.support.gpus import GpuQueue
+from tests.support.prometheus import Prometheus, needs_prometheus
+from tests.support.prometheus_past import Scraped, make_blocks
+
+
+class Cards:
+    """NVML with so many GPUs, of two types."""
+
+    def __init__(self, *models: str, hangs_s: float = 0) -> None:
+        self.models = models
+        self.hangs_s = hangs_s
+
+    def devices(self) -> list[Device]:
+        time.sleep(self.hangs_s)
+        return [
+            Device(index=index, uuid=f"GPU-{index}", model=model)
+            for index, model in enumerate(self.models)
+        ]
+
+    def read(self, index: int) -> Reading:
+        raise AssertionError("no job holds one")
+
+
+def meter_for(
+    url: str, settings: GpuUseSettings, seconds: float, *, pods: bool = False,
+    cards: Cards | None = None,
+) -> Any:  # fmt: skip
+    """What the database says after so long."""
+
+    async def work() -> None:
+        async with Database(url, size=3) as database:
+            meter = GpuUse(
+                0, Store(database), SystemClock(), settings,
+                namespaces=Namespaces() if pods else None, every=timedelta(seconds=30),
+                nvml=cards or Cards(),
+            )  # fmt: skip
+            running = asyncio.create_task(meter.run())
+            await asyncio.wait([running], timeout=seconds)
+            if not running.done():
+                running.cancel()
+                await asyncio.wait([running])
+                return
+            running.result()
+
+    asyncio.run(work())
+    with Sql(url) as sql:
+        return sql.row("select source, idle_ratio, idle_after_s from odc.gpu_meter")
+
+
+def test_without_a_prometheus_and_gpus_nothing_is_known(database_url: str) -> None:
+    settings = GpuUseSettings(idle_percent=10, idle_after=timedelta(minutes=30))
+    told = meter_for(database_url, settings, 1)
+    assert told == {"source": None, "idle_ratio": 0.1, "idle_after_s": 1800}
+    assert meter_for(database_url, settings, 1, pods=True)["source"] is None
+
+
+def test_what_is_owed_of_another_source_waits_for_it(database_url: str) -> None:
+    now = datetime.now(UTC)
+    owed: list[int] = []
+    for source, ago in (("prometheus", 1), ("prometheus", 20), ("nvml", 1)):
+        with Sql(database_url) as sql:
+            queue = GpuQueue(sql, source, now=now - timedelta(days=ago))
+            job = queue.run(gpus_per_node=1)
+            queue.move(3600)
+            queue.end(job)
+        owed.append(job)
+    meter_for(database_url, GpuUseSettings(), 1)
+    with Sql(database_url) as sql:
+        rows = sql.rows("select stored_at, gave_up, again_at from odc.gpu_use order by job_id")
+    assert [row["stored_at"] is None for row in rows] == [True, False, False]
+    assert rows[0]["again_at"] > now
+    assert rows[1]["gave_up"] == "Prometheus was not reached in the 15 days it keeps"
+
+
+def test_a_machine_with_gpus_asks_them_and_files_have_their_indexes(
+    database_url: str, tmp_path: Path
+) -> None:
+    """Of two types the more frequent is offered: jobs' first GPU is NVML's second."""
+    cards = Cards("NVIDIA T1000", "NVIDIA H100 PCIe", "NVIDIA H100 PCIe")
+    with Sql(database_url) as sql:
+        job = GpuQueue(sql, None).run(gpus_per_node=1)
+        sql.execute("update odc.running set running_at = null")
+    settings = GpuUseSettings(jobs_dir=tmp_path)
+    assert meter_for(database_url, settings, 1, cards=cards)["source"] == "nvml"
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "1": f"{job}\n", "2": "",
+    }  # fmt: skip
+
+
+@needs_prometheus
+def test_on_kubernetes_prometheus_is_asked(database_url: str, tmp_path: Path) -> None:
+    now = datetime.fromtimestamp(int(time.time()), UTC)
+    with Sql(database_url) as sql:
+        queue = GpuQueue(sql, now=now - timedelta(seconds=4000))
+        job = queue.run(gpus_per_node=1)
+        queue.move(3600)
+        queue.end(job)
+    server = Prometheus(tmp_path / "prometheus")
+    card = Gpu(index=0, node="gpu-1", namespace="gpu-batch", pod=f"odc-{job}-1-0", util=75)
+    begin_s = (now - timedelta(seconds=4000)).timestamp()
+    make_blocks(
+        server.data, [Scraped(cards_at=lambda _: [card], begin_s=begin_s, end_s=begin_s + 3600)]
+    )
+    with server:
+        settings = GpuUseSettings(prometheus_url=server.url)
+        assert meter_for(database_url, settings, 2, pods=True)["source"] == "prometheus"
+    with Sql(database_url) as sql:
+        use = sql.row("select * from odc.gpu_use")
+    assert (use["job_id"], use["busy_gpu_s"]) == (job, pytest.approx(2700, rel=0.01))
+
+
+def test_what_goes_wrong_here_stops_nothing_else(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    def fail(*_: object) -> None:
+        raise LookupError("unknown encoding")
+
+    monkeypatch.setattr("odcd.gpu_use.jobs_dir.texts_of", fail)
+    meter_for(database_url, GpuUseSettings(jobs_dir=tmp_path), 1)
+    assert "gpu_use.failed" in caplog.text
+    with Sql(database_url) as sql:
+        sql.execute("update odc.term set term = 7")
+    with pytest.raises(LeadershipLost):
+        meter_for(database_url, GpuUseSettings(jobs_dir=tmp_path), 5)
+
+
+# -- settings ------------------------------------------------------------------------------------
+
+
+def test_what_is_empty_is_not_set() -> None:
+    environment = {"ODC_PROMETHEUS_URL": "", "ODC_PROMETHEUS_MATCH": "", "ODC_SCRAPE_S": ""}
+    assert read_gpu_use(environment, one_machine=False) == GpuUseSettings()
+
+
+def test_settings_are_read(tmp_path: Path) -> None:
+    read = read_gpu_use(
+        {
+            "ODC_PROMETHEUS_URL": "https://prometheus.example/x",
+            "ODC_PROMETHEUS_TOKEN_FILE": str(tmp_path / "token"),
+            "ODC_PROMETHEUS_MATCH": "cluster=a, region=eu-1", "ODC_SCRAPE_S": "15",
+            "ODC_PROMETHEUS_KEEPS_S": str(90 * 86_400), "ODC_IDLE_GPU_PERCENT": "2.5",
+            "ODC_IDLE_GPU_S": "3600",
+        },
+        one_machine=False,
+    )  # fmt: skip
+    assert read.prometheus_match == (("cluster", "a"), ("region", "eu-1"))
+    assert (read.scrape, read.kept) == (timedelta(seconds=15), timedelta(days=90))
+    assert (read.idle_percent, read.idle_after) == (2.5, timedelta(hours=1))
+    assert read.prometheus_token == tmp_path / "token"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ODC_PROMETHEUS_URL", "prometheus:9090"), ("ODC_PROMETHEUS_MATCH", 'a="b"'),
+        ("ODC_PROMETHEUS_MATCH", "a"), ("ODC_IDLE_GPU_PERCENT", "101"),
+        ("ODC_IDLE_GPU_PERCENT", "few"), ("ODC_IDLE_GPU_S", "0"), ("ODC_SCRAPE_S", "-1"),
+        ("ODC_DCGM_JOBS_DIR", "/x"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(name: str, text: str) -> None:
+    with pytest.raises(BadRequest, match=name):
+        read_gpu_use({name: text}, one_machine=False)
+
+
+def test_on_one_machine_prometheus_needs_the_exporters_files() -> None:
+    url = {"ODC_PROMETHEUS_URL": "http://localhost:9090"}
+    with pytest.raises(BadRequest, match="ODC_DCGM_JOBS_DIR"):
+        read_gpu_use(url, one_machine=True)
+    read = read_gpu_use({**url, "ODC_DCGM_JOBS_DIR": "/run/odc/jobs"}, one_machine=True)
+    assert read.jobs_dir == Path("/run/odc/jobs")

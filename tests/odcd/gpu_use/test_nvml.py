@@ -1,0 +1,232 @@
+"""What NVML tells of this machine's GPUs, added up. NVIDIA's library itself needs a driver: it is
+stood in for, and nothing above it is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odcd.clock import SystemClock
+from odcd.db import Database
+from odcd.gpu_use import nvml as nvml_module
+from odcd.gpu_use.apart import Apart, Hangs
+from odcd.gpu_use.ended import EndedUse
+from odcd.gpu_use.nvml import Device, NvmlDown, Process, PyNvml, Reading
+from odcd.gpu_use.queries import Labels
+from odcd.gpu_use.sampler import Sampler, cgroup_of
+from odcd.gpu_use.sums import Sums, own_memory
+from odcd.store import Store
+from tests.support.clock import VirtualClock
+from tests.support.database import Sql
+from tests.support.gpus import GpuQueue
+from tests.support.nvml import Card, FakeLibrary
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+GPU = Device(index=3, uuid="GPU-a", model="NVIDIA H100")
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> FakeLibrary:
+    library = FakeLibrary(*(Card(f"GPU-{n}", energy_mj=1000 * n) for n in range(8)))
+    monkeypatch.setattr(nvml_module, "pynvml", library)
+    return library
+
+
+def reading(ratio: float | None = 0.5, **fields: object) -> Reading:
+    told = {"mem_used_mib": 100, "power_w": 200.0, "energy_mj": None, **fields}
+    return Reading(ratio=ratio, **told)  # type: ignore[arg-type]
+
+
+def test_the_library_tells(library: FakeLibrary) -> None:
+    nvml = PyNvml()
+    assert nvml.devices()[1] == Device(index=1, uuid="GPU-1", model="NVIDIA H100 80GB HBM3")
+    library.cards[1].percent = 37
+    library.cards[1].processes = [(7, 300), (8, None)]
+    assert nvml.read(1) == Reading(
+        ratio=0.37, mem_used_mib=500, power_w=100.0, energy_mj=1000,
+        processes=(Process(pid=7, mem_mib=300), Process(pid=8, mem_mib=None)),
+    )  # fmt: skip
+    assert library.begun == 1
+
+
+def test_what_a_card_does_not_tell_is_not_known(library: FakeLibrary) -> None:
+    library.cards[0].lacks = frozenset({"utilization", "power", "energy", "processes", "memory_v2"})
+    assert PyNvml().read(0) == Reading(ratio=None, mem_used_mib=500, power_w=None, energy_mj=None)
+    library.cards[0].lacks |= {"memory"}
+    assert PyNvml().read(0).mem_used_mib is None
+
+
+def test_a_driver_that_is_not_there_or_was_loaded_anew(library: FakeLibrary) -> None:
+    library.down = True
+    nvml = PyNvml()
+    assert nvml.devices() == []
+    with pytest.raises(NvmlDown, match="GPU 0"):
+        nvml.read(0)
+    library.down = False
+    assert nvml.read(0).ratio == 0
+    library.begun = 0
+    with pytest.raises(NvmlDown):
+        nvml.read(0)
+    assert nvml.read(0).ratio == 0
+
+
+def test_a_driver_that_hangs_hangs_nobody(library: FakeLibrary) -> None:
+    library.hangs.clear()
+
+    async def work() -> None:
+        apart = Apart(0.1)
+        nvml = PyNvml()
+        with pytest.raises(Hangs, match="within"):
+            await apart.run(nvml.devices)
+        with pytest.raises(Hangs, match="last call"):
+            await apart.run(nvml.devices)
+        library.hangs.set()
+        for _ in range(100):
+            await SystemClock().sleep(0.02)
+            try:
+                assert len(await apart.run(nvml.devices)) == 8
+                return
+            except Hangs:
+                continue
+        raise AssertionError("it never came back")
+
+    asyncio.run(work())
+
+
+def test_what_a_call_raises_is_raised() -> None:
+    async def work() -> None:
+        with pytest.raises(ZeroDivisionError):
+            await Apart(1).run(lambda: 1 // 0)
+
+    asyncio.run(work())
+
+
+@given(
+    samples=st.lists(st.tuples(st.floats(0.1, 14), st.floats(0, 1)), min_size=1, max_size=40),
+    flushes=st.sets(st.integers(0, 40)),
+)
+def test_parts_add_up_to_the_whole(samples: list[tuple[float, float]], flushes: set[int]) -> None:
+    """However often they are written: what was seen is what passed; parts follow one another."""
+    sums = Sums(15)
+    passed_s = 0.0
+    covered_s = busy_s = energy_j = 0.0
+    until = NOW
+    sums.add((1, 1), 0, GPU, 1, reading(), None, passed_s, NOW)
+    for n, (step_s, ratio) in enumerate(samples):
+        passed_s += step_s
+        now = NOW + timedelta(seconds=passed_s)
+        sums.add((1, 1), 0, GPU, 1, reading(ratio), None, passed_s, now)
+        if n in flushes or n == len(samples) - 1:
+            part, _ = sums.take((1, 1), over=False)
+            assert part.since == until
+            until = part.until
+            covered_s += part.covered_s
+            busy_s += part.busy_gpu_s
+            energy_j += part.energy_j or 0
+    assert covered_s == pytest.approx(passed_s)
+    assert busy_s == pytest.approx(sum(step_s * ratio for step_s, ratio in samples))
+    assert energy_j == pytest.approx(200 * passed_s)
+
+
+def test_a_gap_is_not_seen_and_energy_is_the_counters() -> None:
+    sums = Sums(15)
+    for at_s, energy_mj in ((0, 0), (10, 5_000_000), (100, 9_000_000), (110, 1000), (120, 2000)):
+        sums.add((1, 1), 0, GPU, 2, reading(1.0, energy_mj=energy_mj), 70, at_s, NOW)
+    part, [seen] = sums.take((1, 1), over=True)
+    # Of two GPUs one was read, for 30 s; when the counter began anew, it is what was drawn.
+    assert (part.covered_s, part.busy_gpu_s, part.mem_peak_mib) == (15, 30, 70)
+    assert part.energy_j == 5000 + 2000 + 1
+    assert (seen.ratio, seen.peak, seen.index) == (1, 1, 3)
+    assert sums.keys() == set()
+
+
+def test_a_gpu_that_does_not_tell_its_use_does_not_rest() -> None:
+    sums = Sums(15)
+    sums.add((1, 1), 0, GPU, 1, reading(0.0), None, 0, NOW)
+    sums.add((1, 1), 0, GPU, 1, reading(None), None, 5, NOW)
+    sums.add((1, 1), 0, GPU, 1, reading(0.0), None, 10, NOW)
+    part, [seen] = sums.take((1, 1), over=False)
+    assert (part.covered_s, seen.peak) == (5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("own", "mib"),
+    [([], 100), ([(1, 30), (2, 40)], 70), ([(1, 30), (2, None)], 100)],
+)
+def test_memory_is_that_of_the_jobs_processes(own: list[tuple[int, int | None]], mib: int) -> None:
+    assert own_memory(reading(), [Process(pid=p, mem_mib=m) for p, m in own]) == mib
+
+
+def test_a_processs_cgroup_has_the_name_of_its_member(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7/cgroup").write_text("1:name=systemd:/x\n0::/odc-1a2b/12-1-0\n")
+    assert cgroup_of(7, tmp_path) == "12-1-0"
+    assert cgroup_of(8, tmp_path) == ""
+    assert isinstance(cgroup_of(os.getpid()), str)
+
+
+def test_a_job_is_sampled_written_and_closed(library: FakeLibrary, database_url: str) -> None:
+    """Two GPUs of eight, for three minutes; then it ends, and what was seen is stored."""
+    clock = VirtualClock(NOW)
+    with Sql(database_url) as sql:
+        queue = GpuQueue(sql, "nvml", now=NOW)
+        queue.run(gpus_per_node=3)
+        job = queue.run(gpus_per_node=2)
+    for card in library.cards[3:5]:
+        card.percent = 50
+    library.cards[3].processes = [(41, 4000), (42, 300)]
+
+    def look_and_end() -> Any:
+        with Sql(database_url) as sql:
+            queue = GpuQueue(sql, "nvml", now=NOW + timedelta(seconds=180))
+            now = queue.told(job)["now"]
+            queue.end(job)
+            return now
+
+    async def work(store: Store) -> None:
+        sampler = Sampler(
+            0, store, PyNvml(), Apart(5), PyNvml().devices(), clock, idle_ratio=0.05,
+            cgroup_of={41: f"{job}-1-0", 42: "user.slice"}.__getitem__,
+        )  # fmt: skip
+        for n in range(37):
+            if n:
+                clock.move_to(NOW + timedelta(seconds=5 * n))
+            for card in library.cards:
+                card.energy_mj += 500_000
+            assert await sampler.sample_once() == set()
+            if n % 12 == 0:
+                await sampler.write(sampler._sums.keys(), set())
+        now = await asyncio.to_thread(look_and_end)
+        assert (now["util_ratio"], now["mem_used_mib"]) == (0.5, 4500)
+        assert await sampler.sample_once() == {(job, 1)}
+        await sampler.write({(job, 1)}, {(job, 1)})
+        clock.move_to(NOW + timedelta(seconds=300))
+        ended = EndedUse(
+            0, store, None, Labels(None), clock, scrape=timedelta(seconds=30),
+            kept=timedelta(days=15),
+        )  # fmt: skip
+        assert await ended.settle_once() == 1
+
+    run(database_url, work)
+    with Sql(database_url) as sql:
+        use = sql.row("select * from odc.gpu_use where job_id = $1", job)
+    assert (use["held_s"], use["covered_s"], use["busy_gpu_s"]) == (180, 180, 180)
+    assert (use["mem_peak_mib"], use["gpu_uuids"]) == (4000, ["GPU-3", "GPU-4"])
+    assert use["energy_j"] == 2 * 36 * 500
+    assert (use["source"], use["gave_up"]) == ("nvml", None)
+
+
+def run(url: str, work: Callable[[Store], Awaitable[None]]) -> None:
+    async def connected() -> None:
+        async with Database(url, size=2) as database:
+            await work(Store(database))
+
+    asyncio.run(connected())

@@ -1,0 +1,348 @@
+"""Who comes in by AWS identity, as whom, and for how long."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from odcd.errors import BadRequest
+from odcd.login.settings import read_login
+from tests.odcd.api.service import OPERATOR, Service, serve
+from tests.odcd.login.house import SERVER, House, live
+from tests.support.sts import ACCOUNT, ROLE, Sts, presign
+
+
+def test_an_aws_identity_is_traded_for_a_key(database_url: str, sts: Sts) -> None:
+    """AUT-01, AUT-02, AUT-03: no password, no secret of AWS on the wire, two hours."""
+    ann = sts.add("ann")
+
+    async def work(house: House) -> None:
+        answer = await house.log_in(ann)
+        assert answer.status_code == 201, answer.text
+        assert answer.headers["cache-control"] == "no-store"
+        told = answer.json()
+        assert told["key"].startswith("odc_" + told["prefix"])
+        assert len(told["prefix"]) == 8
+        assert (told["user"], told["account"], told["role"]) == ("ann", ACCOUNT, "GpuUsers")
+        async with house.client(told["key"]) as client:
+            job = await client.post("/v1/jobs", json={"script": "#!/bin/sh\n", "work_dir": "/"})
+            assert job.status_code == 201
+            [shown] = (await client.get(f"/v1/jobs/{job.json()['id']}")).json()["jobs"]
+            assert (shown["user"], shown["uid"]) == ("ann", told["uid"])
+            me = (await client.get("/v1/users/me")).json()
+        assert me["key"]["expires_at"] == told["expires_at"]
+        assert (me["user"], me["operator"], me["sessions"]) == ("ann", False, 1)
+        assert await house.told("login") == [
+            {"actor": "ann", "account": ACCOUNT, "role": "GpuUsers", "from": "127.0.0.1",
+             "uid": told["uid"], "key": told["prefix"]}
+        ]  # fmt: skip
+        [kept] = await house.service.database.fetch(
+            "select to_jsonb(k)::text as row, expires_at - made_at as life from odc.api_key as k"
+        )
+        assert kept["life"] == timedelta(hours=2)
+        for secret in (told["key"], ann.secret_key, ann.token):
+            assert secret not in kept["row"]
+
+    live(database_url, sts, work)
+
+
+def test_a_name_keeps_its_uid_and_each_has_its_own(database_url: str, sts: Sts) -> None:
+    ann, bob = sts.add("ann"), sts.add("bob")
+
+    async def work(house: House) -> None:
+        first = (await house.log_in(ann)).json()
+        other = (await house.log_in(bob)).json()
+        again = (await house.log_in(ann)).json()
+        assert first["uid"] == again["uid"] != other["uid"]
+        assert min(first["uid"], other["uid"]) >= 1_900_000_000
+        async with house.client(first["key"]) as one, house.client(again["key"]) as two:
+            assert (await one.get("/v1/users/me")).json()["sessions"] == 2
+            assert (await two.get("/v1/users/me")).json()["key"]["prefix"] == again["prefix"]
+        # The accounts know the name by that uid from now on.
+        async with house.service.client(OPERATOR) as client:
+            made = await client.post("/v1/accounts/default/users", json={"user": "ann"})
+            assert made.json()["uid"] == first["uid"]
+
+    live(database_url, sts, work)
+
+
+def test_the_accounts_say_which_uid_a_user_has(database_url: str, sts: Sts) -> None:
+    ann = sts.add("ann")
+
+    async def work(house: House) -> None:
+        async with house.service.client(OPERATOR) as client:
+            await client.post("/v1/accounts/default/users", json={"user": "ann", "uid": 64009})
+        assert (await house.log_in(ann)).json()["uid"] == 64009
+
+    live(database_url, sts, work)
+
+
+def test_whoever_fills_accounts_makes_nobody_another_person(database_url: str, sts: Sts) -> None:
+    """SEC-01: a coordinator chooses names and numbers of users; a login trusts neither blindly."""
+    mallory, bob = sts.add("mallory"), sts.add("bob")
+
+    async def work(house: House) -> None:
+        uid = (await house.log_in(bob)).json()["uid"]
+        for taken in (uid, 0):
+            await house.service.database.execute(
+                "delete from odc.association where user_name = 'mallory'"
+            )
+            await house.service.database.execute(
+                "insert into odc.association (account_id, uid, user_name, made_at) "
+                "select min(id), $1, 'mallory', now() from odc.account",
+                taken,
+            )
+            refused = await house.log_in(mallory)
+            assert (refused.status_code, refused.json()["reason"]) == (403, "user")
+        assert "under which bob is known" not in refused.text
+        assert len(await house.told("login_refused")) == 2
+
+    live(database_url, sts, work)
+
+
+def test_a_key_can_be_rotated_and_ended(database_url: str, sts: Sts) -> None:
+    """API-02, AUT-06, AUT-07: the old key ends at once, other sessions go on."""
+    ann = sts.add("ann")
+
+    async def work(house: House) -> None:
+        first, other = await house.key_of(ann), await house.key_of(ann)
+        async with house.client(first) as client:
+            rotated = await client.post("/v1/keys/rotate")
+            assert rotated.status_code == 201
+            assert (await client.get("/v1/users/me")).status_code == 401
+            assert (await client.post("/v1/keys/rotate")).status_code == 401
+        async with house.client(rotated.json()["key"]) as client:
+            assert (await client.get("/v1/users/me")).json()["sessions"] == 2
+            assert (await client.delete("/v1/keys/current")).status_code == 204
+            assert (await client.get("/v1/users/me")).status_code == 401
+        async with house.client(other) as client:
+            assert (await client.get("/v1/users/me")).json()["sessions"] == 1
+        async with house.service.client(OPERATOR) as client:
+            for method, path in (("POST", "/v1/keys/rotate"), ("DELETE", "/v1/keys/current")):
+                answer = await client.request(method, path)
+                assert (answer.status_code, answer.json()["code"]) == (409, "OD012")
+            assert (await client.get("/v1/users/me")).json()["key"] is None
+
+    live(database_url, sts, work)
+
+
+def test_rotation_makes_no_session_endless(database_url: str, sts: Sts) -> None:
+    ann = sts.add("ann")
+
+    async def work(house: House) -> None:
+        key = await house.key_of(ann)
+        sql = house.service.database
+        await sql.execute(
+            "update odc.api_key set made_at = made_at - interval '11 hours', "
+            "expires_at = expires_at - interval '11 hours' + interval '10 hours', "
+            "until_at = until_at - interval '11 hours'"
+        )
+        async with house.client(key) as client:
+            assert (await client.post("/v1/keys/rotate")).status_code == 201
+        left = await sql.fetchval(
+            "select extract(epoch from max(expires_at) filter (where active) - now()) "
+            "from odc.api_key"
+        )
+        assert 3500 < left <= 3600
+
+    live(database_url, sts, work)
+
+
+def test_a_key_that_has_expired_is_refused_at_once_and_removed_later(
+    database_url: str, sts: Sts
+) -> None:
+    """AUT-06, AUT-07: and when a key was used last is written once a minute."""
+    ann = sts.add("ann")
+
+    async def work(house: House) -> None:
+        key = await house.key_of(ann)
+        sql = house.service.database
+        async with house.client(key) as client:
+            used = []
+            for back_s in (0, 30, 61):
+                await sql.execute(
+                    "update odc.api_key set last_used_at = last_used_at - $1::interval",
+                    timedelta(seconds=back_s),
+                )
+                before = await sql.fetchval("select last_used_at from odc.api_key")
+                assert (await client.get("/v1/users/me")).status_code == 200
+                used.append(await sql.fetchval("select last_used_at from odc.api_key") != before)
+            assert used == [True, False, True]
+            await sql.execute("update odc.api_key set expires_at = now()")
+            assert (await client.get("/v1/users/me")).status_code == 401
+        await sql.execute("update odc.login_signature set expires_at = now() - interval '1 s'")
+        await sql.fetchval("select odc.sweep(0, now() + interval '1 s')")
+        assert await sql.fetchval("select count(*) from odc.api_key") == 0
+        assert await sql.fetchval("select count(*) from odc.login_signature") == 0
+
+    live(database_url, sts, work)
+
+
+@pytest.mark.parametrize(
+    ("arn", "reason"),
+    [
+        (f"arn:aws:sts::{ACCOUNT}:assumed-role/Other/ann", "role"),
+        (f"arn:aws:sts::{ACCOUNT}:assumed-role/GpuUsersX/ann", "role"),
+        (f"arn:aws:sts::{ACCOUNT}:assumed-role/gpuusers/ann", "role"),
+        ("arn:aws:sts::999988887777:assumed-role/GpuUsers/ann", "role"),
+        (f"arn:aws-cn:sts::{ACCOUNT}:assumed-role/GpuUsers/ann", "role"),
+        (f"arn:aws:sts::{ACCOUNT}:assumed-role/path/GpuUsers/ann", "identity"),
+        (f"arn:aws:iam::{ACCOUNT}:root", "identity"),
+        (f"arn:aws:iam::{ACCOUNT}:user/ann", "identity"),
+        (f"arn:aws:iam::{ACCOUNT}:role/GpuUsers", "identity"),
+        (f"arn:aws:sts::{ACCOUNT}:federated-user/ann", "identity"),
+        (f"arn:aws:sts::{ACCOUNT}:assumed-role/GpuUsers/root", "user"),
+        (f"arn:aws:sts::{ACCOUNT}:assumed-role/GpuUsers/odcd", "user"),
+        (f"arn:aws:sts::{ACCOUNT}:assumed-role/GpuUsers/1001", "user"),
+        (f"arn:aws:sts::{ACCOUNT}:assumed-role/GpuUsers/ann@example.org", "user"),
+        (f"arn:aws:sts::{ACCOUNT}:assumed-role/GpuUsers/a=b", "user"),
+        (f"arn:aws:sts::{ACCOUNT}:assumed-role/GpuUsers/-rf", "user"),
+    ],
+)
+def test_only_sessions_of_a_role_that_is_listed_come_in(
+    database_url: str, sts: Sts, arn: str, reason: str
+) -> None:
+    """AUT-05."""
+    who = sts.add("x", arn=arn)
+
+    async def work(house: House) -> None:
+        answer = await house.log_in(who)
+        assert (answer.status_code, answer.json()["code"]) == (403, "OD033"), answer.text
+        assert answer.json()["reason"] == reason
+        [refused] = await house.told("login_refused")
+        assert (refused["actor"], refused["reason"]) == ("odcd", reason)
+        assert await house.told("login") == []
+        assert await house.service.database.fetchval("select count(*) from odc.api_key") == 0
+
+    live(database_url, sts, work)
+
+
+def test_sso_sessions_carry_a_domain_and_roles_a_tail(database_url: str, sts: Sts) -> None:
+    role = "AWSReservedSSO_Gpu_0123456789abcdef"
+    ann = sts.add("Ann.Lee@example.org", role=role)
+    plain, other = sts.add("ann", role=role), sts.add("ann@example.com", role=role)
+    environment = {
+        "ODC_AWS_ROLES": f"{ROLE}, arn:aws:iam::{ACCOUNT}:role/AWSReservedSSO_Gpu_*",
+        "ODC_AWS_DOMAIN": "example.org",
+    }
+
+    async def work(house: House) -> None:
+        assert (await house.log_in(ann)).json()["user"] == "Ann.Lee"
+        for who in (plain, other):
+            assert (await house.log_in(who)).json()["reason"] == "user"
+
+    live(database_url, sts, work, environment=environment)
+
+
+def test_operators_are_those_the_operator_named(database_url: str, sts: Sts) -> None:
+    """AUT-09."""
+    ann, bob = sts.add("ann"), sts.add("bob")
+
+    async def work(house: House) -> None:
+        for who, status in ((ann, 201), (bob, 403)):
+            async with house.client(await house.key_of(who)) as client:
+                made = await client.post("/v1/accounts", json={"name": "lab"})
+                assert made.status_code == status
+
+    live(database_url, sts, work, operators=frozenset(["ann"]))
+
+
+def test_without_roles_nobody_logs_in(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client(None) as client:
+            body = {"url": "https://x/", "headers": {}}
+            answer = await client.post("/v1/auth/login", json=body)
+        assert (answer.status_code, answer.json()["reason"]) == (403, "off")
+        assert answer.json()["detail"] == "this server takes no logins"
+
+    serve(database_url, work)
+
+
+def test_logins_in_the_audit_log_are_for_operators(database_url: str, sts: Sts) -> None:
+    """SEC-09, SEC-10."""
+    ann = sts.add("ann")
+
+    async def work(house: House) -> None:
+        key = await house.key_of(ann)
+        url = presign(ann, house.sts.url, "another")
+        await house.send(url)
+        params = {"after": 0, "follow": "false"}
+        async with house.client(key) as client:
+            assert "event: login" not in (await client.get("/v1/events", params=params)).text
+        async with house.service.client(OPERATOR) as client:
+            told = (await client.get("/v1/events", params=params)).text
+        assert "event: login\n" in told
+        assert "event: login_refused\n" in told
+        for secret in (key, "X-Amz", "Signature", "secret", ann.access_key):
+            assert secret not in told
+
+    live(database_url, sts, work)
+
+
+def test_one_address_may_be_refused_so_often(database_url: str, sts: Sts) -> None:
+    ann = sts.add("ann")
+
+    async def work(house: House) -> None:
+        for _ in range(30):
+            assert (await house.send("https://x/")).status_code == 403
+        many = await house.log_in(ann)
+        assert (many.status_code, many.json()["code"]) == (429, "OD034")
+        assert many.headers["retry-after"] == "60"
+        assert sts.asked == []
+        assert len(await house.told("login_refused")) == 30
+
+    live(database_url, sts, work)
+
+
+def test_the_body_is_small_and_of_that_form(database_url: str, sts: Sts) -> None:
+    async def work(house: House) -> None:
+        async with house.client() as client:
+            for body, status in (
+                ({"url": "x" * 40_000, "headers": {}}, 413),
+                ({"url": "x"}, 400),
+                ({"url": 7, "headers": {}}, 400),
+                ({"url": "x", "headers": {"a": 1}}, 400),
+                ({"url": "x", "headers": {}, "user": "root"}, 400),
+            ):
+                answer = await client.post("/v1/auth/login", content=json.dumps(body))
+                assert answer.status_code == status, answer.text
+
+    live(database_url, sts, work)
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"ODC_AWS_ROLES": "arn:aws:iam::*:role/X"}, "is not a role"),
+        ({"ODC_AWS_ROLES": "arn:aws:iam::111122223333:role/path/X"}, "is not a role"),
+        ({"ODC_AWS_ROLES": "arn:aws:iam::111122223333:user/X"}, "is not a role"),
+        ({"ODC_AWS_ROLES": "*"}, "is not a role"),
+        ({"ODC_URL": ""}, "which server this is"),
+        ({"ODC_URL": "odc.example"}, "is not an address"),
+        ({"ODC_SERVER_ID": "my server"}, "has blanks"),
+        ({"ODC_STS_ENDPOINT": "http://sts.us-east-2.amazonaws.com"}, "is not an address"),
+        ({"ODC_STS_ENDPOINT": "https://me@sts.us-east-2.amazonaws.com"}, "is not an address"),
+        ({"ODC_STS_ENDPOINT": "https://sts.us-east-2.amazonaws.com/x"}, "has a path"),
+        ({"ODC_STS_ENDPOINT": "https://sts..amazonaws.com"}, "is not an address"),
+        ({"ODC_AWS_DOMAIN": "a b"}, "is not a domain"),
+        ({"ODC_GITHUB_ORG": "a/b/c", "ODC_GITHUB_TOKEN_FILE": "/t"}, "is not an organisation"),
+        ({"ODC_GITHUB_ORG": "../x", "ODC_GITHUB_TOKEN_FILE": "/t"}, "is not an organisation"),
+        ({"ODC_GITHUB_ORG": "lab"}, "needs a token"),
+    ],
+)
+def test_a_wrong_setting_is_named(environment: dict[str, str], message: str) -> None:
+    with pytest.raises(BadRequest, match=message):
+        read_login({"ODC_AWS_ROLES": ROLE, "ODC_URL": SERVER, **environment})
+
+
+def test_the_server_is_known_by_its_url() -> None:
+    def named(url: str) -> str | None:
+        return read_login({"ODC_URL": url}).server_id
+
+    assert named("https://ODC.example") == "https://odc.example:443"
+    assert named("http://odc.example/") == "http://odc.example:80"
+    assert named("https://[::1]:8443") == "https://[::1]:8443"
+    assert read_login({"ODC_URL": "https://x:1", "ODC_SERVER_ID": "lab"}).server_id == "lab"
+    assert read_login({}).aws_roles == ()

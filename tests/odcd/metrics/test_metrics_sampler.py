@@ -1,0 +1,215 @@
+"""The cluster is measured beside the scheduler, while this daemon leads and somebody scrapes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from odcd.clock import SystemClock
+from odcd.db import Database
+from odcd.errors import LeadershipLost
+from odcd.metrics import Metrics, sampler
+from odcd.metrics.sampler import APPLICATION, Sampler
+from tests.support.builders import Queue, a_cluster
+from tests.support.database import Sql, TestServer
+
+
+class Leading:
+    """A daemon's metrics, and its sampler at work under a term."""
+
+    def __init__(self, database: Database, measures: dict[str, float] | None) -> None:
+        self.database = database
+        self.metrics = Metrics()
+        database._watch = self.metrics
+        more = {} if measures is None else {"measures": measures}
+        self.sampler = Sampler(database, SystemClock(), self.metrics, **more)
+        self.running: asyncio.Task[None] | None = None
+
+    def lead(self, term: int = 0) -> None:
+        self.running = asyncio.create_task(self.sampler.run(term, dict))
+
+    async def connected(self) -> None:
+        while not self.sampler._measuring:
+            await asyncio.sleep(0.005)
+
+    async def scrape(self) -> dict[str, float]:
+        body, _ = await self.sampler.scrape(None)
+        lines = [line for line in body.decode().splitlines() if not line.startswith("#")]
+        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
+
+    async def end(self) -> None:
+        if self.running is not None:
+            self.running.cancel()
+            await asyncio.wait([self.running])
+
+
+@asynccontextmanager
+async def a_daemon(dsn: str, measures: dict[str, float] | None = None) -> AsyncGenerator[Leading]:
+    async with Database(dsn, size=1) as database:
+        leading = Leading(database, measures)
+        try:
+            yield leading
+        finally:
+            await leading.end()
+
+
+def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def within() -> None:
+        async with asyncio.timeout(30):
+            await work()
+
+    asyncio.run(within())
+
+
+def test_a_leader_tells_of_the_cluster_and_a_follower_of_itself(database_url: str) -> None:
+    async def work() -> None:
+        async with a_daemon(database_url) as one, a_daemon(database_url) as other:
+            one.lead()
+            one.metrics.leading(True)
+            await one.connected()
+            told, beside = await one.scrape(), await other.scrape()
+            assert told['odcd_jobs{partition="main",state="PENDING"}'] == 0
+            assert (told["odcd_leader"], beside["odcd_leader"]) == (1, 0)
+            assert abs(told["odcd_sample_timestamp_seconds"] - time.time()) < 10
+            assert not [name for name in beside if name.startswith("odcd_jobs")]
+            await one.end()
+            gone = await one.scrape()
+            assert not [name for name in gone if name.startswith("odcd_jobs")]
+
+    run(work)
+
+
+def test_counters_go_on_under_another_leader(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampler, "EVERY_S", 0.05)
+    with Sql(database_url) as sql:
+        a_cluster(sql, h100=1)
+        queue = Queue(sql)
+
+        async def work() -> None:
+            name = 'odcd_jobs_submitted_total{partition="main"}'
+            async with a_daemon(database_url) as one, a_daemon(database_url) as other:
+                one.lead(term=0)
+                await one.connected()
+                assert (await one.scrape())[name] == 2
+                await asyncio.to_thread(more)
+                other.lead(term=1)
+                await other.connected()
+                assert (await other.scrape())[name] == 3
+                one.sampler._wake.set()
+                assert one.running is not None
+                one.sampler._asked_at = float("-inf")
+                with pytest.raises(LeadershipLost):
+                    await one.running
+
+        def more() -> None:
+            sql.execute("update odc.term set term = 1")
+            queue.submit(gpus=1)
+
+        queue.submit(gpus=1)
+        queue.submit(gpus=1)
+        run(work)
+
+
+def test_without_a_database_a_scrape_is_answered_at_once_and_says_so(
+    postgres_server: TestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampler, "EVERY_S", 0.05)
+    dsn = postgres_server.clone()
+
+    async def work() -> None:
+        async with a_daemon(dsn) as daemon:
+            daemon.lead()
+            await daemon.connected()
+            assert (await daemon.scrape())["odcd_database_up"] == 1
+            await asyncio.to_thread(postgres_server.drop, dsn)
+            daemon.sampler._wake.set()
+            while (told := await daemon.scrape())["odcd_database_up"]:
+                await asyncio.sleep(0.01)
+            while daemon.sampler._measuring:
+                await asyncio.sleep(0.01)
+            begun = time.perf_counter()
+            told = await daemon.scrape()
+            assert time.perf_counter() - begun < 0.5
+            assert not [name for name in told if name.startswith("odcd_jobs")]
+
+    run(work)
+
+
+def test_one_measurement_that_hangs_leaves_the_others(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampler, "MOST_S", 0.3)
+    with Sql(database_url) as sql:
+        sql.execute(
+            "create function odc.measure_hang(p_now timestamptz) returns table (metric text, "
+            "labels text[], value float8) language sql as "
+            "$$ select 'odcd_eta_scored', '{}'::text[], 1 from pg_sleep(60) $$"
+        )
+
+    async def work() -> None:
+        measures = {"measure_hang": 5.0, "measure_queue": 5.0, "measure_nothing": 5.0}
+        async with a_daemon(database_url, measures) as daemon:
+            daemon.lead()
+            await daemon.connected()
+            told = await daemon.scrape()
+            assert told['odcd_jobs{partition="main",state="PENDING"}'] == 0
+            assert told['odcd_sample_errors_total{measure="measure_hang"}'] == 1
+            assert told['odcd_sample_errors_total{measure="measure_nothing"}'] == 1
+            assert told["odcd_database_up"] == 1
+
+    run(work)
+
+
+def test_nothing_is_measured_while_nobody_scrapes(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampler, "EVERY_S", 0.01)
+    monkeypatch.setattr(sampler, "ASKED_S", 0.3)
+    monkeypatch.setattr(sampler, "SHARE", 1)
+
+    async def work() -> None:
+        async with a_daemon(database_url, {"measure_server": 0.0}) as daemon:
+            daemon.lead()
+            await daemon.connected()
+
+            def measured() -> float:
+                name = "odcd_database_request_seconds_count"
+                return daemon.metrics.registry.get_sample_value(
+                    name, {"operation": "measure_server"}
+                ) or 0.0  # fmt: skip
+
+            await asyncio.sleep(0.2)
+            assert measured() == 0
+            await daemon.scrape()
+            await asyncio.sleep(1.0)
+            assert measured() > 2
+            rest = measured()
+            await asyncio.sleep(0.3)
+            assert measured() == rest
+            # And it comes back with the first who asks, who is told what is true now.
+            await daemon.scrape()
+            assert measured() > rest
+
+    run(work)
+
+
+def test_it_has_a_connection_of_its_own_with_a_limit(database_url: str) -> None:
+    async def work() -> None:
+        async with a_daemon(database_url) as daemon:
+            daemon.lead()
+            await daemon.connected()
+            async with daemon.database.dedicated(name=APPLICATION, most_s=5.0) as session:
+                assert await session.fetchval("show statement_timeout") == "5s"
+            found = await daemon.database.fetchval(
+                "select count(*) from pg_stat_activity where application_name = $1", APPLICATION
+            )
+            assert found >= 1
+
+    run(work)

@@ -1,0 +1,67 @@
+"""The page on a real database, asked in process as a browser would."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from odcd.api.identity import Peer
+from odcd.page.app import Page
+from tests.odcd.api.service import ALICE, Service, Spoken, serving
+
+HTML = {"accept": "text/html"}
+ORIGIN = "http://odc:7070"
+OURS = {"origin": ORIGIN, "sec-fetch-site": "same-origin"}
+
+
+class Browsed:
+    def __init__(self, service: Service, page: Page) -> None:
+        self.service = service
+        self.page = page
+
+    def client(self, peer: Peer | None = ALICE) -> httpx.AsyncClient:
+        """peer None: a browser, over TCP."""
+        transport = httpx.ASGITransport(Spoken(self.page, peer), raise_app_exceptions=False)
+        return httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers=HTML)
+
+    async def ticket(self, peer: Peer = ALICE) -> dict[str, Any]:
+        async with self.client(peer) as client:
+            answer = await client.post("/v1/page/tickets")
+        assert answer.status_code == 201, answer.text
+        return answer.json()
+
+    @asynccontextmanager
+    async def inside(self, peer: Peer = ALICE) -> AsyncGenerator[httpx.AsyncClient]:
+        """A browser that was let in."""
+        ticket = await self.ticket(peer)
+        async with self.client(None) as client:
+            answer = await client.get(ticket["path"])
+            assert answer.status_code == 303, answer.text
+            yield client
+
+
+def browse(url: str, work: Callable[[Browsed], Awaitable[None]], **options: Any) -> None:
+    async def run() -> None:
+        options.setdefault("listens", lambda: [("127.0.0.1", 7070)])
+        async with serving(url, **options) as service:
+            page = Page(service.api, service.app)
+            keeping = asyncio.create_task(page.run())
+            try:
+                await work(Browsed(service, page))
+            finally:
+                service.hub.close()
+                await keeping
+
+    asyncio.run(run())
+
+
+def updates(body: bytes) -> list[dict[str, Any]]:
+    """The updates in a stream of server-sent events."""
+    return [
+        json.loads(line[6:]) for line in body.decode().splitlines() if line.startswith("data: ")
+    ]

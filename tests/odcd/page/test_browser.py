@@ -1,0 +1,276 @@
+"""The page in a real Chromium: live, by keyboard, in both themes, on a telephone, faultless."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.support.browser import Tab, chromium, keep_picture, needs_chromium
+from tests.support.daemon import Odc, wait
+from tests.support.database import TestServer
+from tests.support.scene import Scene, furnish, scene
+
+pytestmark = [pytest.mark.long, needs_chromium]
+VIEWS = {
+    "overview": "/", "queue": "/page/queue", "nodes": "/page/nodes", "plan": "/page/plan",
+    "week": "/page/plan?zoom=7d", "ended": "/page/ended", "job": "/page/jobs/121",
+    "waiting": "/page/jobs/135", "array": "/page/jobs/143", "problem": "/page/jobs/999999",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def furnished(
+    postgres_server: TestServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Scene]:
+    dsn = postgres_server.clone()
+    with scene(dsn, tmp_path_factory.mktemp("page")) as made:
+        made.call(furnish(made))
+        yield made
+    postgres_server.drop(dsn)
+
+
+@pytest.fixture(scope="module")
+def browser(furnished: Scene) -> Iterator[Browser]:
+    """After the database: Playwright's loop leaves this thread no other."""
+    assert furnished.port
+    with chromium() as found:
+        yield found
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_every_view_is_without_fault(
+    browser: Browser, furnished: Scene, width: int, dark: bool
+) -> None:
+    """No console error, no foreign host, nothing that axe-core finds serious, no sideways scroll;
+    the content security policy holds, for what breaks it is told on the console."""
+    with Tab(browser, width=width, dark=dark) as tab:
+        tab.page.goto(furnished.call(furnished.ticket("alice")))
+        for name, path in VIEWS.items():
+            tab.page.goto(furnished.url + path)
+            if name != "problem":
+                tab.wait_live()
+            assert tab.grave_faults() == [], name
+            assert not tab.scrolls_sideways(), name
+            theme = "dark" if dark else "light"
+            keep_picture(tab, f"{name}-{width}-{theme}", full=name in ("overview", "plan"))
+            if name == "problem":
+                tab.said = [line for line in tab.said if "404" not in line]
+            assert tab.said == [], name
+        assert tab.hosts == {f"127.0.0.1:{furnished.port}"}
+
+
+def test_how_to_come_in_is_without_fault(browser: Browser, furnished: Scene) -> None:
+    with Tab(browser, width=390) as tab:
+        tab.page.goto(furnished.url)
+        expect(tab.page.locator("h1")).to_have_text("Come in")
+        expect(tab.page.locator("pre")).to_contain_text("odcctl page")
+        assert tab.grave_faults() == []
+        keep_picture(tab, "come-in")
+
+
+def test_a_job_that_starts_is_seen_without_a_reload(browser: Browser, furnished: Scene) -> None:
+    it = furnished
+
+    async def hurry() -> int:
+        job_id = await it.submit("emil", name="just-now", gpus_per_node=0, time_limit_s=600)
+        return job_id
+
+    with Tab(browser) as tab:
+        tab.page.goto(it.call(it.ticket("emil")))
+        tab.wait_live()
+        tab.page.evaluate("window.loadedOnce = true")
+        counted = tab.page.locator("a.sum[href$='running'] b")
+        before = int(counted.inner_text())
+        job_id = it.call(hurry())
+        row = tab.page.locator(f"#waiting > li[data-key='{job_id}']")
+        expect(row).to_contain_text("just-now", timeout=3000)
+        assert job_id in it.call(it.plan())
+        expect(row).to_have_count(0, timeout=3000)
+        expect(counted).to_have_text(str(before + 1))
+        assert tab.page.evaluate("window.loadedOnce") is True
+        it.call(it.run(job_id))
+        it.call(it.end(job_id))
+        assert tab.said == []
+
+
+def test_why_is_told_on_click_and_by_key_alone(browser: Browser, furnished: Scene) -> None:
+    with Tab(browser) as tab:
+        tab.page.goto(furnished.call(furnished.ticket("alice")))
+        tab.wait_live()
+        first = tab.page.locator("#waiting > li").filter(has_text="moe-pretrain")
+        first.locator("summary").click()
+        expect(first.locator(".causes li").nth(1)).to_contain_text("holds")
+        keep_picture(tab, "why")
+        other = tab.page.locator("#waiting > li").filter(has_text="llama-sft")
+        other.locator("summary").focus()
+        tab.page.keyboard.press("Enter")
+        expect(other.locator("details")).to_have_attribute("open", "")
+        expect(other.locator(".causes li").first).to_be_visible()
+        # It stays open when the row is made anew.
+        furnished.call(furnished.foresee())
+        tab.page.wait_for_timeout(800)
+        expect(other.locator("details")).to_have_attribute("open", "")
+        assert tab.said == []
+
+
+def test_all_of_it_by_keyboard(browser: Browser, furnished: Scene) -> None:
+    """Every stop of the Tab key is visible and shows that it has the focus; the map and the chart
+    can be skipped."""
+    with Tab(browser) as tab:
+        tab.page.goto(furnished.call(furnished.ticket("alice")))
+        tab.wait_live()
+        seen: list[str] = []
+        for _ in range(60):
+            tab.page.keyboard.press("Tab")
+            told = tab.page.evaluate(
+                "() => {const e = document.activeElement; const s = getComputedStyle(e);"
+                "const b = e.getBoundingClientRect();"
+                "return {name: (e.textContent || e.ariaLabel || '').trim(), tag: e.tagName,"
+                "shown: b.width > 0 && b.height > 0,"
+                "marked: s.outlineStyle !== 'none' || e.classList.contains('bar')}}"
+            )
+            assert told["shown"], told
+            assert told["marked"], told
+            seen.append(told["name"])
+            if told["name"] == "Skip the map":
+                tab.page.keyboard.press("Enter")
+        assert seen[0] == "Skip to the content"
+        assert {"Overview", "Queue", "Leave", "Skip the map", "6 hours", "Skip the chart"} <= set(
+            seen
+        )
+        tab.page.goto(furnished.url)
+        tab.page.keyboard.press("Tab")
+        tab.page.keyboard.press("Enter")
+        assert tab.page.evaluate("document.activeElement.id") == "main"
+
+
+def test_the_theme_is_switched_and_kept(browser: Browser, furnished: Scene) -> None:
+    with Tab(browser) as tab:
+        tab.page.goto(furnished.call(furnished.ticket("alice")))
+        ground = "getComputedStyle(document.body).backgroundColor"
+        light = tab.page.evaluate(ground)
+        tab.page.locator("#theme").click()
+        dark = tab.page.evaluate(ground)
+        assert dark != light
+        tab.page.goto(furnished.url + "/page/queue")
+        assert tab.page.evaluate(ground) == dark
+        assert tab.said == []
+
+
+def test_without_javascript_it_is_whole(browser: Browser, furnished: Scene) -> None:
+    with Tab(browser, java_script_enabled=False) as tab:
+        tab.page.goto(furnished.call(furnished.ticket("alice")))
+        expect(tab.page.locator("#waiting")).to_contain_text("moe-pretrain")
+        expect(tab.page.locator("#waiting time").first).to_contain_text("UTC")
+        tab.page.locator("#waiting summary").first.click()
+        expect(tab.page.locator("#waiting .causes li").first).to_be_visible()
+        ground = tab.page.locator("body").evaluate("e => getComputedStyle(e).backgroundColor")
+        tab.page.locator("#theme").click()
+        expect(tab.page.locator("#waiting")).to_contain_text("moe-pretrain")
+        assert ground  # and the form came back to where it was pressed
+        assert tab.page.url == furnished.url + "/"
+
+
+def test_times_are_those_of_who_looks(browser: Browser, furnished: Scene) -> None:
+    found: list[str] = []
+    for zone in ("Europe/Berlin", "Asia/Kolkata"):
+        with Tab(browser, timezone_id=zone) as tab:
+            tab.page.goto(furnished.call(furnished.ticket("alice")))
+            tab.page.goto(furnished.url + "/page/jobs/121")
+            tab.wait_live()
+            found.append(tab.page.locator("dd time").first.inner_text())
+            expect(tab.page.locator("#zone")).to_have_text(re.compile("Berlin|Kolkata|Calcutta"))
+    assert found[0] != found[1]
+
+
+def test_the_hour_after_midnight_is_00(browser: Browser, furnished: Scene) -> None:
+    """en-US has an hour 24 unless it is told otherwise."""
+    job = "/page/jobs/121"
+    with Tab(browser, timezone_id="UTC") as tab:
+        tab.page.goto(furnished.call(furnished.ticket("alice")))
+        tab.page.goto(furnished.url + job)
+        told = tab.page.locator("dd time").first.get_attribute("datetime") or ""
+        hour = int(told[11:13])
+    zone = f"Etc/GMT+{hour}" if hour <= 12 else f"Etc/GMT-{24 - hour}"
+    with Tab(browser, timezone_id=zone, locale="en-US") as tab:
+        tab.page.goto(furnished.call(furnished.ticket("alice")))
+        tab.page.goto(furnished.url + job)
+        tab.wait_live()
+        shown = tab.page.locator("dd time").first.inner_text()
+        assert f"00:{told[14:16]}:" in shown, shown
+
+
+def test_markup_in_names_does_nothing(browser: Browser, furnished: Scene) -> None:
+    it = furnished
+    nasty = "<img src=x onerror=document.title='owned'>"
+
+    async def submit() -> int:
+        return await it.submit("bob", name=nasty, gpus_per_node=8, gpu_type="h100",
+                               time_limit_s=600, comment=f"</dd>{nasty}")  # fmt: skip
+
+    job_id = it.call(submit())
+    with Tab(browser) as tab:
+        tab.page.goto(it.call(it.ticket("alice")))
+        for path in ("/page/queue", f"/page/jobs/{job_id}", "/page/plan"):
+            tab.page.goto(it.url + path)
+            tab.wait_live()
+            assert tab.page.locator("img").count() == 0
+            assert "owned" not in tab.page.title()
+        assert tab.said == []
+    it.call(it.ask("POST", f"/v1/jobs/{job_id}/cancel", {}))
+
+
+def test_the_tour_has_its_pictures(browser: Browser, furnished: Scene) -> None:
+    """Those of docs/operating/tour.md: `make pictures`."""
+    with Tab(browser) as tab, Tab(browser, dark=True) as night, Tab(browser, width=390) as small:
+        for one, path in ((tab, "/"), (night, "/page/plan"), (small, "/")):
+            one.page.goto(furnished.call(furnished.ticket("alice")))
+            one.page.goto(furnished.url + path)
+            one.wait_live()
+        keep_picture(small, "tour-telephone")
+        keep_picture(night, "tour-plan")
+        tab.page.set_viewport_size({"width": 1360, "height": 1640})
+        keep_picture(tab, "tour-overview")
+        tab.page.set_viewport_size({"width": 1360, "height": 620})
+        first = tab.page.locator("#waiting > li").filter(has_text="moe-pretrain")
+        first.locator("summary").click()
+        expect(first.locator(".causes li").nth(1)).to_contain_text("holds")
+        tab.page.mouse.move(0, 0)
+        keep_picture(tab, "tour-why")
+        assert [*tab.said, *night.said, *small.said] == []
+
+
+def test_the_real_thing_of_the_tour(browser: Browser, odc: Odc) -> None:
+    """odcd up, odcctl page, jobs that are processes: the output as it is written, and cancel."""
+    odc.environment["ODC_LISTEN"] = "127.0.0.1:0"
+    told = odc.up("--node", "n[1-2]=h100:8")
+    assert re.search(r"page +http://127\.0\.0\.1:\d+ +\(.*odcctl page\)", told), told
+    count = "n=0; while true; do n=$((n+1)); echo line $n; sleep 0.2; done"
+    both = ("-N", "2", "--gres", "gpu:h100:8", "-t", "10", "--wrap")
+    blocker = odc.submit("-J", "first", *both, count)
+    odc.wait_for(blocker, "RUNNING")
+    waiting = odc.submit("-J", "second", *both, "sleep 60")
+    with Tab(browser) as tab:
+        tab.page.goto(odc.odcctl("page").stdout.strip())
+        tab.wait_live()
+        expect(tab.page.locator("#waiting")).to_contain_text("second")
+        expect(tab.page.locator("#running")).to_contain_text("first")
+        address = tab.page.url
+        tab.page.goto(f"{address}page/jobs/{blocker}")
+        expect(tab.page.locator("#log")).to_contain_text("line 3\nline 4")
+        expect(tab.page.locator("#log")).to_contain_text("line 12")
+        keep_picture(tab, "tour-output")
+        tab.page.locator("summary", has_text="Cancel").click()
+        tab.page.locator("button", has_text="Yes, cancel it").click()
+        expect(tab.page.locator(".told")).to_contain_text("cancelled")
+        expect(tab.page.locator("h1 .badge")).to_have_text("cancelled")
+        expect(tab.page.locator("text=Yes, cancel it")).to_have_count(0)
+        tab.page.goto(address)
+        expect(tab.page.locator("#running")).to_contain_text("second")
+        assert tab.said == []
+    odc.odcctl("cancel", str(waiting))
+    wait(lambda: odc.job(waiting)["state"] == "CANCELLED", lambda: "not cancelled")

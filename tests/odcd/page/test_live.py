@@ -1,0 +1,279 @@
+"""Changes reach who looks: rendered once for all, at a bounded pace, to bounded backlogs."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from odcd.errors import DatabaseDown, Unavailable
+from odcd.events import Event
+from odcd.model import Selector
+from odcd.page import app, asked
+from odcd.page import live as module
+from odcd.page.asked import PageOfAll, PageOfJob, PageOfQueue
+from odcd.page.fragments import Rendered
+from odcd.page.live import Live
+from odcd.slurm.lists import parse_selector
+from tests.odcd.api.service import ALICE, BOB
+from tests.odcd.page.browse import OURS, Browsed, browse, updates
+
+QUEUE = PageOfQueue()
+
+
+def counting(it: Browsed) -> list[Any]:
+    """Every view that is rendered from now on, in order."""
+    live, seen = it.page._live, []  # pyright: ignore[reportPrivateUsage]
+    render = live._render  # pyright: ignore[reportPrivateUsage]
+
+    async def counted(view: Any) -> Rendered:
+        seen.append(view)
+        return await render(view)
+
+    live._render = counted  # pyright: ignore[reportPrivateUsage]
+    return seen
+
+
+def live_of(it: Browsed) -> Live:
+    return it.page._live  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_change_reaches_all_viewers_by_one_rendering(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        live = live_of(it)
+        async with AsyncExitStack() as stack:
+            seen = (await live.current(QUEUE)).version
+            viewers = [await stack.enter_async_context(live.watch(QUEUE, seen)) for _ in range(50)]
+            await asyncio.sleep(1.5)  # the look after the first one
+            rendered = counting(it)
+            begin = asyncio.get_running_loop().time()
+            job_id = await it.service.submit()
+            async with asyncio.timeout(5):
+                updates = [await viewer.take() for viewer in viewers]
+            assert asyncio.get_running_loop().time() - begin < 1
+            for update in updates:
+                assert update is not None
+                assert update.rows["queue"].keys == [str(job_id)]
+            assert len({id(update) for update in updates}) == 1
+            assert len(rendered) <= 2
+        assert live._watched == {}  # pyright: ignore[reportPrivateUsage]
+
+    browse(database_url, work)
+
+
+def test_who_has_it_all_is_sent_nothing_and_who_lacks_it_everything(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        live = live_of(it)
+        await it.service.submit()
+        now = await live.current(QUEUE)
+        async with live.watch(QUEUE, "older") as behind, live.watch(QUEUE, now.version) as current:
+            update = await behind.take()
+            assert update is not None
+            assert set(update.rows["queue"].html) == {"1"}
+            assert current._update is None  # pyright: ignore[reportPrivateUsage]
+
+    browse(database_url, work)
+
+
+def test_a_slow_viewer_has_one_update_waiting(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        live = live_of(it)
+        async with live.watch(QUEUE, (await live.current(QUEUE)).version) as viewer:
+            made: list[int] = []
+            for _ in range(4):
+                made.append(await it.service.submit())
+                await asyncio.sleep(0.5)
+            update = await viewer.take()
+            assert update is not None
+            assert update.rows["queue"].keys == [str(job_id) for job_id in made]
+            assert viewer._update is None  # pyright: ignore[reportPrivateUsage]
+
+    browse(database_url, work)
+
+
+def test_a_storm_of_events_is_a_few_renderings(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        live = live_of(it)
+        async with live.watch(PageOfAll(), None):
+            rendered = counting(it)
+            begin = asyncio.get_running_loop().time()
+            for _ in range(60):
+                await it.service.happen("held")
+            await asyncio.sleep(0.5)
+            took = asyncio.get_running_loop().time() - begin
+            assert 1 <= len(rendered) <= took / module.GAP_S + 2
+
+    browse(database_url, work)
+
+
+def test_a_jobs_page_is_touched_by_its_own_events_alone(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        mine, other = await it.service.submit(), await it.service.submit()
+        live, view = live_of(it), PageOfJob(id=str(mine))
+        async with live.watch(view, None):
+            await asyncio.sleep(1.5)
+            rendered = counting(it)
+            await it.service.happen("held", other)
+            await asyncio.sleep(0.7)
+            assert rendered == []
+            await it.service.happen("held", mine)
+            await asyncio.sleep(0.7)
+            assert view in rendered
+
+    browse(database_url, work)
+
+
+def test_events_do_not_read_again_which_tasks_a_view_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who names thousands of them must not hold up the daemon at every event."""
+    read: list[str] = []
+
+    def counted(text: str) -> Selector:
+        read.append(text)
+        return parse_selector(text)
+
+    monkeypatch.setattr(asked, "parse_selector", counted)
+    view = PageOfJob(id="987654_[0-19998:2]")
+    event = Event(
+        id=1, kind="held", job_id=987654, array_job_id=None, array_task_id=None, body=""
+    )  # fmt: skip
+    assert [view.touched_by(event) for _ in range(3)] == [True] * 3
+    assert len(read) == 1
+
+
+def test_nobody_looks_and_nothing_is_read(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        live = live_of(it)
+        async with live.watch(QUEUE, None):
+            pass
+        await it.service.happen("held")
+        await asyncio.sleep(0.3)
+        rendered = counting(it)
+        for _ in range(5):
+            await it.service.happen("held")
+            await asyncio.sleep(0.1)
+        assert rendered == []
+        assert it.service.hub._clients == 0  # pyright: ignore[reportPrivateUsage]
+
+    browse(database_url, work)
+
+
+def test_trouble_of_the_database_is_outlasted(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        live = live_of(it)
+        async with live.watch(QUEUE, (await live.current(QUEUE)).version) as viewer:
+            render = live._render  # pyright: ignore[reportPrivateUsage]
+            failures: list[int] = []
+
+            async def down(view: Any) -> Rendered:
+                if len(failures) < 2:
+                    failures.append(1)
+                    raise DatabaseDown("away")
+                return await render(view)
+
+            live._render = down  # pyright: ignore[reportPrivateUsage]
+            job_id = await it.service.submit()
+            async with asyncio.timeout(8):
+                update = await viewer.take()
+            assert update is not None
+            assert update.rows["queue"].keys == [str(job_id)]
+            assert len(failures) == 2
+
+    browse(database_url, work)
+
+
+def test_a_view_that_cannot_be_drawn_ends_nothing(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(it: Browsed) -> None:
+        live = live_of(it)
+        async with live.watch(QUEUE, (await live.current(QUEUE)).version) as viewer:
+            render = live._render  # pyright: ignore[reportPrivateUsage]
+            failures: list[int] = []
+
+            async def broken(view: Any) -> Rendered:
+                if not failures:
+                    failures.append(1)
+                    raise ZeroDivisionError
+                return await render(view)
+
+            live._render = broken  # pyright: ignore[reportPrivateUsage]
+            job_id = await it.service.submit()
+            async with asyncio.timeout(8):
+                update = await viewer.take()
+            assert update is not None
+            assert update.rows["queue"].keys == [str(job_id)]
+        assert "page.failed" in caplog.text
+
+    browse(database_url, work)
+
+
+def test_a_stream_ends_so_that_who_looks_is_asked_anew(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "STREAM_S", 0.3)
+    monkeypatch.setattr(module, "HEARTBEAT_S", 0.1)
+
+    async def work(it: Browsed) -> None:
+        async with it.inside() as client, asyncio.timeout(5):
+            answer = await client.get("/page/live?of=/page/queue&seen=none")
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            [whole] = updates(answer.content)
+            assert whole["rows"]["queue"]["keys"] == []
+            assert answer.content.count(b"\n: \n") >= 1
+            await client.post("/page/leave", headers=OURS)
+            assert (await client.get("/page/live?of=/page/queue")).status_code == 401
+
+    browse(database_url, work)
+
+
+def test_a_view_that_is_drawn_already_has_room_for_more(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_VIEWS", 1)
+
+    async def work(it: Browsed) -> None:
+        live = live_of(it)
+        async with live.watch(QUEUE, None):
+            with pytest.raises(Unavailable):
+                async with live.watch(PageOfAll(), None):
+                    pass
+            async with live.watch(QUEUE, None):
+                pass
+
+    browse(database_url, work)
+
+
+def test_nobody_takes_all_the_views(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_OF_ONE", 1)
+    monkeypatch.setattr(app, "STREAM_S", 0.1)
+    monkeypatch.setattr(module, "HEARTBEAT_S", 0.1)
+
+    async def work(it: Browsed) -> None:
+        async with (
+            it.inside(ALICE) as alice,
+            it.inside(BOB) as bob,
+            live_of(it).watch(QUEUE, None, ALICE.uid),
+        ):
+            other = "/page/live?of=/page/nodes"
+            assert (await alice.get(other)).status_code == 503
+            assert (await alice.get("/page/live?of=/page/queue")).status_code == 200
+            assert (await bob.get(other)).status_code == 200
+
+    browse(database_url, work)
+
+
+def test_the_number_of_viewers_is_told(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        async def told() -> str:
+            async with it.client() as client:
+                text = (await client.get("/metrics")).text
+            return next(line for line in text.splitlines() if line.startswith("odcd_page_viewers"))
+
+        live = live_of(it)
+        async with live.watch(QUEUE, None), live.watch(QUEUE, None):
+            assert await told() == "odcd_page_viewers 2.0"
+        assert await told() == "odcd_page_viewers 0.0"
+
+    browse(database_url, work)

@@ -1,0 +1,303 @@
+"""What the page shows, and to whom."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from datetime import timedelta
+
+import msgspec
+
+from odcd.api import answers
+from odcd.page.files import assets
+from odcd.page.jobs import PAGE
+from tests.odcd.api.service import ALICE, BOB, OPERATOR
+from tests.odcd.page.browse import Browsed, browse
+
+SECRET = "b8f1c2-do-not-tell"
+
+
+def ids(html: str) -> list[int]:
+    return [int(key) for key in re.findall(r'<li data-key="(\d+)">', html)]
+
+
+def test_the_queue_is_paged_and_never_dumped(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        made = [await it.service.submit(gpus=8, hold=True) for _ in range(PAGE + 7)]
+        async with it.inside() as client:
+            first = (await client.get("/page/queue?state=waiting")).text
+            assert ids(first) == made[:PAGE]
+            [following] = re.findall(r'href="(/page/queue\?[^"]*after=[^"]*)"', first)
+            rest = (await client.get(following.replace("&amp;", "&"))).text
+            assert ids(rest) == made[PAGE:]
+            assert "after=" not in rest.partition("queue-foot")[2]
+            overview = (await client.get("/")).text
+            assert len(set(ids(overview))) < PAGE
+            assert f"of {len(made)}" in overview
+
+    browse(database_url, work)
+
+
+FILTERS = (
+        ("text=TRAI", ["train"]), ("text=64002", ["eval"]), ("text=hello", ["eval"]),
+        ("user=64001", ["train", "100%"]), ("text=0%25", ["100%"]), ("text=nothing", []),
+        ("user=64001&text=eval", []), ("partition=main&state=running", []),
+        ("state=&user=&text=train", ["train"]),
+)  # fmt: skip
+
+
+def test_filters_are_in_the_address(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        await it.service.submit(name="train", gpus=8)
+        await it.service.submit(BOB, name="eval", gpus=8, comment="say Hello")
+        await it.service.submit(name="100%", gpus=8)
+        async with it.inside() as client:
+            for query, found in FILTERS:
+                answer = await client.get(f"/page/queue?{query}")
+                assert answer.status_code == 200
+                names = re.findall(r'<span class="name">([^<]*)</span>', answer.text)
+                assert names == found, query
+
+    browse(database_url, work)
+
+
+def test_ended_jobs_are_found_by_state(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        good, bad = await it.service.submit(name="good"), await it.service.submit(name="bad")
+        await it.service.plan()
+        await it.service.end(good)
+        await it.service.end(bad, exit_code=3)
+        async with it.inside() as client:
+            assert ids((await client.get("/page/ended")).text) == [bad, good]
+            assert ids((await client.get("/page/ended?state=FAILED")).text) == [bad]
+            assert (await client.get("/page/ended?state=SLEEPING")).status_code == 400
+
+    browse(database_url, work)
+
+
+def test_why_it_waits_is_told_in_words(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        await it.service.submit(gpus=8, time_limit_s=600)
+        await it.service.plan()
+        waiting = await it.service.submit(BOB, gpus=8)
+        await it.service.plan()
+        async with it.inside() as client:
+            queue = (await client.get("/page/queue")).text
+            assert "needs 1 node with 8 free GPUs" in queue
+            why = (await client.get(f"/page/jobs/{waiting}/why")).text
+            assert '<a href="/page/jobs/1">job 1</a> holds 8 GPUs' in why
+            assert "<html" not in why
+            page = (await client.get(f"/page/jobs/{waiting}")).text
+            assert '<a href="/page/jobs/1">job 1</a> holds 8 GPUs' in page
+            assert "At the latest" in page
+
+    browse(database_url, work)
+
+
+def test_a_job_has_its_whole_story(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        job_id = await it.service.submit(name="train")
+        await it.service.plan()
+        await it.service.end(job_id, exit_code=3)
+        async with it.inside(BOB) as client:
+            page = (await client.get(f"/page/jobs/{job_id}")).text
+            for words in ("submitted", "given its nodes", "ended", "exit code 3", "code 3", "n1"):
+                assert words in page, words
+            assert (await client.get("/page/jobs/77")).status_code == 404
+            assert (await client.get("/page/jobs/x")).status_code == 400
+
+    browse(database_url, work)
+
+
+def test_a_job_says_until_when_while_it_runs(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        runs = await it.service.submit(name="train")
+        over = await it.service.submit(name="eval")
+        await it.service.plan()
+        await it.service.end(over)
+        async with it.inside(BOB) as client:
+            page = (await client.get(f"/page/jobs/{runs}")).text
+            assert "Likely end" in page
+            assert "at the latest" in page
+            assert "Likely end" not in (await client.get(f"/page/jobs/{over}")).text
+
+    browse(database_url, work)
+
+
+def test_an_array_lists_its_tasks(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        array = await it.service.submit(name="sweep", gpus=8, array="0-3")
+        await it.service.plan()
+        async with it.inside() as client:
+            page = (await client.get(f"/page/jobs/{array}")).text
+            assert f"Array {array}" in page
+            assert f"{array}_0" in page
+            assert f"{array}_[1-3]" in page
+            task = (await client.get(f"/page/jobs/{array}_0")).text
+            assert f"Job {array}_0" in task
+
+    browse(database_url, work)
+
+
+def test_others_see_none_of_a_jobs_secrets(database_url: str) -> None:
+    """SEC-10, on the page: script, arguments, environment and output are the owner's."""
+
+    async def work(it: Browsed) -> None:
+        job_id = await it.service.submit(
+            script=f"#!/bin/sh\n# {SECRET}\n", environment={"TOKEN": SECRET}, args=[SECRET]
+        )
+        await it.service.plan()
+        async with it.inside(BOB) as client:
+            for path in (
+                "/", "/page/queue", "/page/nodes", "/page/plan", "/page/ended",
+                f"/page/jobs/{job_id}", f"/page/jobs/{job_id}/why",
+            ):  # fmt: skip
+                answer = await client.get(path)
+                assert answer.status_code == 200
+                assert SECRET not in answer.text
+                assert 'id="logs"' not in answer.text
+            assert (await client.get(f"/page/jobs/{job_id}/logs")).status_code == 403
+        for peer in (ALICE, OPERATOR):
+            async with it.inside(peer) as client:
+                assert 'id="logs"' in (await client.get(f"/page/jobs/{job_id}")).text
+
+    browse(database_url, work)
+
+
+def test_views_are_the_same_for_everybody(database_url: str) -> None:
+    """What one's own is, is marked by a style sheet of one's own: a view is rendered once."""
+
+    async def work(it: Browsed) -> None:
+        await it.service.submit()
+        async with it.inside() as mine, it.inside(BOB) as others:
+            for path in ("/", "/page/queue", "/page/nodes", "/page/plan"):
+                pages = [(await c.get(path)).text.partition("<main")[2] for c in (mine, others)]
+                assert pages[0] == pages[1]
+            css = (await mine.get("/page/mine.css")).text
+            assert '[data-user="64001"]' in css
+
+    browse(database_url, work)
+
+
+def test_the_map_says_whose_each_gpu_is(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        await it.service.submit(gpus=3)
+        await it.service.submit(BOB, gpus=4)
+        await it.service.plan()
+        async with it.inside() as client:
+            page = (await client.get("/page/nodes")).text
+            [label] = re.findall(r'title="(n1: [^"]*)"', page)
+            assert "3 64001 (job 1)" in label
+            assert "4 64002 (job 2)" in label
+            assert label.endswith("1 free")
+            assert "1 of 8 GPUs free" in page
+
+    browse(database_url, work)
+
+
+def test_the_gantt_has_what_runs_and_what_is_planned(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        runs = await it.service.submit(gpus=6, time_limit_s=3600)
+        await it.service.plan()
+        planned = await it.service.submit(BOB, gpus=8, time_limit_s=1800)
+        await it.service.plan()
+        async with it.client() as client:
+            answer = await client.get("/v1/plan/gantt", headers={"accept": "*/*"})
+            told = msgspec.json.decode(answer.content, type=answers.Gantt)
+            plan = (await client.get("/v1/plan", headers={"accept": "*/*"})).json()
+            first, second = told.nodes
+            assert (first.name, second.name) == ("n1", "n2")
+            [bar] = [b for node in told.nodes for b in node.bars if b.job_id == runs]
+            assert (bar.kind, bar.gpus, len(bar.gpu_indexes)) == ("running", 6, 6)
+            assert bar.ends_at is not None
+            assert bar.likely_end_at is not None
+            assert bar.starts_at <= bar.likely_end_at <= bar.ends_at
+            ahead = [b for node in told.nodes for b in node.bars if b.job_id == planned]
+            assert [b.starts_at for b in ahead if b.kind == "planned"] == [
+                job["planned_start_at"] for job in plan["jobs"]
+            ]
+            one = await client.get(
+                "/v1/plan/gantt", params={"limit": 1, "hours": 6}, headers={"accept": "*/*"}
+            )
+            page = msgspec.json.decode(one.content, type=answers.Gantt)
+            assert (page.node_count, page.next, len(page.nodes)) == (2, 1, 1)
+
+    browse(database_url, work, nodes=2)
+
+
+def test_nodes_are_in_the_order_that_people_count(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        async with it.client() as client:
+            told = (await client.get("/v1/plan/gantt", headers={"accept": "*/*"})).json()
+            assert [node["name"] for node in told["nodes"]] == [f"n{i}" for i in range(1, 13)]
+
+    browse(database_url, work, nodes=12)
+
+
+def test_bookings_are_in_the_gantt(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        start = it.service.api.clock.now() + timedelta(hours=2)
+        async with it.client(OPERATOR) as client:
+            made = await client.post("/v1/bookings", json={
+                "name": "driver", "kind": "maintenance", "starts_at": start.isoformat(),
+                "duration_s": 3600, "node_list": ["n1"],
+            })  # fmt: skip
+            assert made.status_code == 201, made.text
+        async with it.inside() as client:
+            page = (await client.get("/page/plan")).text
+            assert "booking driver, " in page
+
+    browse(database_url, work)
+
+
+def test_every_answer_is_guarded(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        job_id = await it.service.submit()
+        async with it.inside() as client:
+            for path in ("/", "/page/queue", f"/page/jobs/{job_id}", "/page/mine.css",
+                         "/page/nothing", assets()["page.js"].url):  # fmt: skip
+                headers = (await client.get(path)).headers
+                policy = headers["content-security-policy"]
+                assert "unsafe" not in policy
+                assert "default-src 'none'" in policy
+                assert "http" not in policy
+                assert headers["x-content-type-options"] == "nosniff"
+            page = (await client.get("/")).text
+            assert not re.search(r"<script(?![^>]*\bsrc=)", page)
+            assert not re.search(r"\sstyle=|<style|\son\w+=", page)
+            found = re.findall(r'(?:src|href|action)="([^"]*)"', page)
+            assert all(url.startswith(("/", "#")) for url in found)
+
+    browse(database_url, work)
+
+
+def test_assets_are_kept_for_ever_under_their_digest(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        async with it.client(None) as client:
+            for asset in assets().values():
+                answer = await client.get(asset.url, headers={"accept-encoding": "identity"})
+                assert answer.content == asset.plain
+                assert "immutable" in answer.headers["cache-control"]
+                packed = await client.get(asset.url, headers={"accept-encoding": "gzip"})
+                assert packed.headers["content-encoding"] == "gzip"
+                assert packed.content == asset.plain
+                assert gzip.decompress(asset.packed) == asset.plain
+            assert (await client.get("/page/static/page.0.css")).status_code == 404
+            assert (await client.get("/page/static/../app.py")).status_code == 404
+
+    browse(database_url, work)
+
+
+ADDRESSES = (
+    "/page/queue?after=x", "/page/queue?who=me", "/page/plan?zoom=9d", "/page/queue?user=a%00",
+    "/page/plan?after=-1", "/?zoom=1h", "/page/live?of=/nothing", "/page/queue?after=" + "9" * 30,
+)  # fmt: skip
+
+
+def test_addresses_that_do_not_fit_are_refused(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        async with it.inside() as client:
+            for address in ADDRESSES:
+                assert (await client.get(address)).status_code == 400, address
+
+    browse(database_url, work)

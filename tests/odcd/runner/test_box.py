@@ -1,0 +1,200 @@
+"""What a reservation runs: shells one after the other in one terminal, until it is ended."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odcd import box
+from tests.support.runner import Client, RunnerHome, a_dispatch, until
+from tests.support.screen import Screen
+
+Start = Callable[..., Client]
+ENDED = "The shell has ended. Reservation 1 goes on; odcctl cancel 1 ends it."
+FOUND = [path for name in ("sh", "dash", "bash", "busybox") if (path := shutil.which(name))]
+# One that has two names is tried once.
+SHELLS = list({str(Path(path).resolve()): path for path in FOUND}.values())
+LOGIN_SHELLS = [path for path in SHELLS if not path.endswith("busybox")]
+# Every image has a /bin/sh, which is the first; others of it are tried where there is time.
+OTHERS = [pytest.param(path, marks=pytest.mark.long) for path in SHELLS[1:]]
+
+
+@pytest.fixture(params=[*SHELLS[:1], *OTHERS], ids=lambda path: Path(path).name)
+def start(request: pytest.FixtureRequest, home: RunnerHome, work_dir: Path) -> Start:
+    """Job 1, a box, in each sh there is; its home is work_dir."""
+    interpreter = request.param + (" sh" if request.param.endswith("busybox") else "")
+    script = box.script()
+    for use in ("#!/bin/sh\n", "/bin/sh -c"):
+        assert use in script
+        script = script.replace(use, use.replace("/bin/sh", interpreter))
+
+    def begin(*, pty: bool = True, **env: str) -> Client:
+        client = home.client()
+        env = {
+            "HOME": str(work_dir), "SHELL": "/bin/sh", "ODC_JOB_ID": "1", "SLURM_JOB_NAME": "dev",
+            "ODC_GPUS": "0", "CUDA_VISIBLE_DEVICES": "", "ODC_NODE_COUNT": "1",
+            "ODC_NODELIST": "gpu-01", "PS1": "$ ",
+        } | env  # fmt: skip
+        client.start(a_dispatch(1, script, work_dir, pty=pty, env=env))
+        client.wait_for(1, "started")
+        return client
+
+    return begin
+
+
+def a_shell(work_dir: Path, script: str) -> str:
+    path = work_dir / "shell"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def end(client: Client) -> dict[str, Any]:
+    client.ask("stop", job=1, attempt=1, signal=15, grace_s=30)
+    return client.wait_end(1)
+
+
+def test_it_tells_once_what_there_is_and_until_when(start: Start) -> None:
+    client = start(
+        ODC_GPUS="2", ODC_GPU_TYPE="h100", CUDA_VISIBLE_DEVICES="4,5", TZ="UTC",
+        SLURM_JOB_END_TIME="1795000000",
+    )  # fmt: skip
+    with Screen(client) as screen:
+        # What is typed sooner is echoed in the midst of it.
+        screen.read_until("Its end:")
+        for _ in range(2):
+            screen.type("exit\n")
+            screen.read_past(ENDED)
+        screen.type("echo a$((1+1))b\n")
+        screen.read_until("a2b")
+    with Screen(client) as later:
+        later.read_until("a2b")
+        assert later.shown.count("odc reservation 1 (dev)\r\n") == 1
+        assert "  GPUs   2 h100 (4,5)\r\n  nodes  gpu-01\r\n" in later.shown
+        assert "  until  2026-11-18 11:06 UTC, unless it is extended\r\n" in later.shown
+
+
+def test_it_names_all_nodes_of_several_and_no_gpus_where_there_are_none(start: Start) -> None:
+    client = start(ODC_NODE_COUNT="2", ODC_NODELIST="cpu-[01-02]")
+    with Screen(client) as screen:
+        screen.read_until("  GPUs   none\r\n  nodes  cpu-[01-02]\r\n")
+        screen.read_until("More time: odcctl extend 1. Its end: odcctl cancel 1.")
+        assert "until" not in screen.shown
+
+
+def test_it_runs_the_users_login_shell_in_the_home_folder(start: Start, work_dir: Path) -> None:
+    shell = a_shell(work_dir, 'echo "args: $*, in $(pwd)"; exec sh -i')
+    with Screen(start(SHELL=shell)) as screen:
+        screen.read_until(f"args: -l, in {work_dir}")
+        screen.type("cd /; exit\n")
+        screen.read_past(ENDED)
+        screen.read_until(f"args: -l, in {work_dir}")
+
+
+def test_what_odcctl_needs_is_in_the_shell(start: Start) -> None:
+    with Screen(start(ODC_HOME="/srv/odc", ODC_SERVER="http://odc:8642", TERM="")) as screen:
+        screen.type('echo "with $ODC_HOME $ODC_SERVER $ODC_JOB_ID $TERM"\n')
+        screen.read_until("with /srv/odc http://odc:8642 1 xterm-256color")
+
+
+def test_without_a_shell_or_a_home_it_has_others(start: Start, work_dir: Path) -> None:
+    with Screen(start(SHELL="/no/such", HOME=str(work_dir / "gone"))) as screen:
+        screen.read_until("cannot be entered; this is /.")
+        screen.type("echo in=$(pwd)\n")
+        screen.read_until("in=/\r\n")
+
+
+@pytest.mark.parametrize("shell", LOGIN_SHELLS)
+def test_term_ends_it_with_a_shell_that_ignores_it(
+    start: Start, work_dir: Path, shell: str
+) -> None:
+    client = start(SHELL=shell)
+    with Screen(client) as screen:
+        screen.type("(trap '' HUP TERM; echo $$ > stubborn; sleep 1000) & echo a$((1+1))b\n")
+        screen.read_until("a2b")
+        until((work_dir / "stubborn").exists)
+        before = time.monotonic()
+        ended = end(client)
+        assert (ended["kind"], ended["signal"]) == ("exited", 15)
+        assert time.monotonic() - before < 15
+
+
+def test_term_ends_a_pause_too(start: Start) -> None:
+    client = start(SHELL="/bin/false")
+    with Screen(client) as screen:
+        screen.read_until("the next one begins in 2 s.")
+        assert end(client)["signal"] == 15
+
+
+@pytest.mark.parametrize("shell", LOGIN_SHELLS)
+def test_control_c_interrupts_what_runs_and_not_the_box(start: Start, shell: str) -> None:
+    with Screen(start(SHELL=shell)) as screen:
+        screen.type("echo up; sleep 1000\n")
+        screen.read_until("up\r\n")
+        time.sleep(0.3)
+        screen.type("\x03")
+        screen.type("echo a$((1+1))b\n")
+        screen.read_until("a2b")
+        assert ENDED not in screen.shown
+
+
+@pytest.mark.parametrize("shell", LOGIN_SHELLS)
+def test_a_shell_that_is_killed_is_followed_by_one_that_works(start: Start, shell: str) -> None:
+    with Screen(start(SHELL=shell)) as screen:
+        for _ in range(2):
+            screen.type("stty raw -echo; kill -9 $$\n")
+            screen.read_past(ENDED)
+        screen.type("echo up; sleep 1000\n")
+        screen.read_until("up\r\n")
+        time.sleep(0.3)
+        screen.type("\x03")
+        screen.type("echo a$((1+1))b; tty -s && echo is$((40+2))tty\n")
+        screen.read_until("a2b")
+        screen.read_until("is42tty")
+
+
+def test_shells_that_end_at_once_do_not_spin(start: Start) -> None:
+    with Screen(start(SHELL="/bin/false")) as screen:
+        screen.read_until("the next one begins in 3 s.")
+        pauses = re.findall(
+            r"(\d+) shells ended at once; the next one begins in (\d) s", screen.shown
+        )
+        assert pauses == [("10", "1"), ("11", "2"), ("12", "3")]
+        assert screen.shown.count(ENDED) == 12
+
+
+def test_a_pause_is_cut_short_by_control_c(start: Start) -> None:
+    with Screen(start(SHELL="/bin/false")) as screen:
+        for pause in range(1, 6):
+            screen.read_until(f"the next one begins in {pause} s.")
+            before = time.monotonic()
+            time.sleep(0.2)
+            screen.type("\x03")
+        screen.read_until("the next one begins in 6 s.")
+        assert time.monotonic() - before < 4
+
+
+def test_a_member_without_a_terminal_waits_until_it_is_ended(start: Start, work_dir: Path) -> None:
+    client = start(pty=False)
+    time.sleep(0.3)
+    ended = end(client)
+    assert (ended["kind"], ended["signal"]) == ("exited", 15)
+    assert (work_dir / "out").read_text() == ""
+
+
+def test_a_program_in_place_of_the_shell_leads_back_to_a_shell(start: Start) -> None:
+    with Screen(start()) as screen:
+        for key in ("\x03", "\x1a", "\x1c"):
+            screen.type("echo a$((1+1))b; exec sleep 1000\n")
+            screen.read_until("a2b")
+            time.sleep(0.3)
+            screen.type(key)
+            screen.read_past(ENDED)
+        screen.type("echo c$((1+1))d\n")
+        screen.read_until("c2d")

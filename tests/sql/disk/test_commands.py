@@ -1,0 +1,252 @@
+"""What users and operators do to disks; what time and a listing of the cloud do."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from odcd.errors import BadRequest, DiskDeleted, InUse, NotOwner, UnknownDisk, WrongState
+from tests.support.boxes import Boxes
+from tests.support.builders import ALICE, BOB, ROOT, Queue
+from tests.support.disks import Disks
+
+
+@pytest.fixture
+def boxes(queue: Queue) -> Boxes:
+    return Boxes(queue)
+
+
+@pytest.fixture
+def disks(queue: Queue) -> Disks:
+    return Disks(queue)
+
+
+def used(disks: Disks, boxes: Boxes, name: str = "main") -> None:
+    """Somebody used it, and it was saved."""
+    box = boxes.reserve(asked={"disk": name})
+    assert disks.queue.start() == [box]
+    disks.settle(3)
+    boxes.facts(box, "started", 0)
+    disks.write(box, f"box {box}")
+    boxes.facts(box, "lost", 0)
+    disks.settle(5)
+    disks.complete()
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "ä", "x" * 51, "none", "a;b", "$(id)"])
+def test_a_name_is_plain(disks: Disks, name: str) -> None:
+    """CLI-37."""
+    with pytest.raises(BadRequest):
+        disks.create(name)
+
+
+def test_a_name_is_one_disk_of_a_user(disks: Disks) -> None:
+    disks.create("a")
+    with pytest.raises(InUse, match='there is a disk "a" already'):
+        disks.create("a")
+    disks.create("a", who=BOB)
+    for size in (0, 9, 16385):
+        with pytest.raises(BadRequest):
+            disks.create("big", size)
+
+
+def test_a_list_has_ones_own(disks: Disks) -> None:
+    """CLI-36, STO-19, AUT-08, AUT-09: another's only for operators."""
+    disks.create("a")
+    disks.create("b", who=BOB)
+    assert [d["name"] for d in disks.act("list_disks", None)] == ["a"]
+    assert [d["name"] for d in disks.act("list_disks", "bob", who=ROOT)] == ["b"]
+    assert [d["name"] for d in disks.act("list_disks", "all", who=ROOT)] == ["a", "b"]
+    for user in ("bob", "all"):
+        with pytest.raises(NotOwner):
+            disks.act("list_disks", user)
+    for verb in ("show_disk", "delete_disk", "show_contents"):
+        with pytest.raises(NotOwner):
+            disks.act(verb, "bob", "b")
+        with pytest.raises(UnknownDisk):
+            disks.act(verb, None, "b")
+
+
+def test_renaming(disks: Disks, boxes: Boxes, queue: Queue) -> None:
+    """CLI-40: not while it is used or waited for, nor onto another, nor deleted; labels follow."""
+    disks.create("a")
+    disks.create("b")
+    with pytest.raises(InUse):
+        disks.act("rename_disk", None, "a", "b")
+    with pytest.raises(UnknownDisk):
+        disks.act("rename_disk", None, "c", "d")
+    used(disks, boxes, "a")
+    waits = boxes.reserve(asked={"disk": "a"})
+    with pytest.raises(InUse, match=f"reservation {waits} waits"):
+        disks.act("rename_disk", None, "a", "c")
+    queue.start()
+    with pytest.raises(InUse, match=f"in use by reservation {waits}"):
+        disks.act("rename_disk", None, "a", "c")
+    queue.cancel(waits)
+    boxes.facts(waits, "exited", 0)
+    disks.settle(3)
+    assert disks.act("rename_disk", None, "a", "c")["name"] == "c"
+    [label] = [work for work in disks.due() if work["verb"] == "label"]
+    assert label["tags"]["disk_name"] == "c"
+    assert disks.settle(1) == ["snapshot label"]
+    disks.act("delete_disk", None, "b")
+    with pytest.raises(DiskDeleted):
+        disks.act("rename_disk", None, "b", "e")
+
+
+def test_deleting_is_soft(disks: Disks, boxes: Boxes, queue: Queue) -> None:
+    """STO-15, CLI-38: 30 days, its snapshots labelled with the date; then they go."""
+    disks.create("a")
+    used(disks, boxes, "a")
+    told = disks.act("delete_disk", None, "a")
+    assert (told["state"], told["snapshot_count"]) == ("deleted", 1)
+    purge_at = queue.now + timedelta(days=30)
+    assert told["purge_at"].startswith(f"{purge_at:%Y-%m-%dT%H:%M}")
+    [label] = disks.due()
+    assert label["tags"]["delete-date"] == f"{purge_at:%Y-%m-%d}"
+    assert "marked-deleted-at" in label["tags"]
+    disks.settle(2)
+    disks.create("a")
+    assert [d["state"] for d in disks.act("list_disks", None)] == ["available", "deleted"]
+    queue.sweep()
+    assert disks.settle(1) == []
+    queue.now = purge_at
+    queue.sweep()
+    assert disks.settle(1) == ["snapshot delete"]
+    assert disks.cloud.snapshots == {}
+    assert [d["state"] for d in disks.act("list_disks", None)] == ["available"]
+
+
+def test_a_disk_in_use_is_not_deleted(disks: Disks, boxes: Boxes, queue: Queue) -> None:
+    disks.create("a")
+    boxes.reserve(asked={"disk": "a"})
+    with pytest.raises(InUse):
+        disks.act("delete_disk", None, "a")
+    queue.start()
+    with pytest.raises(InUse):
+        disks.act("delete_disk", None, "a")
+
+
+def test_three_snapshots_of_each_disk_are_kept(disks: Disks, boxes: Boxes, queue: Queue) -> None:
+    """STO-16: counted per disk, so that nobody's last one goes."""
+    disks.create("a")
+    disks.create("b")
+    used(disks, boxes, "b")
+    for _ in range(5):
+        used(disks, boxes, "a")
+    queue.sweep()
+    disks.settle(2)
+    assert [d["snapshot_count"] for d in disks.act("list_disks", None)] == [3, 1]
+    assert len(disks.cloud.snapshots) == 4
+    used(disks, boxes, "a")
+    [*_, newest] = disks.cloud.snapshots.values()
+    assert len(newest) == 6, "the newest is what was kept"
+
+
+def test_a_clone_begins_as_the_newest_snapshot(disks: Disks, boxes: Boxes, queue: Queue) -> None:
+    """CLI-41: for operators; what it begins with stays while it needs it."""
+    disks.create("a")
+    with pytest.raises(WrongState, match="no completed snapshot"):
+        disks.act("clone_disk", "alice", "a", None, "b", who=ROOT)
+    used(disks, boxes, "a")
+    with pytest.raises(NotOwner):
+        disks.act("clone_disk", None, "a", None, "b")
+    disks.create("own", who=BOB)
+    told = disks.act("clone_disk", "alice", "a", "bob", "b", who=ROOT)
+    assert (told["user"], told["snapshot_count"]) == ("bob", 0)
+    for _ in range(5):
+        used(disks, boxes, "a")
+    queue.sweep()
+    disks.settle(2)
+    assert len(disks.cloud.snapshots) == 4
+    box = boxes.reserve(BOB, asked={"disk": "b"})
+    queue.start()
+    disks.settle(3)
+    assert len(disks.read(box)) == 1
+
+
+def test_an_operator_does_not_unlock_what_is_used(disks: Disks, boxes: Boxes, queue: Queue) -> None:
+    """CLI-41."""
+    disks.create("a")
+    boxes.reserve(asked={"disk": "a"})
+    queue.start()
+    with pytest.raises(InUse):
+        disks.act("unlock_disk", "alice", "a", who=ROOT)
+
+
+def reconcile(disks: Disks, volumes: list[object], snapshots: list[object]) -> int | None:
+    now = disks.queue.now
+    return disks.sql.value(
+        "select odc.reconcile_disks(0, $1::jsonb, $2::jsonb, $3, $3)",
+        json.dumps(volumes), json.dumps(snapshots), now,
+    )  # fmt: skip
+
+
+def test_an_empty_listing_is_not_believed(disks: Disks, boxes: Boxes, queue: Queue) -> None:
+    """STO-25, BUG-20, BUG-21: nothing is concluded from nothing."""
+    disks.create("a")
+    used(disks, boxes, "a")
+    queue.move(60)
+    assert reconcile(disks, [], []) is None
+    assert disks.show("a")["state"] == "available"
+
+
+def test_what_nobody_knows_is_told_and_left_alone(disks: Disks, boxes: Boxes, queue: Queue) -> None:
+    """STO-07, STO-25, BUG-12, BUG-24: a copy with our tags is never what a disk goes on from."""
+    disks.create("a")
+    used(disks, boxes, "a")
+    queue.move(60)
+    [saved] = disks.cloud.snapshots
+    ours = {"id": saved, "operation": None, "tags": {}}
+    copy = {"id": "snap-copy", "operation": None, "tags": {"disk_name": "a"}}
+    assert reconcile(disks, [], [ours, copy]) == 1
+    assert queue.sql.values("select cloud_id from odc.disk_stray") == ["snap-copy"]
+    box = boxes.reserve(asked={"disk": "a"})
+    queue.start()
+    [create] = disks.due()
+    assert create["snapshot_cloud_id"] == saved
+    queue.move(60)
+    # Its answer has not come yet.
+    mine = {"id": "vol-new", "operation": create["operation"], "tags": {}}
+    assert reconcile(disks, [mine], [ours]) == 0
+    assert disks.volume(box)["cloud_id"] is None
+
+
+def test_a_database_put_back_from_a_backup_restores_nothing_older(
+    disks: Disks, boxes: Boxes, queue: Queue
+) -> None:
+    """STO-06, STO-40: the cloud has a newer snapshot of ours than it knows; a copy is none."""
+    disks.create("a")
+    used(disks, boxes, "a")
+    queue.move(60)
+    [saved] = disks.cloud.snapshots
+    [known] = queue.sql.values("select operation::text from odc.disk_snapshot")
+    ours = {"id": saved, "operation": known, "tags": {}}
+    of_a = {"gpu-dev-user": "alice", "disk_name": "a"}
+    copy = {"id": "snap-copy", "operation": known, "tags": {**of_a, "odc-operation": known}}
+    assert reconcile(disks, [], [ours, copy]) == 1
+    assert disks.show("a")["state"] == "available"
+    waits = boxes.reserve(asked={"disk": "a"})
+    queue.move(60)
+    newer = {"id": "snap-new", "operation": "x", "tags": {**of_a, "odc-operation": "x"}}
+    assert reconcile(disks, [], [ours, copy, newer]) == 2
+    told = disks.show("a")
+    assert told["state"] == "trouble"
+    assert "snapshot snap-new of it, which is not known here" in told["trouble"]
+    assert queue.start() == []
+    disks.act("unlock_disk", "alice", "a", who=ROOT)
+    queue.move(60)
+    assert reconcile(disks, [], [ours, copy, newer]) == 2
+    assert queue.start() == [waits], "an operator has looked"
+
+
+def test_actors_are_in_the_record(disks: Disks, queue: Queue) -> None:
+    disks.create("a")
+    disks.act("rename_disk", None, "a", "b")
+    disks.act("delete_disk", "alice", "b", who=ROOT)
+    rows = queue.sql.rows("select kind, actor from odc.event where kind like 'disk%' order by id")
+    assert [(row["kind"], row["actor"]) for row in rows] == [
+        ("disk_created", ALICE.user), ("disk_renamed", "alice"), ("disk_deleted", "root"),
+    ]  # fmt: skip

@@ -1,0 +1,110 @@
+"""Each event is counted once: whoever leads, whatever is cut off, however late it is committed."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.sql.measure.counted import Counted
+from tests.support.database import Sql
+
+STEPS = (
+    "submit", "gang", "array", "start", "start", "end", "fail", "cancel", "cancel_task", "requeue",
+    "move", "late", "fold", "fold", "fold_cut_off", "lead",
+)  # fmt: skip
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(steps=st.lists(st.sampled_from(STEPS), min_size=5, max_size=40), seed=st.integers(0, 99))
+def test_what_happened_is_counted_once(counted: Counted, steps: list[str], seed: int) -> None:
+    chance = random.Random(seed)
+    for step in steps:
+        counted.happen(step, chance)
+    counted.check()
+
+
+def test_what_is_committed_late_is_waited_for_and_not_passed_over(counted: Counted) -> None:
+    counted.happen("late", random.Random(0))
+    counted.orphan(counted.sql)
+    counted.fold_all()
+    assert counted.total("odcd_orphans_found_total") == 0
+    counted.commit_late()
+    counted.fold_all()
+    assert counted.total("odcd_orphans_found_total") == 2
+
+
+def test_ids_that_are_given_out_in_another_order_than_transactions_hide_none(
+    counted: Counted,
+) -> None:
+    late = counted.late
+    with Sql(counted.sql.dsn) as other:
+        late.begin()
+        late.value("select pg_current_xact_id()")
+        other.begin()
+        counted.orphan(other)
+        counted.orphan(late)
+        late._run("commit")
+        late._in_transaction = False
+        counted.fold_all()
+        assert counted.total("odcd_orphans_found_total") == 1
+        other._run("commit")
+        other._in_transaction = False
+    counted.fold_all()
+    assert counted.total("odcd_orphans_found_total") == 2
+
+
+def test_what_is_held_now_is_told_at_once_and_never_less(counted: Counted) -> None:
+    queue = counted.queue
+    job = queue.submit(gpus=8, gpu_type="h100")
+    queue.start()
+    queue.move(100)
+    counted.fold_all()
+    assert counted.by("odcd_gpu_seconds_total", 3) == {"h100": 800}
+    # It had ended before we were told of it.
+    counted.sql.rows(
+        "select * from odc.record_facts(0, array[$1::bigint], '{1}', '{0}', '{exited}', "
+        "array[$2::timestamptz], '{0}', '{null}', '{null}', '{null}', $3)",
+        job, queue.now - timedelta(seconds=50), queue.now,
+    )  # fmt: skip
+    counted.fold_all()
+    assert counted.by("odcd_gpu_seconds_total", 3) == {"h100": 800}
+    queue.submit(gpus=1, gpu_type="h100")
+    queue.start()
+    queue.move(500)
+    counted.fold_all()
+    assert counted.by("odcd_gpu_seconds_total", 3) == {"h100": 400 + 500}
+
+
+def test_waits_fall_into_their_buckets(counted: Counted) -> None:
+    queue = counted.queue
+    counted.sql.execute("update odc.node_free set up = false")
+    for _ in range(3):
+        queue.submit(gpus=1, gpu_type="h100")
+        queue.move(30)
+    counted.sql.execute("update odc.node_free set up = true")
+    assert len(queue.start()) == 3  # after 90, 60 and 30 s
+    counted.fold_all()
+    buckets = counted.by("odcd_job_queue_wait_seconds_bucket", 2)
+    assert {le: buckets.get(le, 0) for le in ("1", "10", "60", "300", "+Inf")} == {
+        "1": 0, "10": 0, "60": 2, "300": 3, "+Inf": 3,
+    }  # fmt: skip
+    assert counted.total("odcd_job_queue_wait_seconds_sum") == 180
+
+
+def test_a_database_put_back_goes_on_where_it_was(counted: Counted) -> None:
+    counted.queue.submit(gpus=1)
+    counted.fold_all()
+    counted.queue.submit(gpus=1)
+    sql = counted.sql
+    # As odcd.backup writes it: transactions have other numbers.
+    sql.execute("update odc.event set xid = pg_current_xact_id()")
+    sql.execute("update odc.tally_event set xid = '1'")
+    sql.execute("select odc.finish_restore(1, $1, $1)", counted.queue.now)
+    counted.term = sql.value("select term from odc.term")
+    counted.fold_all()
+    assert counted.total("odcd_jobs_submitted_total") == 2

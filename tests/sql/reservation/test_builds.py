@@ -1,0 +1,272 @@
+"""Images that reservations wait for: one build of each context, before anything is claimed."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from odcd.errors import LimitExceeded, UnknownBuild
+from odcd.model import Identity
+from tests.support.boxes import Boxes, actor
+from tests.support.builders import ALICE, BOB, ROOT, Queue
+from tests.support.disks import Disks
+
+TARGET = "registry.example/builds"
+IMAGE = f"{TARGET}@sha256:{'d' * 64}"
+DAY = 86_400
+
+
+class Builds:
+    """What users and the leader do about images."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.sql = queue.sql
+        self.boxes = Boxes(queue)
+
+    def put(
+        self, digest: str = "a", who: Identity = ALICE, *, anew: bool = False
+    ) -> dict[str, Any]:  # fmt: skip
+        told = self.sql.value(
+            "select odc.put_build($1::jsonb, $2, $3, 'Dockerfile', $4, $5, $6)",
+            actor(who), digest * 64, TARGET, digest.encode(), anew, self.queue.now,
+        )  # fmt: skip
+        return json.loads(told)
+
+    def reserve(
+        self, digest: str = "a", who: Identity = ALICE, disk: str | None = None, **fields: Any
+    ) -> int:
+        build = self.put(digest, who)
+        asked = {"build": digest * 64, "build_id": build["id"]}
+        asked |= {"disk": disk} if disk else {}
+        return self.boxes.reserve(who, asked=asked, **fields)
+
+    def take(self, most: int = 8) -> list[tuple[int, int, bool]]:
+        """Build, attempt, and whether it had a Job."""
+        rows = self.sql.rows("select * from odc.take_builds(0, $1, $2)", most, self.queue.now)
+        return [(row["id"], row["attempt"], row["made"]) for row in rows]
+
+    def note(self, build: int, attempt: int, step: str | None = None) -> None:
+        self.sql.rows(
+            "select odc.note_build(0, $1, $2, true, $3, $3, $4)",
+            build, attempt, step, self.queue.now,
+        )  # fmt: skip
+
+    def end(
+        self, build: int, attempt: int, image: str | None = None, error: str | None = None, *,
+        lost: bool = False,
+    ) -> bool:  # fmt: skip
+        return self.sql.value(
+            "select odc.end_build(0, $1, $2, $3, $4, $5, 'the log', $6)",
+            build, attempt, image, error, lost, self.queue.now,
+        )  # fmt: skip
+
+    def show(self, digest: str = "a", who: Identity = ALICE) -> dict[str, Any]:
+        told = self.sql.value(
+            "select odc.show_build($1::jsonb, $2, $3)", actor(who), digest * 64, TARGET
+        )
+        return json.loads(told)
+
+    def contexts(self) -> int:
+        return self.sql.value("select count(*) from odc.build_context")
+
+    def dispatched_image(self, job_id: int) -> str | None:
+        told = self.sql.value("select odc.dispatch_of($1)", job_id)
+        return json.loads(told)["options"].get("image")
+
+
+@pytest.fixture
+def builds(queue: Queue) -> Builds:
+    return Builds(queue)
+
+
+def test_nothing_is_claimed_before_the_image_is_there(builds: Builds, queue: Queue) -> None:
+    """IMG-10, LIF-03, BUG-06: the wait is a state of the queue, with its reason and its end."""
+    box = builds.reserve()
+    [(build, attempt, made)] = builds.take()
+    assert (attempt, made) == (1, False)
+    assert queue.start() == []
+    pending = queue.pending(box)
+    assert pending["lacks"] == "image"
+    assert pending["lacks_until"] == queue.now + timedelta(minutes=5)
+    builds.note(build, attempt, "step 3/5: RUN pip install numpy")
+    told = builds.boxes.show(box)
+    assert (told["reason"], told["phase"]) == ("ImageBuild", "image_build")
+    assert "image: step 3/5: RUN pip install numpy" in told["message"]
+    queue.move(60)
+    assert builds.end(build, attempt, IMAGE)
+    assert builds.take() == []
+    assert queue.start() == [box]
+    assert builds.boxes.show(box)["image"] == IMAGE
+
+
+def test_who_has_no_image_to_wait_for_passes(builds: Builds, queue: Queue) -> None:
+    """IMG-10: a build in the queue holds nobody up."""
+    builds.reserve(gpus=8)
+    other = builds.boxes.reserve(BOB, gpus=8)
+    builds.take()
+    assert queue.start() == [other]
+
+
+def test_the_same_context_is_one_build(builds: Builds, queue: Queue) -> None:
+    """IMG-08: whoever asks, at the same time or later."""
+    first, second = builds.reserve(), builds.reserve(who=BOB)
+    [(build, attempt, _)] = builds.take()
+    builds.end(build, attempt, IMAGE)
+    third = builds.reserve()
+    assert builds.take() == []
+    assert sorted(queue.start()) == [first, second, third]
+    assert builds.contexts() == 0
+
+
+def test_a_failed_build_fails_who_waits_with_its_last_words(builds: Builds, queue: Queue) -> None:
+    """IMG-07, LIF-18"""
+    box = builds.reserve()
+    [(build, attempt, _)] = builds.take()
+    builds.end(build, attempt, None, "RUN make: exit code 2")
+    told = builds.boxes.show(box)
+    assert told["status"] == "failed"
+    assert told["failure_reason"] == "its image could not be built: RUN make: exit code 2"
+    assert builds.show()["error"] == "RUN make: exit code 2"
+    assert queue.contradictions() == []
+
+
+def test_what_failed_is_tried_again_when_it_is_asked_for_again(builds: Builds) -> None:
+    """IMG-07: the reason may have passed."""
+    builds.reserve()
+    [(build, attempt, _)] = builds.take()
+    builds.end(build, attempt, None, "no network")
+    builds.reserve()
+    assert builds.take() == [(build, 2, False)]
+
+
+def test_one_that_comes_to_a_build_that_just_failed_is_told(builds: Builds) -> None:
+    builds.reserve()
+    told = builds.put("a", BOB)
+    [(build, attempt, _)] = builds.take()
+    builds.end(build, attempt, None, "no such file")
+    late = builds.boxes.reserve(BOB, asked={"build": "a" * 64, "build_id": told["id"]})
+    builds.take()
+    assert "no such file" in builds.boxes.show(late, BOB)["failure_reason"]
+
+
+def test_the_last_who_cancels_ends_the_build(builds: Builds, queue: Queue) -> None:
+    """IMG-08: and who asks again has it begun anew, under another number."""
+    first, second = builds.reserve(), builds.reserve(who=BOB)
+    [(build, _, _)] = builds.take()
+    builds.note(build, 1)
+    queue.cancel(first)
+    assert builds.take() == [(build, 1, True)]
+    queue.cancel(second, who=BOB)
+    assert builds.take() == []
+    assert builds.show()["state"] == "queued"
+    assert not builds.end(build, 1, IMAGE), "what an old attempt says is not heard"
+    builds.reserve()
+    assert builds.take() == [(build, 2, False)]
+
+
+def test_a_job_that_was_lost_is_made_again_but_not_for_ever(builds: Builds) -> None:
+    """BUG-23: an attempt counts once, whatever is said of it twice."""
+    box = builds.reserve()
+    for attempt in (1, 2, 3):
+        [(build, number, made)] = builds.take()
+        assert (number, made) == (attempt, False)
+        builds.note(build, number)
+        assert not builds.end(build, number, None, "its Job is gone", lost=True)
+        assert not builds.end(build, number, None, "its Job is gone", lost=True)
+    assert builds.boxes.status(box) == "failed"
+
+
+def test_only_so_many_are_built_at_once(builds: Builds) -> None:
+    for digest in "abc":
+        builds.reserve(digest)
+    (first, *_), *_ = built = builds.take(2)
+    assert len(built) == 2
+    builds.end(first, 1, IMAGE)
+    assert len(builds.take(2)) == 2
+
+
+def test_how_long_it_takes_is_learnt(builds: Builds, queue: Queue) -> None:
+    builds.reserve()
+    [(build, attempt, _)] = builds.take()
+    queue.move(120)
+    builds.end(build, attempt, IMAGE)
+    box = builds.reserve("b")
+    builds.take()
+    assert queue.pending(box)["lacks_until"] == queue.now + timedelta(seconds=120)
+
+
+def test_a_context_that_nobody_waits_for_goes_after_a_day(builds: Builds, queue: Queue) -> None:
+    builds.put("a")
+    box = builds.reserve("b")
+    queue.move(DAY + 1)
+    builds.take()
+    assert builds.contexts() == 1, "who waits needs it"
+    late = builds.boxes.reserve(asked={"build": "a" * 64, "build_id": builds.show("a")["id"]})
+    builds.take()
+    assert "not kept any more" in builds.boxes.show(late)["failure_reason"]
+    assert queue.state(box) == "PENDING"
+
+
+def test_contexts_of_one_user_do_not_fill_the_database(builds: Builds) -> None:
+    for number in range(50):
+        builds.put(f"{number:02d}")
+    with pytest.raises(LimitExceeded, match="50 contexts of alice"):
+        builds.put("z")
+    builds.put("z", BOB)
+
+
+def test_who_does_not_have_the_context_knows_nothing_of_the_build(builds: Builds) -> None:
+    builds.put()
+    with pytest.raises(UnknownBuild):
+        builds.show(who=BOB)
+    assert builds.show(who=ROOT)["asked_by"] == "alice"
+    builds.put(who=BOB)
+    assert builds.show(who=BOB)["state"] == "queued"
+
+
+def test_an_image_can_be_built_anew(builds: Builds, queue: Queue) -> None:
+    """As when its registry has lost it."""
+    builds.reserve()
+    [(build, attempt, _)] = builds.take()
+    builds.end(build, attempt, IMAGE)
+    assert builds.put()["state"] == "completed"
+    assert builds.put(anew=True)["state"] == "queued"
+    builds.reserve()
+    assert builds.take() == [(build, 2, False)]
+
+
+def test_an_attempt_has_the_image_that_was_built(builds: Builds, queue: Queue) -> None:
+    """IMG-15: by its digest, also when it is started again."""
+    box = builds.reserve()
+    [(build, attempt, _)] = builds.take()
+    builds.end(build, attempt, IMAGE)
+    queue.start()
+    assert builds.dispatched_image(box) == IMAGE
+
+
+def test_who_waits_for_an_image_holds_no_disk_up(builds: Builds, queue: Queue) -> None:
+    """IMG-10: the image is asked for before the disk, and the disk goes to who could start."""
+    disks = Disks(queue)
+    disks.create()
+    first = builds.reserve(disk="main")
+    second = builds.boxes.reserve(asked={"disk": "main"})
+    assert [queue.pending(box)["lacks"] for box in (first, second)] == ["image", None]
+    [(build, attempt, _)] = builds.take()
+    assert queue.start() == [second]
+    builds.end(build, attempt, IMAGE)
+    assert queue.pending(first)["lacks"] == "disk"
+
+
+def test_who_has_their_image_comes_before_who_came_later(builds: Builds, queue: Queue) -> None:
+    disks = Disks(queue)
+    disks.create()
+    first = builds.reserve(disk="main")
+    second = builds.boxes.reserve(asked={"disk": "main"})
+    [(build, attempt, _)] = builds.take()
+    builds.end(build, attempt, IMAGE)
+    assert [queue.pending(box)["lacks"] for box in (first, second)] == [None, "disk"]
+    assert queue.start() == [first]
