@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import sys
 import tempfile
 import time
@@ -18,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cluster import Seen, all_cpu_s, burst, cpu_s, listing, rss_mib, whole_cpu_s
-from benchmarks.figures import HEAD, Figure, explained, percentile
-from benchmarks.results import KUBERNETES, RESULTS, git, machine, with_section
+from benchmarks.figures import Figure, percentile
+from benchmarks.report import cluster_of, report
+from benchmarks.results import KUBERNETES
 from tests.support.controlplane.children import wait_until
 from tests.support.controlplane.kwok import Kwok
 from tests.support.controlplane.nodes import many_nodes, until_ready
@@ -264,39 +264,11 @@ def main() -> int:
     parser.add_argument(
         "--runs", type=int, default=3, help="of what is repeated; the median counts"
     )
-    parser.add_argument("--write", action="store_true", help=f"write them into {RESULTS.name}")
-    options = parser.parse_args()
-    print(HEAD, flush=True)
-    figures: list[Figure] = []
-    for figure in measured(options.runs):
-        figures.append(figure)
-        print(figure.row(), flush=True)
-    print("", *explained(figures), sep="\n")
-    if options.write:
-        text = RESULTS.read_text("utf-8")
-        RESULTS.write_text(with_section(text, KUBERNETES, section(figures)))
-    return 0
-
-
-def section(figures: list[Figure]) -> str:
-    lines = [
-        KUBERNETES,
-        "",
-        "Written by `python -m benchmarks.kubernetes --write`, at commit "
-        f"{git('log', '-1', '--format=%h')}. kube-apiserver, kube-scheduler,",
-        "kube-controller-manager 1.36 and etcd are real (etcd without fsync); KWOK plays the",
-        f"kubelets of {NODES:,} nodes with 8 GPUs. All of them, odcd, PostgreSQL (fsync on) and",
-        f"this benchmark share the machine: {machine()}.",
-        f"Load average at the end: {os.getloadavg()[0]:.1f}; 3 to 5 of it are theirs, and what was",
-        "all else is in the notes.",
-        "",
-        # Slurm's column is empty here.
-        *(line.rsplit("|", 2)[0] + "|" for line in HEAD.splitlines()),
-        *(figure.row().rsplit("|", 2)[0] + "|" for figure in figures),
-        "",
-        *explained(figures),
-    ]
-    return "\n".join(lines) + "\n"
+    setting = (
+        f"{cluster_of(NODES)}. Of the load at the end 3 to 5 are theirs, and what was all else is "
+        "in the notes."
+    )
+    return report(parser, KUBERNETES, setting, lambda options: measured(options.runs))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,10 @@ RESULTS = Path(__file__).with_name("RESULTS.md")
 TRACES = "## Traces"
 KUBERNETES = "## Kubernetes"
 FAULTS = "## Kubernetes under faults"
-KEPT = (TRACES, KUBERNETES, FAULTS)
+DEV_SERVERS = "## Dev servers with disks"
+METRICS = "## Metrics"
+PAGE = "## The page"
+KEPT = (TRACES, KUBERNETES, FAULTS, DEV_SERVERS, METRICS, PAGE)
 """Not written by `make bench`, which takes over what is there."""
 
 
