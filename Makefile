@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= auto
 
-.PHONY: setup demo test test-long test-soak lint bench docs lock clean
+.PHONY: setup demo test test-long test-soak lint bench pictures docs lock clean
 
 setup: $(STAMP)
 
@@ -45,11 +45,16 @@ lint: $(VENV)/.lint
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks --write
 
+# The pictures of docs/operating/tour.md, taken by a test in a real Chromium.
+pictures: $(STAMP)
+	ODC_TEST_PICTURES=docs/images $(BIN)/python -m pytest -q -n0 -m long tests/odcd/page/test_browser.py -k tour
+
 # The pages of docs/reference that are read off the code.
 docs: $(STAMP)
 	$(BIN)/python -m odcd.reference docs/reference
 	$(BIN)/python -m odcd.slurm.reference docs/reference/submit-options.md
 	$(BIN)/python -m odcctl.reference docs/reference/odcctl.md
+	$(BIN)/python -m tests.support.inventory docs/reference/gpu-dev.md
 
 # The lock files: exact versions with hashes. Needs uv (pip install uv).
 lock:
@@ -58,7 +63,9 @@ lock:
 	    --no-emit-index-url --group $$group pyproject.toml -o requirements/$$group.lock; \
 	done
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	  --no-emit-index-url --extra k8s pyproject.toml -o requirements/image.lock
+	  --no-emit-index-url --extra k8s --extra aws pyproject.toml -o requirements/image.lock
+	uv pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-header --no-annotate \
+	  --no-emit-index-url k8s/images/dev/python.in -o k8s/images/dev/python.lock
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis
