@@ -24,8 +24,10 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 # What takes minutes; and all that is SQL once more, on the oldest PostgreSQL that odc runs on.
+# Five tests of programs of others may fail once (tests/support/workers.py); how is printed.
 test-long: $(STAMP)
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m long
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m long \
+	  --max-suite-reruns 5 --rerun-show-tracebacks
 	ODC_TEST_PG=16 $(BIN)/python -m pytest -q -n $(WORKERS) tests/sql tests/sim
 
 # 10,000 jobs on 1,000 nodes while everything fails now and then; test-long has a small one.

@@ -20,7 +20,7 @@ from tests.support.database import (
     shared_server,
     sow,
 )
-from tests.support.workers import ByFolder
+from tests.support.workers import TRIED_AGAIN, ByFolder
 
 # A run in the background of a shell without job control ignores SIGINT, one of nohup SIGHUP, and so
 # would every child.
@@ -31,6 +31,13 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder | None:
     return ByFolder(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("max_suite_reruns", None):
+        for item in items:
+            if item.nodeid.startswith(TRIED_AGAIN):
+                item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.fixture(scope="session")
