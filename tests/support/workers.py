@@ -1,4 +1,4 @@
-"""Which tests xdist keeps on one worker, with `--dist loadgroup`; which the long run tries again."""
+"""Which tests xdist keeps on one worker, with `--dist loadgroup`; which `make test-long` retries."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ TRIED_AGAIN = (
     "tests/odcd/page/test_browser.py",
 )
 """Starts of the ids of tests in which programs of others (KWOK, sshd, Prometheus, Chromium) must do
-something in time, on a machine that does much else: under --max-suite-reruns they may fail once, and
-the run prints how. Never a test of what may not happen even once: a lost or doubled job, lost data,
-another decision."""
+something in time, on a machine that does much else: under --max-suite-reruns they may fail once,
+and the run prints how. Never a test of what may not happen even once: a lost or doubled job, lost
+data, another decision."""
 
 
 class ByFolder(LoadGroupScheduling):
