@@ -1,4 +1,4 @@
-"""Which tests xdist keeps on one worker, with `--dist loadgroup`; which `make test-long` retries."""
+"""Which tests xdist keeps on one worker with `--dist loadgroup`; which the long run retries."""
 
 from __future__ import annotations
 
