@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from odcctl import gpu_use, jobs, render, reservations
@@ -131,6 +132,7 @@ def describe(job: Mapping[str, Any], now_s: float) -> str:
         ("checkpoint", render.when(job.get("checkpoint_at"))),
         ("ended", render.when(job.get("ended_at"))),
         ("elapsed", _elapsed(job, now_s)),
+        ("ends by", _ends_by(job)),
         ("gpu use", gpu_use.describe(job, now_s)),
         ("attempt", _attempt(job)),
         ("array task", _task(job)),
@@ -207,6 +209,14 @@ def _licences(job: Mapping[str, Any]) -> str:
 def _elapsed(job: Mapping[str, Any], now_s: float) -> str:
     seconds = render.seconds_between(job.get("started_at"), job.get("ended_at") or now_s)
     return "" if seconds is None else render.duration(seconds)
+
+
+def _ends_by(job: Mapping[str, Any]) -> str:
+    """When its time limit ends it, where it has one. A dev server's clock is told with it."""
+    limit_s = job.get("time_limit_s")
+    if job["state"] != "RUNNING" or job.get("kind") == "reservation" or limit_s is None:
+        return ""
+    return render.when((render.moment(job["started_at"]) + timedelta(seconds=limit_s)).isoformat())
 
 
 def _attempt(job: Mapping[str, Any]) -> str:
