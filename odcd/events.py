@@ -45,7 +45,7 @@ class Event(NamedTuple):
 
 
 class Heartbeat:
-    """Nothing happened for a while."""
+    """Nothing happened for a while, or nobody can tell whether something did."""
 
 
 class Lagged(NamedTuple):
@@ -125,6 +125,7 @@ class EventHub:
                 await self._look()
             except OdcError as error:
                 log.warning("events.unread", extra={"code": error.code, "why": error.message})
+                self._tell()
                 await self._clock.sleep(1.0)
             await self._clock.sleep(PAUSE_S)
 
@@ -213,6 +214,9 @@ class EventHub:
                             await news.wait()
                     except TimeoutError:
                         yield Heartbeat()
+                    else:
+                        if at == self._published and not self._closing.is_set():
+                            yield Heartbeat()
 
     async def _past(self, cursor: int, job_id: int | None) -> AsyncGenerator[Event]:
         while not self._closing.is_set():

@@ -39,7 +39,8 @@ from odcd.page.views import Views
 
 FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
 RETRY = b"retry: 500\n\n"
-BEAT = b": \n\n"
+BEAT = b"event: beat\ndata:\n\n"
+"""Of which the script hears, unlike of a comment: without it the connection is dead."""
 STREAM_S = 300.0
 """A stream ends then, and its browser comes again: who looks is asked anew."""
 EVENTS = "text/event-stream"

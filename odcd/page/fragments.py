@@ -50,12 +50,14 @@ class Rows(msgspec.Struct, kw_only=True):
 
 
 class Update(msgspec.Struct, kw_only=True, dict=True):
-    """What brings an older rendering to this version. reload: nothing but loading the page does."""
+    """What brings an older rendering to this version. reload: nothing but loading the page does.
+    as_of: a time of the API, since when it has not been read anew; null: it is current."""
 
     version: str
     parts: dict[str, str] = {}
     rows: dict[str, Rows] = {}
     reload: bool = False
+    as_of: str | None = None
 
     @functools.cached_property
     def event(self) -> bytes:
@@ -81,6 +83,7 @@ class Update(msgspec.Struct, kw_only=True, dict=True):
             parts={**self.parts, **later.parts},
             rows=rows,
             reload=self.reload or later.reload,
+            as_of=later.as_of,
         )
 
 

@@ -1,8 +1,9 @@
 """Keep views current: each that somebody looks at is rendered once for all its viewers.
 
-The hub of events is the only one who listens; an event makes views due, and a view is rendered a
-few times a second at most. What changed goes to every viewer; a slow one has at most one update
-waiting, into which later ones are folded.
+The hub of events is the only one who listens; an event makes views due, and one after the other is
+rendered, a few times a second at most, for a third of the time in all. What changed goes to every
+viewer; a slow one has at most one update waiting, into which later ones are folded. Where nothing
+can be read, viewers are told since when.
 """
 
 from __future__ import annotations
@@ -11,23 +12,27 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
+from datetime import datetime
 from typing import Protocol
 
 from odcd.clock import Clock
-from odcd.errors import OdcError, Unavailable
+from odcd.errors import DatabaseDown, OdcError, Unavailable
 from odcd.events import Event, EventHub
 from odcd.page.fragments import Rendered, Update, difference
 
 log = logging.getLogger(__name__)
 
 GAP_S = 0.2
-"""Between two renderings of a view; longer where one takes long: it costs a third at most."""
+"""Between two renderings of a view."""
 SHARE = 2.0
+"""After each rendering none for so many times as long: all views together cost a third at most."""
 AGAIN_S = 1.0
 """After a change, look twice: the pass that it wakes moves planned starts."""
 REFRESH_S = 10.0
 """Expectations move without events."""
 TROUBLE_S = 1.0
+LATE_S = 4.0
+"""What takes longer to be rendered is not current meanwhile, nor is what waits for it."""
 KEPT_S = 0.25
 """For so long who comes gets what was rendered for another."""
 MOST_VIEWS = 200
@@ -72,8 +77,12 @@ class Viewer:
 class _Watched:
     """A view that somebody looks at."""
 
-    def __init__(self, rendered: Rendered, now_s: float) -> None:
+    def __init__(self, rendered: Rendered, at: datetime, now_s: float) -> None:
         self.rendered = rendered
+        self.at = at
+        """It was so then."""
+        self.stale = False
+        """Its viewers were told that it is not so any more."""
         self.viewers: set[Viewer] = set()
         self.due_s = now_s
         """Not before it is rendered again, if it is dirty."""
@@ -82,6 +91,20 @@ class _Watched:
 
     def next_s(self) -> float:
         return self.due_s if self.dirty else max(self.refresh_s, self.due_s)
+
+    def put(self, update: Update) -> None:
+        for viewer in self.viewers:
+            viewer.put(update)
+
+    def grow_stale(self) -> None:
+        self.dirty = True
+        if not self.stale:
+            self.stale = True
+            self.put(self.age)
+
+    @property
+    def age(self) -> Update:
+        return Update(version=self.rendered.version, as_of=f"{self.at:%Y-%m-%dT%H:%M:%SZ}")
 
 
 class Live:
@@ -150,13 +173,16 @@ class Live:
         watched = self._watched.get(view)
         if watched is None:
             rendered = await self.current(view)
-            watched = self._watched.setdefault(view, _Watched(rendered, self._clock.monotonic()))
+            made = _Watched(rendered, self._clock.now(), self._clock.monotonic())
+            watched = self._watched.setdefault(view, made)
             # An event may have come before it was watched.
             watched.dirty = True
         watched.viewers.add(viewer)
         self._count(1)
         if watched.rendered.version != seen:
             viewer.put(watched.rendered.whole)
+        if watched.stale:
+            viewer.put(watched.age)
         try:
             yield viewer
         finally:
@@ -207,20 +233,23 @@ class Live:
     async def _keep_current(self) -> None:
         while True:
             now_s = self._clock.monotonic()
-            due = [(v, w) for v, w in self._watched.items() if w.next_s() <= now_s]
-            for view, watched in due:
-                await self._bring_up(view, watched)
-            if due:
+            # Whom nobody rendered for the longest goes first.
+            first = min(self._watched.items(), key=lambda one: one[1].next_s(), default=None)
+            wait_s = None if first is None else first[1].next_s() - now_s
+            if first is not None and wait_s is not None and wait_s <= 0:
+                await self._bring_up(*first)
+                took_s = self._clock.monotonic() - now_s
+                await self._clock.sleep(min(SHARE * took_s, REFRESH_S))
                 continue
-            wait_s = min((w.next_s() for w in self._watched.values()), default=None)
             with suppress(TimeoutError):
-                async with asyncio.timeout(None if wait_s is None else max(wait_s - now_s, 0)):
+                async with asyncio.timeout(wait_s):
                     await self._changed.wait()
             self._changed.clear()
 
     async def _bring_up(self, view: View, watched: _Watched) -> None:
         was_dirty, watched.dirty = watched.dirty, False
-        begin_s = self._clock.monotonic()
+        at = self._clock.now()
+        late = asyncio.get_running_loop().call_later(LATE_S, self._grow_stale)
         try:
             rendered = await self._render(view)
         except Exception as error:
@@ -229,14 +258,25 @@ class Live:
                 log.warning("page.stale", extra={"code": error.code, "why": error.message})
             else:
                 log.exception("page.failed")
-            watched.dirty = True
+            watched.grow_stale()
             watched.due_s = self._clock.monotonic() + TROUBLE_S
+            if isinstance(error, DatabaseDown):
+                self._grow_stale(watched.due_s)
             return
+        finally:
+            late.cancel()
         now_s = self._clock.monotonic()
-        watched.due_s = now_s + max(GAP_S, SHARE * (now_s - begin_s))
+        watched.due_s = now_s + GAP_S
         watched.refresh_s = now_s + (AGAIN_S if was_dirty else REFRESH_S)
         update = difference(watched.rendered, rendered)
-        watched.rendered = rendered
+        if update is None and watched.stale:
+            update = Update(version=rendered.version)
+        watched.rendered, watched.at, watched.stale = rendered, at, False
         if update is not None:
-            for viewer in watched.viewers:
-                viewer.put(update)
+            watched.put(update)
+
+    def _grow_stale(self, due_s: float = 0.0) -> None:
+        """All of them. due_s: none is tried before."""
+        for watched in self._watched.values():
+            watched.grow_stale()
+            watched.due_s = max(watched.due_s, due_s)

@@ -6,6 +6,7 @@
   const today = new Intl.DateTimeFormat(undefined, {hour: "2-digit", minute: "2-digit", hourCycle: "h23"});
   const later = new Intl.DateTimeFormat(undefined, {month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit", hourCycle: "h23"});
   const full = new Intl.DateTimeFormat(undefined, {year: "numeric", month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23"});
+  const exact = new Intl.DateTimeFormat(undefined, {hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23"});
   const day = new Intl.DateTimeFormat(undefined, {month: "short", day: "2-digit"});
 
   function localize(root) {
@@ -102,31 +103,63 @@
 
   // A hidden tab lets its connection go: browsers have six for a server.
   const pulse = document.getElementById("pulse");
-  let source = null, version = body.dataset.version;
+  const SILENT_MS = 40000, PATIENCE_MS = 2000; // the server is heard every 15 s
+  let source = null, version = body.dataset.version, heard = Date.now(), lostAt = null;
   function say(word, kind) {
     if (!pulse || pulse.textContent === word) return;
     pulse.textContent = word;
     pulse.className = "pulse " + kind;
   }
+  function live() {
+    lostAt = null;
+    say("live", "on");
+  }
+  function lost(at) {
+    lostAt ??= at;
+    say("not live: as of " + exact.format(lostAt), "lost");
+  }
   function connect() {
     if (!body.dataset.live || source || document.hidden) return;
     const made = new EventSource(body.dataset.live + "&seen=" + encodeURIComponent(version));
+    let open = false;
+    const hear = () => (heard = Date.now());
     source = made;
-    made.onopen = () => say("live", "on");
+    made.onopen = () => {
+      open = true;
+      hear();
+      live();
+    };
+    made.addEventListener("beat", hear);
     made.onmessage = (event) => {
+      hear();
       version = event.lastEventId || version;
-      apply(JSON.parse(event.data));
+      const update = JSON.parse(event.data);
+      apply(update);
+      if (update.as_of) lost(new Date(update.as_of));
+      else live();
     };
     made.onerror = () => {
-      say("not live", "lost");
+      if (open) hear();
+      open = false;
+      const at = heard;
+      setTimeout(() => document.hidden || source?.readyState === EventSource.OPEN || lost(at), PATIENCE_MS);
       if (made.readyState !== EventSource.CLOSED) return;
       source = null;
       setTimeout(connect, 5000);
     };
   }
   function disconnect() {
+    if (source?.readyState === EventSource.OPEN) heard = Date.now();
     source?.close();
     source = null;
+  }
+  function listen() {
+    if (!source || Date.now() - heard < SILENT_MS) return;
+    lost(heard);
+    if (source.readyState !== EventSource.OPEN) return;
+    source.close();
+    source = null;
+    connect();
   }
   document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
   addEventListener("pagehide", disconnect);
@@ -206,4 +239,5 @@
   ended();
   connect();
   setInterval(moveNow, 10000);
+  setInterval(listen, 10000);
 })();

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
+from odcd.postgres import EmbeddedPostgres
+from tests.odcd.page.conftest import restart
 from tests.support.browser import Tab, chromium, keep_picture, needs_chromium
 from tests.support.daemon import Odc, wait
 from tests.support.database import TestServer
@@ -95,6 +100,25 @@ def test_a_job_that_starts_is_seen_without_a_reload(browser: Browser, furnished:
         it.call(it.run(job_id))
         it.call(it.end(job_id))
         assert tab.said == []
+
+
+def test_a_dead_database_is_said_and_its_return_is_seen(
+    browser: Browser, own_server: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    with scene(own_server.dsn, tmp_path) as it, Tab(browser, width=390) as tab:
+        tab.page.goto(it.call(it.ticket(None)))
+        tab.wait_live()
+        tab.page.evaluate("window.loadedOnce = true")
+        dead = own_server.postmaster()
+        assert dead is not None
+        os.kill(dead.pid, signal.SIGKILL)
+        pulse = tab.page.locator("#pulse")
+        expect(pulse).to_have_text(re.compile(r"not live: as of \d\d:\d\d:\d\d"), timeout=8000)
+        assert tab.grave_faults() == []
+        keep_picture(tab, "not-live")
+        restart(own_server)
+        expect(pulse).to_have_text("live", timeout=20_000)
+        assert tab.page.evaluate("window.loadedOnce") is True
 
 
 def test_why_is_told_on_click_and_by_key_alone(browser: Browser, furnished: Scene) -> None:

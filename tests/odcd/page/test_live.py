@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from contextlib import AsyncExitStack
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,9 +19,11 @@ from odcd.page import live as module
 from odcd.page.asked import PageOfAll, PageOfJob, PageOfQueue
 from odcd.page.fragments import Rendered
 from odcd.page.live import Live
+from odcd.postgres import EmbeddedPostgres
 from odcd.slurm.lists import parse_selector
 from tests.odcd.api.service import ALICE, BOB
 from tests.odcd.page.browse import OURS, Browsed, browse, updates
+from tests.odcd.page.conftest import restart
 
 QUEUE = PageOfQueue()
 
@@ -34,6 +39,14 @@ def counting(it: Browsed) -> list[Any]:
 
     live._render = counted  # pyright: ignore[reportPrivateUsage]
     return seen
+
+
+async def quiet(rendered: list[Any]) -> None:
+    """Until the looks after the last event are over."""
+    count = -1
+    while count != len(rendered):
+        count = len(rendered)
+        await asyncio.sleep(module.AGAIN_S + 0.5)
 
 
 def live_of(it: Browsed) -> Live:
@@ -113,14 +126,15 @@ def test_a_jobs_page_is_touched_by_its_own_events_alone(database_url: str) -> No
         mine, other = await it.service.submit(), await it.service.submit()
         live, view = live_of(it), PageOfJob(id=str(mine))
         async with live.watch(view, None):
-            await asyncio.sleep(1.5)
             rendered = counting(it)
+            await quiet(rendered)
+            before = list(rendered)
             await it.service.happen("held", other)
             await asyncio.sleep(0.7)
-            assert rendered == []
+            assert rendered == before
             await it.service.happen("held", mine)
             await asyncio.sleep(0.7)
-            assert view in rendered
+            assert view in rendered[len(before) :]
 
     browse(database_url, work)
 
@@ -175,12 +189,74 @@ def test_trouble_of_the_database_is_outlasted(database_url: str) -> None:
             live._render = down  # pyright: ignore[reportPrivateUsage]
             job_id = await it.service.submit()
             async with asyncio.timeout(8):
+                told = await viewer.take()
+                assert told is not None
+                assert (told.as_of or "").endswith("Z")
+                assert told.rows == {}
                 update = await viewer.take()
             assert update is not None
+            assert update.as_of is None
             assert update.rows["queue"].keys == [str(job_id)]
             assert len(failures) == 2
 
     browse(database_url, work)
+
+
+def test_many_views_leave_the_daemon_its_time_and_each_has_its_turn(database_url: str) -> None:
+    """All of them together cost a third of it, however many there are."""
+    views = [PageOfQueue(user=f"u{n}") for n in range(40)]
+
+    async def work(it: Browsed) -> None:
+        live, took_s, seen = live_of(it), 0.02, dict[Any, int]()
+
+        async def slow(view: Any) -> Rendered:
+            seen[view] = seen.get(view, 0) + 1
+            await asyncio.sleep(took_s)
+            return Rendered()
+
+        async with AsyncExitStack() as stack:
+            for view in views:
+                await stack.enter_async_context(live.watch(view, None))
+            live._render = slow  # pyright: ignore[reportPrivateUsage]
+            seen.clear()
+            loop = asyncio.get_running_loop()
+            begin = loop.time()
+            while min(seen.get(view, 0) for view in views) < 1:
+                await it.service.happen("held")
+                await asyncio.sleep(0.05)
+                assert loop.time() - begin < 20
+            count = sum(seen.values())
+            assert count * took_s <= (loop.time() - begin) / 2
+            assert max(seen.values()) <= 2
+
+    browse(database_url, work)
+
+
+@pytest.mark.long
+def test_a_dead_database_is_told_and_its_return_is_seen(own_server: EmbeddedPostgres) -> None:
+    async def work(it: Browsed) -> None:
+        async with live_of(it).watch(QUEUE, (await live_of(it).current(QUEUE)).version) as viewer:
+            await asyncio.sleep(1.5)  # the look after the first one
+            dead = own_server.postmaster()
+            assert dead is not None
+            os.kill(dead.pid, signal.SIGKILL)
+            async with asyncio.timeout(8):
+                told = await viewer.take()
+            assert told is not None
+            assert told.as_of is not None
+            age = it.service.api.clock.now() - datetime.fromisoformat(told.as_of)
+            assert timedelta(0) <= age < timedelta(seconds=15)
+            await asyncio.to_thread(restart, own_server)
+            async with asyncio.timeout(15):
+                while (update := await viewer.take()) is None or update.as_of is not None:
+                    pass
+            job_id = await it.service.submit()
+            async with asyncio.timeout(8):
+                update = await viewer.take()
+            assert update is not None
+            assert update.rows["queue"].keys == [str(job_id)]
+
+    browse(own_server.dsn, work)
 
 
 def test_a_view_that_cannot_be_drawn_ends_nothing(
@@ -201,6 +277,9 @@ def test_a_view_that_cannot_be_drawn_ends_nothing(
             live._render = broken  # pyright: ignore[reportPrivateUsage]
             job_id = await it.service.submit()
             async with asyncio.timeout(8):
+                told = await viewer.take()
+                assert told is not None
+                assert told.as_of is not None
                 update = await viewer.take()
             assert update is not None
             assert update.rows["queue"].keys == [str(job_id)]
@@ -221,7 +300,7 @@ def test_a_stream_ends_so_that_who_looks_is_asked_anew(
             assert answer.headers["content-type"].startswith("text/event-stream")
             [whole] = updates(answer.content)
             assert whole["rows"]["queue"]["keys"] == []
-            assert answer.content.count(b"\n: \n") >= 1
+            assert answer.content.count(b"\nevent: beat\n") >= 1
             await client.post("/page/leave", headers=OURS)
             assert (await client.get("/page/live?of=/page/queue")).status_code == 401
 
