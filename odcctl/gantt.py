@@ -32,8 +32,8 @@ ASCII = Signs("#", "=", "/", "-", ".", "|")
 
 
 class Scale:
-    def __init__(self, begin: datetime, end: datetime, width: int) -> None:
-        self.begin, self.end, self.width = begin, end, width
+    def __init__(self, begin: datetime, end: datetime, width: int, now: datetime) -> None:
+        self.begin, self.end, self.width, self.now = begin, end, width, now
 
     def column(self, moment: datetime) -> int:
         share = (moment - self.begin) / (self.end - self.begin)
@@ -46,7 +46,7 @@ def draw(told: Mapping[str, Any], width: int | None, *, blocks: bool) -> list[st
     nodes: Sequence[Mapping[str, Any]] = told["nodes"]
     label = min(max((len(node["name"]) for node in nodes), default=4), MOST_LABEL)
     columns = max(LEAST_WIDTH, width or USUAL_WIDTH) - label - 2
-    scale = Scale(_local(told["from"]), _local(told["to"]), columns)
+    scale = Scale(_local(told["from"]), _local(told["to"]), columns, _local(told["at"]))
     lines = [" " * (label + 2) + _axis(scale)]
     for node in nodes:
         name = clean(node["name"])
@@ -110,7 +110,8 @@ def _bar(bar: Mapping[str, Any], scale: Scale, signs: Signs) -> tuple[int, int, 
     if bar["kind"] == "planned":
         text = [signs.planned] * wide
     else:
-        likely = _local(bar["likely_end_at"]) if bar["likely_end_at"] else last
+        # Of what nothing is known, what is behind it is sure.
+        likely = _local(bar["likely_end_at"]) if bar["likely_end_at"] else scale.now
         sure = max(1, scale.column(likely) - begin)
         text = [signs.running if at < sure else signs.rest for at in range(wide)]
     # Its number where there is place, with a gap on both sides.

@@ -18,9 +18,9 @@ class MappedNode(NamedTuple):
 
 
 class End(NamedTuple):
-    """Of a running job. limit: None where it has none."""
+    """Of a running job. likely: None where nothing is known; limit: None where it has none."""
 
-    likely: datetime
+    likely: datetime | None
     limit: datetime | None
 
 

@@ -121,7 +121,12 @@ def lay_out(node: dict[str, Any], window: Window) -> NodeRow:
     for told in node["bars"]:
         begin = datetime.fromisoformat(told["starts_at"])
         end = datetime.fromisoformat(told["ends_at"]) if told["ends_at"] else window.end
-        likely = datetime.fromisoformat(told["likely_end_at"]) if told["likely_end_at"] else end
+        # Of what nothing is known, what is behind it is sure.
+        likely = (
+            datetime.fromisoformat(told["likely_end_at"])
+            if told["likely_end_at"]
+            else max(begin, window.stepped)
+        )
         if end <= window.begin or begin >= window.end:
             continue
         x, right = window.at(begin), window.at(end)

@@ -32,7 +32,7 @@ begin
           join job as j on j.id = r.job_id
          where r.job_id in (select a.job_id from allocation as a where a.node_id = any (v_ids))
     ), live_end as (
-        select l.job_id, l.started_at + make_interval(secs => t.p50_s) as likely_end_at
+        select l.job_id, case when t.level < 8 then l.started_at + make_interval(secs => t.p50_s) end as likely_end_at
           from (select array_agg(uid order by ord) as uids, array_agg(_run_name(name) order by ord) as names,
                        array_agg(shape_id order by ord) as shapes, array_agg(time_limit_s order by ord) as limits,
                        array_agg(greatest(0, extract(epoch from p_now - started_at))::integer order by ord) as elapsed
@@ -51,7 +51,7 @@ begin
           join job as j on j.id = p.job_id
          where p.planned_start_at < p_to and p.node_names && v_names
     ), ahead_end as (
-        select h.job_id, h.starts_at + make_interval(secs => t.p50_s) as likely_end_at
+        select h.job_id, case when t.level < 8 then h.starts_at + make_interval(secs => t.p50_s) end as likely_end_at
           from (select array_agg(uid order by ord) as uids, array_agg(_run_name(name) order by ord) as names,
                        array_agg(shape_id order by ord) as shapes, array_agg(time_limit_s order by ord) as limits
                   from ahead) as c
@@ -63,7 +63,7 @@ begin
                    'kind', 'running', 'job_id', l.job_id, 'array_job_id', l.array_job_id, 'array_task_id', l.array_task_id,
                    'array_tasks', null, 'name', l.name, 'user', l.user_name, 'gpus', a.gpus,
                    'gpu_indexes', array(select g from generate_series(0, 61) as g where a.gpu_mask & (1::bigint << g) <> 0),
-                   'starts_at', _iso(l.started_at), 'likely_end_at', _iso(greatest(e.likely_end_at, p_now)),
+                   'starts_at', _iso(l.started_at), 'likely_end_at', case when e.likely_end_at is not null then _iso(greatest(e.likely_end_at, p_now)) end,
                    'ends_at', _iso(greatest(l.ends_at, p_now))) as told
           from allocation as a
           join live as l on l.job_id = a.job_id

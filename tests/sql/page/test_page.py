@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.builders import NOW, a_cluster, a_job, submit
+from tests.support.builders import NOW, Queue, a_cluster, a_job, submit
 from tests.support.database import Sql
 
 JOBS = st.lists(
@@ -77,7 +77,8 @@ def test_map_and_chart_are_as_the_books(sql: Sql, jobs: list[Any]) -> None:
             for name in job["node_names"]
         )
         for _, bar in bars:
-            assert bar["starts_at"] <= bar["likely_end_at"] <= bar["ends_at"]
+            assert bar["likely_end_at"] is None  # nothing has ended yet
+            assert bar["starts_at"] <= bar["ends_at"]
 
 
 def test_chart_pages_have_every_node_once(sql: Sql) -> None:
@@ -134,15 +135,57 @@ def test_a_running_job_has_an_end_and_others_none(sql: Sql) -> None:
     sql.value("select started from odc.plan_pass(0, $1)", NOW)
     later = NOW + timedelta(minutes=10)
     [end] = sql.rows("select * from odc.show_end($1, $2)", runs.job_id, later)
-    assert later <= end["likely_end_at"] <= end["ends_at"] == NOW + timedelta(hours=1)
+    assert end == {"likely_end_at": None, "ends_at": NOW + timedelta(hours=1)}
     assert sql.rows("select * from odc.show_end($1, $2)", waits.job_id, later) == []
 
 
-def test_a_job_without_a_limit_has_no_end_but_a_likely_one(sql: Sql) -> None:
+def test_a_likely_end_is_what_such_jobs_did(queue: Queue) -> None:
+    sql = queue.sql
+    for _ in range(2):
+        job = queue.submit(time_limit_s=3600)
+        assert queue.start() == [job]
+        queue.move(600)
+        queue.end(job)
+    sql.value("select odc._fold_run_times()")
+    runs = queue.submit(gpus_per_node=8, time_limit_s=3600)
+    assert queue.start() == [runs]
+    ahead = queue.submit(node_count=2, gpus_per_node=8, time_limit_s=3600)
+    assert queue.start() == []
+    begun = queue.now
+    likely = begun + timedelta(minutes=10)
+    assert sql.row("select * from odc.show_end($1, $2)", runs, begun) == {
+        "likely_end_at": likely, "ends_at": begun + timedelta(hours=1)
+    }  # fmt: skip
+    late = begun + timedelta(minutes=9)
+    assert sql.row("select * from odc.show_end($1, $2)", runs, late)["likely_end_at"] == likely
+    later = begun + timedelta(minutes=30)
+    assert sql.row("select * from odc.show_end($1, $2)", runs, later)["likely_end_at"] is None
+    told = json.loads(
+        sql.value(
+            "select odc.show_gantt(null, null, 0, 10, $1, $2, $1)",
+            begun, begun + timedelta(hours=24),
+        )
+    )  # fmt: skip
+    ends = {
+        bar["job_id"]: (bar["starts_at"], bar["likely_end_at"])
+        for node in told["nodes"]
+        for bar in node["bars"]
+    }
+    assert ends[runs] == (iso(begun), iso(likely))
+    planned = begun + timedelta(hours=1)
+    assert ends[ahead] == (iso(planned), iso(planned + timedelta(minutes=10)))
+
+
+def iso(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_a_job_without_a_limit_has_no_end_that_is_known(sql: Sql) -> None:
     a_cluster(sql, h100=1)
     sql.execute("update odc.partition set max_time_limit_s = null")
     [job] = submit(sql, a_job(time_limit_s=2147483647))
     sql.value("select started from odc.plan_pass(0, $1)", NOW)
     [end] = sql.rows("select * from odc.show_end($1, $2)", job.job_id, NOW)
-    assert end["ends_at"] is None
-    assert end["likely_end_at"] > NOW
+    assert end == {"likely_end_at": None, "ends_at": None}
+    [bar] = gantt(sql)["nodes"][0]["bars"]
+    assert (bar["likely_end_at"], bar["ends_at"]) == (None, None)
