@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -15,6 +16,16 @@ class MappedNode(NamedTuple):
     name: str
     gpu_type: str
     body: str
+
+
+class QueuePage(NamedTuple):
+    """jobs: a JSON array; places: of each, None without one. Where the next page goes on: behind a
+    place, or a cursor of Store.list_jobs; both None: there is none."""
+
+    jobs: str
+    places: Sequence[int | None]
+    place: int | None
+    after: int | None
 
 
 class End(NamedTuple):
@@ -34,6 +45,19 @@ class PageStore:
             "select name, gpu_type, body from odc.map_nodes(p_now => $1)", now
         )
         return [MappedNode(row["name"], row["gpu_type"], row["body"]) for row in rows]
+
+    async def queue(
+        self, filters: Mapping[str, object], now: datetime, *, place: int | None, after: int | None,
+        limit: int, fields: Sequence[str],
+    ) -> QueuePage:  # fmt: skip
+        """Live jobs: running ones, then pending ones by place, then those that have none. filters:
+        as of Store.list_jobs."""
+        row = await self._db.fetchrow(
+            "select jobs, places, next_place, next from odc.list_queue(p_filters => $1::jsonb, "
+            "p_place => $2, p_after => $3, p_limit => $4, p_fields => $5, p_now => $6)",
+            json.dumps(filters), place, after, limit, list(fields), now,
+        )  # fmt: skip
+        return QueuePage(row["jobs"], row["places"] or [], row["next_place"], row["next"])
 
     async def gantt(
         self, types: Sequence[str] | None, nodes: Sequence[str] | None, offset: int, limit: int,

@@ -24,11 +24,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return not event.kind.startswith(("login", "disk_", "github"))
 
 
-def following(path: str, asked: Asked, after: int | None) -> str | None:
-    """The address of the next page; None: there is none."""
-    if after is None:
+def following(path: str, asked: Asked, **cursor: int | None) -> str | None:
+    """The address of the next page; None: there is none. cursor: the fields that say where it goes
+    on, at most one of them is not None."""
+    if all(value is None for value in cursor.values()):
         return None
-    given = msgspec.to_builtins(asked) | {"after": after}
+    given = msgspec.to_builtins(asked) | cursor
     given.pop("id", None)
     return f"{path}?{urlencode({k: v for k, v in given.items() if v is not None})}"
 
@@ -42,6 +43,8 @@ class PageOfQueue(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user: Text | None = None
     partition: Text | None = None
     text: Text | None = None
+    place: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] | None = None
+    """Only behind it."""
     after: Cursor | None = None
 
 

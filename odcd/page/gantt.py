@@ -101,7 +101,7 @@ class PlanChart:
             parts={
                 "gantt-axis": str(self._rows.gantt_axis(window)),
                 "gantt-foot": str(
-                    self._rows.gantt_foot(span, following("/page/plan", asked, told["next"]))
+                    self._rows.gantt_foot(span, following("/page/plan", asked, after=told["next"]))
                 ),
             },
             rows={"gantt": rows},

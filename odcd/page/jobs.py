@@ -14,6 +14,7 @@ from odcd.page.asked import PageOfEnded, PageOfQueue, following
 from odcd.page.files import macros
 from odcd.page.fragments import Rendered
 from odcd.page.words import ahead, seconds_between
+from odcd.page_store import QueuePage
 
 PAGE = 50
 FIRST = 20
@@ -45,31 +46,35 @@ class JobLists:
         filters = _filters(asked.user, asked.partition, asked.text)
         if asked.state is not None:
             filters["state"] = WAITING if asked.state == "waiting" else RUNNING
-        rows, after = await self.live(filters, asked.after, PAGE)
-        foot = self.foot(rows, following("/page/queue", asked, after))
-        return Rendered(parts={"queue-foot": foot}, rows={"queue": rows})
+        rows, told = await self._live(filters, PAGE, asked.place, asked.after)
+        following_page = following("/page/queue", asked, place=told.place, after=told.after)
+        return Rendered(parts={"queue-foot": self.foot(rows, following_page)}, rows={"queue": rows})
 
-    async def live(
-        self, filters: Mapping[str, object], after: int | None, most: int
-    ) -> tuple[dict[str, str], int | None]:
-        """Rows by key, and the cursor of the next page."""
-        store, now = self._api.store, self._api.clock.now()
-        text, following = await store.list_jobs(
-            filters, now, ended=False, after=after, limit=most, fields=FIELDS
+    async def first(self, states: Sequence[str]) -> dict[str, str]:
+        """Rows by key, as many as the overview has."""
+        rows, _ = await self._live({"state": states}, FIRST)
+        return rows
+
+    async def _live(
+        self, filters: Mapping[str, object], most: int, place: int | None = None,
+        after: int | None = None,
+    ) -> tuple[dict[str, str], QueuePage]:  # fmt: skip
+        now = self._api.clock.now()
+        told = await self._api.store.queue(
+            filters, now, place=place, after=after, limit=most, fields=FIELDS
         )
-        jobs: list[Job] = json.loads(text)
-        places = await store.places([j["id"] for j in jobs if j["state"] == "PENDING"])
+        jobs: list[Job] = json.loads(told.jobs)
         rows = {
-            str(job["id"]): str(self._rows.live_job(job, places.get(job["id"]), *_drawn(job, now)))
-            for job in jobs
+            str(job["id"]): str(self._rows.live_job(job, place, *_drawn(job, now)))
+            for job, place in zip(jobs, told.places, strict=True)
         }
-        return rows, following
+        return rows, told
 
     async def ended(self, asked: PageOfEnded) -> Rendered:
         filters = _filters(asked.user, asked.partition, asked.text)
         filters["state"] = parse_states(asked.state) or list(END_STATES)
         rows, after = await self.all(filters, asked.after)
-        foot = self.foot(rows, following("/page/ended", asked, after))
+        foot = self.foot(rows, following("/page/ended", asked, after=after))
         return Rendered(parts={"ended-foot": foot}, rows={"ended": rows})
 
     async def all(

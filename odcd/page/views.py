@@ -19,7 +19,7 @@ from odcd.page.files import macros
 from odcd.page.fragments import Rendered
 from odcd.page.gantt import PlanChart
 from odcd.page.job import JobPage
-from odcd.page.jobs import FIRST, RUNNING, WAITING, JobLists
+from odcd.page.jobs import RUNNING, WAITING, JobLists
 from odcd.page.nodes import NodeMap, sum_of
 
 
@@ -54,8 +54,8 @@ class Views:
         diag, nodes, waiting, running, plan = await asyncio.gather(
             self._api.store.diag(self._api.clock.now()),
             self._map.read(),
-            self._jobs.live({"state": WAITING}, None, FIRST),
-            self._jobs.live({"state": RUNNING}, None, FIRST),
+            self._jobs.first(WAITING),
+            self._jobs.first(RUNNING),
             self._plan.page(PageOfPlan(zoom=asked.zoom)),
         )
         told: dict[str, Any] = json.loads(diag)
@@ -66,10 +66,10 @@ class Views:
         return Rendered(
             parts={
                 "sums": str(self._rows.sums(told, whole, live)),
-                "waiting-foot": str(self._rows.more(len(waiting[0]), counts["PENDING"], "waiting")),
-                "running-foot": str(self._rows.more(len(running[0]), live, "running")),
+                "waiting-foot": str(self._rows.more(len(waiting), counts["PENDING"], "waiting")),
+                "running-foot": str(self._rows.more(len(running), live, "running")),
                 **plan.parts,
                 **drawn.parts,
             },
-            rows={"waiting": waiting[0], "running": running[0], **plan.rows, **drawn.rows},
+            rows={"waiting": waiting, "running": running, **plan.rows, **drawn.rows},
         )

@@ -1,7 +1,7 @@
 -- odc._render_jobs: jobs as the JSON array of the API.
 -- Arguments  p_ids     which ones; what is no job (any more) is left out
 --            p_order   'live': running ones by start, then pending ones in the planner's order;
---                      'newest': highest id first; 'oldest'
+--                      'newest': highest id first; 'oldest'; 'given': as in p_ids
 --            p_fields  the keys wanted; null: all
 --            p_now     a planned start before it is given as it
 -- Raises     OD010 BadRequest: an unknown field
@@ -29,6 +29,7 @@ begin
         v_columns, v_from,
         case p_order when 'live' then 'v.section, case v.section when 1 then v.nice end, coalesce(v.started_at, v.queued_at), v.id'
                      when 'newest' then 'v.id desc'
+                     when 'given' then 'array_position($4, v.id)'
                      else 'v.id' end)
        into v_jobs
       using p_now, v_running, v_pending, p_ids;

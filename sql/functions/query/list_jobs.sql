@@ -16,8 +16,7 @@ create or replace function odc.list_jobs(
 returns table (jobs text, next bigint)
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
-    v_at   timestamptz;
-    v_nice integer;
+    v_from constant record := odc._live_cursor(case when not p_ended then p_after end);
     v_ids  bigint[];    -- one more than asked, so that it is known whether there is a next page
 begin
     if p_filters ?| '{partition,account,qos}' then
@@ -26,22 +25,9 @@ begin
     if p_filters ? 'user' then
         p_filters := jsonb_set(p_filters, '{user}', to_jsonb(_known_as(_words(p_filters -> 'user'))));
     end if;
-    if not p_ended and p_after > 0 then
-        select coalesce(r.started_at, j.started_at, t.started_at) into v_at
-          from job as j
-          left join running as r on r.job_id = j.id
-          left join lateral (select max(a.started_at) as started_at from attempt as a
-                              where a.job_id = j.id) as t on true
-         where j.id = p_after;
-    elsif not p_ended and p_after < 0 then
-        select coalesce(p.nice, j.nice), coalesce(p.queued_at, j.submitted_at) into v_nice, v_at
-          from job as j
-          left join pending as p on p.job_id = j.id
-         where j.id = -p_after;
-    end if;
     execute case when p_ended then odc._page_of_all(p_filters) else odc._page_of_live(p_filters) end
        into v_ids
-      using p_filters, p_after, p_limit, v_at, v_nice;
+      using p_filters, p_after, p_limit, v_from.at, v_from.nice;
     jobs := odc._render_jobs(array(select abs(i) from unnest(v_ids[1:p_limit]) as i),
                              case when p_ended then 'newest' else 'live' end, p_fields, p_now);
     next := case when cardinality(v_ids) > p_limit then v_ids[p_limit] end;

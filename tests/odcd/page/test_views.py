@@ -38,6 +38,32 @@ def test_the_queue_is_paged_and_never_dumped(database_url: str) -> None:
     browse(database_url, work)
 
 
+def test_the_queue_is_by_place_whatever_the_policy(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        run = it.service.database.execute
+        await run("update odc.partition set policy = 'sjf'")
+        await it.service.submit(gpus=8)
+        await it.service.plan()
+        made = [
+            await it.service.submit(gpus=8, time_limit_s=60 * (PAGE + 9 - n))
+            for n in range(PAGE + 3)
+        ]
+        await it.service.plan()
+        now = it.service.api.clock.now()
+        await it.service.database.fetchrow("select * from odc.refresh_eta(0, $1)", now)
+        held = await it.service.submit(gpus=8, hold=True)
+        async with it.inside() as client:
+            first = (await client.get("/page/queue?state=waiting")).text
+            assert ids(first) == made[::-1][:PAGE]
+            [following] = re.findall(r'href="(/page/queue\?[^"]*place=[^"]*)"', first)
+            rest = (await client.get(following.replace("&amp;", "&"))).text
+            assert ids(rest) == [*made[::-1][PAGE:], held]
+            places = re.findall(r"place </span>(\d+)", first + rest)
+            assert [int(place) for place in places] == list(range(1, PAGE + 4))
+
+    browse(database_url, work)
+
+
 FILTERS = (
         ("text=TRAI", ["train"]), ("text=64002", ["eval"]), ("text=hello", ["eval"]),
         ("user=64001", ["train", "100%"]), ("text=0%25", ["100%"]), ("text=nothing", []),
