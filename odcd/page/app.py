@@ -149,10 +149,11 @@ class Page:
         asked = _asked(request, PageOfJob, id=request.path_params["id"])
         job, several = await self._views.job.find(asked.id)
         rendered = await self._live.current(asked)
+        ended = not await self._views.job.live(asked.id) if several else job["ended_at"] is not None
         return html(
             request, "array.html" if several else "job.html", who=who, here="", asked=asked,
             live=_live_path("/page/jobs", asked), rendered=rendered, job=job,
-            own=who.operator or who.uid == job["uid"], ended=job["ended_at"] is not None,
+            own=who.operator or who.uid == job["uid"], ended=ended, whole=asked.id.isdecimal(),
             told=TOLD.get(request.query_params.get("done", "")),
         )  # fmt: skip
 

@@ -54,6 +54,14 @@ class JobPage:
         several = len(jobs) > 1 or (job["array_tasks"] is not None and selector.tasks is None)
         return job, several
 
+    async def live(self, text: str) -> bool:
+        """Some of the tasks that it names have not ended."""
+        filters = {"ids": [parse_selector(text)]}
+        found, _ = await self._api.store.list_jobs(
+            filters, self._api.clock.now(), ended=False, after=None, limit=1, fields=["id"]
+        )
+        return found != "[]"
+
     async def page(self, asked: PageOfJob) -> Rendered:
         job, several = await self.find(asked.id)
         return await (self._array(asked, job) if several else self._one(job))
@@ -62,9 +70,9 @@ class JobPage:
         rows, after = await self._lists.all({"ids": [parse_selector(asked.id)]}, asked.after)
         return Rendered(
             parts={
-                "head": str(self._parts.array_head(job)),
+                "head": str(self._parts.array_head(job, await self.live(asked.id))),
                 "tasks-foot": self._lists.foot(
-                    rows, following(f"/page/jobs/{asked.id}", asked, after)
+                    rows, following(f"/page/jobs/{asked.id}", asked, after=after)
                 ),
             },
             rows={"tasks": rows},

@@ -261,6 +261,40 @@ def test_a_tasks_page_cancels_that_task_alone(database_url: str, task: int) -> N
     browse(database_url, work)
 
 
+@pytest.mark.parametrize(("peer", "may"), [(ALICE, True), (OPERATOR, True), (BOB, False)])
+def test_an_arrays_page_cancels_what_is_left_of_it(
+    database_url: str, peer: Any, may: bool
+) -> None:
+    async def work(it: Browsed) -> None:
+        array = await it.service.submit(gpus=4, array="0-3")
+        other = await it.service.submit(gpus=8, hold=True)
+        path = f"/page/jobs/{array}"
+        began = await it.service.plan()
+        assert len(began) == 2
+        await it.service.end(began[0])
+        async with it.inside(peer) as client:
+            told = re.findall(r'action="(/page/jobs/[^"]*/cancel)"', (await client.get(path)).text)
+            assert told == ([f"{path}/cancel"] if may else [])
+            unsure = await client.post(f"{path}/cancel", data={}, headers=OURS)
+            assert unsure.status_code == 400
+            done = await client.post(f"{path}/cancel", data={"sure": "yes"}, headers=OURS)
+            assert done.status_code == (303 if may else 403)
+        states = await it.service.database.fetch(
+            "select coalesce(r.intent::text, j.state::text, 'waits') as told from odc.job as j "
+            "left join odc.running as r on r.job_id = j.id where j.id <> $1 order by 1", other,
+        )  # fmt: skip
+        left = ["CANCELLED", "COMPLETED", "cancel"] if may else ["COMPLETED", "waits", "waits"]
+        assert [row["told"] for row in states] == left
+        if may:
+            await it.service.end(began[1])
+            async with it.inside(peer) as client:
+                assert "cancel them" not in (await client.get(path)).text
+        async with it.inside(OPERATOR) as client:
+            assert "Yes, cancel it" in (await client.get(f"/page/jobs/{other}")).text
+
+    browse(database_url, work)
+
+
 def test_the_theme_leads_back_to_the_page_and_nowhere_else(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         async with it.client(None) as client:

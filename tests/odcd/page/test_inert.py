@@ -100,8 +100,8 @@ def test_a_job_is_text(name: str, user: str, comment: str, why: str) -> None:
         rows.live_job({**job, "state": "RUNNING", "started_at": JOB["submitted_at"],
                        "node_names": ["n1"]}, None, "", None),
         rows.ended_job({**job, "state": "FAILED", "ended_at": JOB["submitted_at"]}),
-        parts.head(job), parts.array_head(job), parts.when(job, 3, None), parts.why(job, causes),
-        parts.facts(job),
+        parts.head(job), parts.array_head(job, live=True), parts.when(job, 3, None),
+        parts.why(job, causes), parts.facts(job),
         parts.timeline([{"at": JOB["submitted_at"], "kind": "held", "actor": chosen(user),
                          "text": "held", "more": chosen(why)}]),
     ):  # fmt: skip
