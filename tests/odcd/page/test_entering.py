@@ -262,9 +262,7 @@ def test_a_tasks_page_cancels_that_task_alone(database_url: str, task: int) -> N
 
 
 @pytest.mark.parametrize(("peer", "may"), [(ALICE, True), (OPERATOR, True), (BOB, False)])
-def test_an_arrays_page_cancels_what_is_left_of_it(
-    database_url: str, peer: Any, may: bool
-) -> None:
+def test_an_arrays_page_cancels_what_is_left_of_it(database_url: str, peer: Any, may: bool) -> None:
     async def work(it: Browsed) -> None:
         array = await it.service.submit(gpus=4, array="0-3")
         other = await it.service.submit(gpus=8, hold=True)
