@@ -97,12 +97,12 @@ class PlanChart:
             for node in told["nodes"]
         }
         span = (asked.after + 1, asked.after + len(rows), told["node_count"])
+        path = "/page/plan"
+        ends = following(path, asked, after=told["next"]), following(path, asked, after=0)
         return Rendered(
             parts={
                 "gantt-axis": str(self._rows.gantt_axis(window)),
-                "gantt-foot": str(
-                    self._rows.gantt_foot(span, following("/page/plan", asked, after=told["next"]))
-                ),
+                "gantt-foot": str(self._rows.gantt_foot(span, *ends)),
             },
             rows={"gantt": rows},
         )
