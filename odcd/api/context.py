@@ -78,7 +78,9 @@ class Api:
         executor = self.executor_of()
         if executor is None:
             raise RunnerDown(
-                "this daemon does not lead, so it has no executor to ask", "Try again in a moment."
+                "this daemon does not lead, so it cannot reach what runs",
+                "Just after its start, try again in a moment; else ask the daemon that leads, which "
+                "`odcctl diag` names.",
             )
         return executor
 

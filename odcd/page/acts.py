@@ -77,11 +77,14 @@ class Acts:
 
     async def logs(self, request: Request, who: Identity) -> Response:
         """As text, and with follow=true as it comes. Only the owner's and operators'. Where there
-        is none yet, it says so in its place."""
+        is none yet, it says so in its place; where it cannot be read now, what to do."""
         try:
             response = await self._logs.logs(Call(request, who))
-        except (WrongState, Unavailable) as error:
+        except WrongState as error:
             return Response(f"({error.message})\n", 200, HEADERS, TEXT)
+        except Unavailable as error:
+            told = " ".join([f"{error.message}.", *([error.hint] if error.hint else [])])
+            return Response(f"({told})\n", error.status, HEADERS, TEXT)
         response.headers.update(HEADERS | {"content-type": TEXT})
         if isinstance(response, Streamed) and "follow" in request.query_params:
             response.through(tail)

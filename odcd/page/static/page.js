@@ -193,14 +193,18 @@
   });
 
   // A job's output, the last of it, as it is written.
-  const KEPT = 200000;
+  const KEPT = 200000, AGAIN_MS = 5000;
   const logs = document.getElementById("logs");
-  let reading = null;
+  let reading = null, noted = "";
+  function note(log, text) {
+    if (noted !== text) log.append((log.textContent && !log.textContent.endsWith("\n") ? "\n" : "") + text);
+    noted = text;
+  }
   async function follow() {
     reading?.abort();
     const mine = (reading = new AbortController());
     const log = document.getElementById("log");
-    log.textContent = "";
+    let fresh = true;
     const query = new URLSearchParams({
       follow: "true",
       stream: document.getElementById("stream").value,
@@ -209,25 +213,37 @@
     try {
       const answer = await fetch(`${logs.dataset.logs}?${query}`, {signal: mine.signal});
       if (!answer.ok) {
-        log.textContent = "The output cannot be read just now.";
+        const plain = answer.headers.get("content-type")?.startsWith("text/plain");
+        note(log, plain ? await answer.text() : "(The output cannot be read just now.)");
+        if (answer.status >= 500) again(mine);
         return;
       }
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       for (;;) {
         const {value, done} = await reader.read();
         if (done) break;
+        if (fresh) log.textContent = noted = "";
+        fresh = false;
         const below = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
         log.append(value);
         if (log.textContent.length > 2 * KEPT) log.textContent = log.textContent.slice(-KEPT);
         if (below) log.scrollTop = log.scrollHeight;
       }
-      if (!log.textContent) log.textContent = "It wrote nothing.";
+      if (fresh) log.textContent = "It wrote nothing.";
     } catch {
-      // The page goes, or another stream was chosen.
+      // The page goes, or another stream was chosen; or the daemon or its executor went.
+      again(mine);
     }
   }
+  function again(mine) {
+    setTimeout(() => mine === reading && !mine.signal.aborted && follow(), AGAIN_MS);
+  }
   if (logs) {
-    for (const id of ["stream", "rank"]) document.getElementById(id)?.addEventListener("change", follow);
+    const choose = () => {
+      document.getElementById("log").textContent = noted = "";
+      follow();
+    };
+    for (const id of ["stream", "rank"]) document.getElementById(id)?.addEventListener("change", choose);
     addEventListener("pagehide", () => reading?.abort());
     follow();
   }

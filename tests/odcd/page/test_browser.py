@@ -14,7 +14,8 @@ from playwright.sync_api import Browser, expect
 from odcd.postgres import EmbeddedPostgres
 from tests.odcd.page.conftest import restart
 from tests.support.browser import Tab, chromium, keep_picture, needs_chromium
-from tests.support.daemon import Odc, wait
+from tests.support.controlplane.children import free_port
+from tests.support.daemon import Odc, kill, wait
 from tests.support.database import TestServer
 from tests.support.scene import Scene, furnish, scene
 
@@ -298,3 +299,28 @@ def test_the_real_thing_of_the_tour(browser: Browser, odc: Odc) -> None:
         assert tab.said == []
     odc.odcctl("cancel", str(waiting))
     wait(lambda: odc.job(waiting)["state"] == "CANCELLED", lambda: "not cancelled")
+
+
+def test_a_daemon_that_was_killed_is_said_and_its_return_is_seen(
+    browser: Browser, odc: Odc
+) -> None:
+    odc.environment["ODC_LISTEN"] = f"127.0.0.1:{free_port()}"
+    odc.up("--node", "n1=h100:8")
+    job = odc.submit(
+        "-t", "10", "--wrap", "n=0; while sleep 0.2; do n=$((n+1)); echo line $n; done"
+    )
+    odc.wait_for(job, "RUNNING")
+    with Tab(browser) as tab:
+        tab.page.goto(odc.odcctl("page").stdout.strip())
+        tab.wait_live()
+        tab.page.goto(f"{tab.page.url}page/jobs/{job}")
+        log, pulse = tab.page.locator("#log"), tab.page.locator("#pulse")
+        expect(log).to_contain_text("line 3\nline 4")
+        last = int(log.inner_text().split()[-1])
+        kill(odc.pid)
+        expect(pulse).to_contain_text("not live: as of")
+        odc.up("--node", "n1=h100:8")
+        expect(pulse).to_have_text("live", timeout=20_000)
+        expect(log).to_contain_text(f"line {last + 20}", timeout=20_000)
+        expect(log).to_contain_text("line 1\nline 2")
+    odc.odcctl("cancel", str(job))

@@ -38,6 +38,20 @@ def test_the_queue_is_paged_and_never_dumped(database_url: str) -> None:
     browse(database_url, work)
 
 
+def test_a_daemon_that_does_not_lead_says_where_the_output_is(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        job_id = await it.service.submit()
+        await it.service.plan()
+        async with it.inside() as client:
+            answer = await client.get(f"/page/jobs/{job_id}/logs?follow=true")
+            assert answer.status_code == 503
+            assert answer.headers["content-type"].startswith("text/plain")
+            assert "does not lead" in answer.text
+            assert "`odcctl diag`" in answer.text
+
+    browse(database_url, work)
+
+
 def test_the_queue_is_by_place_whatever_the_policy(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         run = it.service.database.execute
@@ -251,6 +265,23 @@ def test_the_gantt_has_what_runs_and_what_is_planned(database_url: str) -> None:
             )
             page = msgspec.json.decode(one.content, type=answers.Gantt)
             assert (page.node_count, page.next, len(page.nodes)) == (2, 1, 1)
+
+    browse(database_url, work, nodes=2)
+
+
+def test_a_page_past_the_last_node_says_so(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        async with it.inside() as client:
+            last = (await client.get("/page/plan?after=1")).text
+            assert "Nodes 2 to 2 of 2" in last
+            past = (await client.get("/page/plan?after=2&zoom=6h")).text
+            assert "Nodes 3" not in past
+            assert "There are 2 nodes" in past
+            [first] = re.findall(r'href="([^"]*)">First nodes', past)
+            first = first.replace("&amp;", "&")
+            assert "Nodes 1 to 2 of 2" in (await client.get(first)).text
+            assert "zoom=6h" in first
+            assert "No such nodes" in (await client.get("/page/plan?gpu_type=x")).text
 
     browse(database_url, work, nodes=2)
 
