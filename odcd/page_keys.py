@@ -1,6 +1,7 @@
 """Tickets and sessions of the page: rows of API keys that no API request can speak by.
 
 Their digests are written with a word before them, which the digest of a bearer token never has.
+What came from an API key ends with it.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from odcd.db import Database
+from odcd.keys import NewKey
+from odcd.model import Identity
 
 
 class MappedNode(NamedTuple):
@@ -94,3 +96,30 @@ class PageStore:
             job_id, now,
         )  # fmt: skip
         return End(rows[0]["likely_end_at"], rows[0]["ends_at"]) if rows else None
+
+    async def make_ticket(
+        self, who: Identity, ticket: NewKey, key: str | None, now: datetime, expires_at: datetime
+    ) -> bool:
+        """key: the digest of the API key that asks; None: asked on the socket. False: it ended."""
+        return await self._db.fetchval(
+            "select odc.make_page_ticket(p_digest => $1, p_prefix => $2, p_user => $3, "
+            "p_uid => $4, p_gid => $5, p_key => $6, p_now => $7, p_expires_at => $8)",
+            ticket.digest, ticket.prefix, who.user, who.uid, who.gid, key, now, expires_at,
+        )  # fmt: skip
+
+    async def begin_session(
+        self, ticket: str, session: NewKey, now: datetime, expires_at: datetime
+    ) -> datetime | None:
+        """When it expires; None where the ticket, a digest, is good no more."""
+        return await self._db.fetchval(
+            "select odc.begin_page_session(p_ticket => $1, p_digest => $2, p_prefix => $3, "
+            "p_now => $4, p_expires_at => $5)",
+            ticket, session.digest, session.prefix, now, expires_at,
+        )  # fmt: skip
+
+    async def holding(self, digests: Sequence[str], now: datetime) -> set[str]:
+        """Which of these keys and sessions have not ended."""
+        rows = await self._db.fetch(
+            "select odc.holding_keys(p_digests => $1, p_now => $2) as digest", list(digests), now
+        )
+        return {row["digest"] for row in rows}

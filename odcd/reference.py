@@ -327,6 +327,8 @@ EVENTS = {
     "login_refused": ("and one was not let in, or a proof not taken", "`odcd`",
                       "`reason`, `from`; what AWS said of who it was: `account`, `role`, "
                       "`session`"),
+    "login_ended": ("all keys of a user, and sessions of the page, were ended", "the operator",
+                    "`user`, `keys`, `page_sessions`: how many held"),
     "leader": ("a daemon leads under a new term", "host and process of the daemon",
                "`term`, `host`"),
     "restored": ("the queue came out of a backup", "`odcd`", "`made_at` of the backup"),

@@ -633,8 +633,15 @@ class Store(AccountStore, ReservationStore, DiskStore, BuildStore, GpuUseStore, 
             "select odc.end_api_key(p_digest => $1, p_now => $2)", digest, now
         )
 
+    async def end_user_keys(self, who: Identity, user: str, now: datetime) -> str:
+        """JSON {user, keys, page_sessions}: how many held. Raises NotOwner."""
+        return await self._db.fetchval(
+            "select odc.end_user_keys(p_actor => $1::jsonb, p_user => $2, p_now => $3)",
+            _actor(who), user, now,
+        )  # fmt: skip
+
     async def show_key(self, uid: int, digest: str | None, now: datetime) -> str:
-        """JSON {key, sessions}."""
+        """JSON {key, sessions, page_sessions}."""
         return await self._db.fetchval(
             "select odc.show_key(p_uid => $1, p_digest => $2, p_now => $3)", uid, digest, now
         )

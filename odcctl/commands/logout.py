@@ -1,16 +1,33 @@
-"""odcctl logout: end the key of a login, there and here."""
+"""odcctl logout: end the key of a login, there and here; or, by an operator, all keys of a user."""
 
 from __future__ import annotations
 
 from odcctl import keys, render
-from odcctl.client import Client
+from odcctl.books import tell
+from odcctl.client import Client, quote
 from odcctl.commands.login import tcp_address
 from odcctl.exits import DONE, Failure, Refused
-from odcctl.options import Arguments, Command
+from odcctl.options import Arguments, Command, Option
 from odcctl.wire import LostAnswer
 
 
 def run(arguments: Arguments) -> int:
+    return _user(arguments) if arguments.flag("user") else _own(arguments)
+
+
+def _user(arguments: Arguments) -> int:
+    name = arguments.value("user") or arguments.command.wrong("say which user")
+    reply = Client.of(arguments).delete(f"/v1/users/{quote(name)}/keys")
+    ended = reply.json()
+    held = render.counted(ended["keys"], "key")
+    sessions = render.counted(ended["page_sessions"], "session")
+    said = f"ended {held} and {sessions} of the page of {render.clean(name)}"
+    if not ended["keys"] + ended["page_sessions"]:
+        said = f"{render.clean(name)} has no key, and no session of the page"
+    return tell(arguments, reply, name, said)
+
+
+def _own(arguments: Arguments) -> int:
     if arguments.form != "table":
         arguments.command.wrong("there is nothing to print")
     address = tcp_address(arguments)
@@ -37,8 +54,12 @@ def run(arguments: Arguments) -> int:
 COMMAND = Command(
     name="logout",
     summary="End the key that a login gave, there and here",
-    usage="logout",
-    notes="Other logins of yours, on other machines, go on. What runs goes on, too.",
-    example="odcctl logout",
+    usage="logout [--user NAME]",
+    notes=(
+        "Where a browser is let in to the page by that key, it is out, too. Other logins of yours, "
+        "on other machines, go on. What runs goes on, too."
+    ),
+    options=(Option("user", None, "NAME", "end all keys and page sessions of a user (operators)"),),
+    example="odcctl logout\nodcctl logout --user ann",
     run=run,
 )

@@ -759,6 +759,14 @@ class Key(_Answer):
     """To the minute."""
 
 
+class EndedKeys(_Answer):
+    """How many of the user's held until now."""
+
+    user: str
+    keys: int
+    page_sessions: int
+
+
 class Me(_Answer):
     user: str
     uid: int
@@ -768,6 +776,8 @@ class Me(_Answer):
     """The key that asks; null on the socket."""
     sessions: int
     """How many of the user's keys hold."""
+    page_sessions: int
+    """And how many browsers are let in to the page as the user."""
     github_user: str | None
     """Whose SSH keys enter the dev servers of who asks."""
 

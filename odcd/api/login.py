@@ -1,4 +1,4 @@
-"""/v1/auth/login, /v1/keys and /v1/users/me: API keys for those who can prove who they are."""
+"""/v1/auth/login, keys and /v1/users/me: API keys for those who can prove who they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.answers import LoginAnswer, Me, RotatedKey
+from odcd.api.answers import EndedKeys, LoginAnswer, Me, RotatedKey
 from odcd.api.context import Api
 from odcd.api.identity import LOGIN_HINT, PEER, key_of
 from odcd.api.routing import JSON, Call, Operation
@@ -65,6 +65,14 @@ class LoginRoutes:
                 summary="Log out: end the API key that asks",
             ),
             Operation(
+                method="DELETE",
+                path="/v1/users/{user}/keys",
+                tag="keys",
+                serve=self.end_all,
+                answers={200: (EndedKeys,)},
+                summary="End all API keys of a user, and sessions of the page (operators)",
+            ),
+            Operation(
                 method="GET",
                 path="/v1/users/me",
                 tag="keys",
@@ -106,6 +114,12 @@ class LoginRoutes:
     async def logout(self, call: Call) -> Response:
         await self._api.store.end_key(_own_key(call), self._api.clock.now())
         return Response(status_code=204)
+
+    async def end_all(self, call: Call) -> Response:
+        answer = await self._api.store.end_user_keys(
+            call.who, call.part("user"), self._api.clock.now()
+        )
+        return Response(answer, media_type=JSON)
 
     async def me(self, call: Call) -> Response:
         who = call.who

@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from odcd.api.answers import PageTicket
 from odcd.api.context import Api
-from odcd.api.identity import PEER
+from odcd.api.identity import LOGIN_HINT, PEER, key_of
 from odcd.api.routing import JSON, Call, Operation
-from odcd.errors import WrongState
+from odcd.errors import NotAuthenticated, WrongState
 from odcd.page_keys import TICKET_LIFE, ticket_of
 
 ENTER = "/page/enter"
@@ -37,11 +37,13 @@ class PageRoutes:
     async def ticket(self, call: Call) -> Response:
         url = self._url(call)
         made, now = ticket_of(), self._api.clock.now()
-        await self._api.store.keep_key(call.who, made, now, TICKET_LIFE)
+        key, until = key_of(call.request.scope), now + TICKET_LIFE
+        if not await self._api.store.make_ticket(call.who, made, key, now, until):
+            raise NotAuthenticated("the API key is unknown or has expired", LOGIN_HINT)
         path = f"{ENTER}?ticket={made.key}"
         answer = PageTicket(
             ticket=made.key,
-            expires_at=(now + TICKET_LIFE).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            expires_at=until.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             path=path,
             url=None if url is None else f"{url}{path}",
         )

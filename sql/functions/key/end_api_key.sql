@@ -1,11 +1,20 @@
--- odc.end_api_key: a key speaks for nobody from now on. Its row stays until the key would have expired.
+-- odc.end_api_key: a key speaks for nobody from now on, nor does what the page made of it, or of one that it was rotated
+-- from; a ticket or session of the page ends alone. The rows stay until they would have expired.
 -- Returns    whether it held until now
--- Locks      api_key row for update
+-- Locks      api_key rows for update, the key first
 create or replace function odc.end_api_key(p_digest text, p_now timestamptz)
 returns boolean
-language sql volatile as $$
-    with ended as (
-        update odc.api_key set active = false where digest = p_digest and active and expires_at > p_now returning 1
-    )
-    select exists (select from ended)
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_key api_key;
+begin
+    update api_key set active = false where digest = p_digest and active and expires_at > p_now returning * into v_key;
+    if v_key.digest is null then
+        return false;
+    elsif v_key.kind = 'key' then
+        -- A statement of its own: it sees what was made until the key was locked.
+        update api_key set active = false where origin = coalesce(v_key.origin, v_key.digest) and active;
+    end if;
+    return true;
+end;
 $$;

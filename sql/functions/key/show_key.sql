@@ -1,6 +1,6 @@
--- odc.show_key: the key of a request, and how many of its user's hold.
+-- odc.show_key: the key of a request, and how many of its user's hold; sessions of the page apart.
 -- Arguments  p_digest  null: the request came without one
--- Returns    JSON {key: {prefix, made_at, expires_at, last_used_at} or null, sessions}
+-- Returns    JSON {key: {prefix, made_at, expires_at, last_used_at} or null, sessions, page_sessions}
 create or replace function odc.show_key(p_uid integer, p_digest text, p_now timestamptz)
 returns text
 language sql stable as $$
@@ -8,5 +8,8 @@ language sql stable as $$
         'key', (select json_build_object('prefix', k.prefix, 'made_at', odc._iso(k.made_at),
                                          'expires_at', odc._iso(k.expires_at), 'last_used_at', odc._iso(k.last_used_at))
                   from odc.api_key as k where k.digest = p_digest),
-        'sessions', (select count(*) from odc.api_key as k where k.uid = p_uid and k.active and k.expires_at > p_now))::text
+        'sessions', (select count(*) from odc.api_key as k
+                      where k.uid = p_uid and k.kind = 'key' and k.active and k.expires_at > p_now),
+        'page_sessions', (select count(*) from odc.api_key as k
+                           where k.uid = p_uid and k.kind = 'session' and k.active and k.expires_at > p_now))::text
 $$;

@@ -318,6 +318,7 @@ TABLE: dict[str, Rule] = {
     "GET /v1/plan/gantt": everybody(),
     "POST /v1/page/tickets": everybody(**ONCE),
     "POST /v1/keys/rotate": Rule(may=KEYED, ok=(201,)),
+    "DELETE /v1/users/{user}/keys": operators(None, Scene.member),
     "DELETE /v1/keys/current": Rule(may=KEYED, ok=(204,)),
     # Who proves an identity there is nobody yet; this server is set to take none.
     "POST /v1/auth/login": Rule(may=ALL, body={"url": "x", "headers": {}}, ok=(403,)),

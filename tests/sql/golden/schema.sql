@@ -596,7 +596,10 @@ CREATE TABLE odc.api_key (
     prefix text,
     last_used_at timestamp with time zone,
     active boolean DEFAULT true NOT NULL,
-    until_at timestamp with time zone
+    until_at timestamp with time zone,
+    kind text DEFAULT 'key'::text NOT NULL,
+    origin text,
+    CONSTRAINT api_key_kind_check CHECK ((kind = ANY (ARRAY['key'::text, 'ticket'::text, 'session'::text])))
 );
 
 CREATE TABLE odc.array_job (
@@ -2916,6 +2919,8 @@ CREATE INDEX account_setting_past_past_at_idx ON odc.account_setting_past USING 
 CREATE INDEX allocation_past_job_id_rank_idx ON odc.allocation_past USING btree (job_id, rank);
 
 CREATE INDEX allocation_past_past_at_idx ON odc.allocation_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX api_key_origin ON odc.api_key USING btree (origin) WHERE (origin IS NOT NULL);
 
 CREATE INDEX array_job_past_job_id_idx ON odc.array_job_past USING btree (job_id);
 

@@ -66,7 +66,8 @@ NO_PAST = {
 TIMELESS = {
     "take_term", "beat_term", "dispatches", "live_members", "unstarted_jobs",
     "keep_api_key", "use_api_key", "rotate_api_key", "end_api_key", "use_signature", "log_in",
-    "refuse_login", "take_stops", "take_signals", "keep_output", "note_orphans",
+    "refuse_login", "end_user_keys", "make_page_ticket", "begin_page_session", "holding_keys",
+    "take_stops", "take_signals", "keep_output", "note_orphans",
     "refresh_eta", "tidy_predictions", "predict_jobs", "take_canaries", "take_warnings",
     "owed_gpu_use", "store_gpu_use", "note_gpu_now",
     "keep_box_key", "record_progress", "take_disk_work", "note_contents", "note_jupyter",

@@ -1,0 +1,27 @@
+-- odc.end_user_keys: end all API keys of a user, and the page's tickets and sessions; by an operator. Who may log in may
+-- do so again.
+-- Returns    JSON {user, keys, page_sessions}: how many held until now
+-- Locks      api_key rows for update, keys first, by digest
+-- Raises     OD013 NotOwner
+create or replace function odc.end_user_keys(p_actor jsonb, p_user text, p_now timestamptz)
+returns text
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_keys     integer;
+    v_sessions integer;
+begin
+    perform _check_operator(p_actor, 'end the keys of a user');
+    -- Nothing is made of them from here on; what was made until now is seen below.
+    perform from api_key where user_name = p_user and kind = 'key' and active and expires_at > p_now order by digest for update;
+    with ended as (
+        update api_key set active = false where user_name = p_user and active and expires_at > p_now returning kind
+    )
+    select count(*) filter (where kind = 'key'), count(*) filter (where kind = 'session') into v_keys, v_sessions from ended;
+    if v_keys + v_sessions > 0 then
+        insert into event (at, kind, actor, detail)
+        values (p_now, 'login_ended', p_actor ->> 'user',
+                jsonb_build_object('user', p_user, 'keys', v_keys, 'page_sessions', v_sessions));
+    end if;
+    return json_build_object('user', p_user, 'keys', v_keys, 'page_sessions', v_sessions)::text;
+end;
+$$;

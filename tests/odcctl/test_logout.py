@@ -1,0 +1,31 @@
+"""An operator ends all keys of a user."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from odcd.api import answers
+from tests.odcctl.conftest import Odcctl
+from tests.odcctl.peer import Peer
+
+BOTH = "ended 2 keys and 1 session of the page of ann\n"
+NONE = "ann has no key, and no session of the page\n"
+
+
+@pytest.mark.parametrize(("keys", "sessions", "said"), [(2, 1, BOTH), (0, 0, NONE)])
+def test_all_of_a_user_is_ended(
+    peer: Peer, odcctl: Odcctl, keys: int, sessions: int, said: str
+) -> None:
+    told = {"user": "ann", "keys": keys, "page_sessions": sessions}
+    msgspec.convert(told, answers.EndedKeys)
+    peer.on("DELETE", "/v1/users/ann/keys", told)
+    assert odcctl("logout", "--user", "ann").out == said
+    assert json.loads(odcctl("logout", "--user", "ann", "--json").out) == told
+
+
+def test_a_user_has_a_name(peer: Peer, odcctl: Odcctl) -> None:
+    assert odcctl("logout", "--user", "").code == 2
+    assert peer.requests == []
