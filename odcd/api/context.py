@@ -79,8 +79,8 @@ class Api:
         if executor is None:
             raise RunnerDown(
                 "this daemon does not lead, so it cannot reach what runs",
-                "Just after its start, try again in a moment; else ask the daemon that leads, which "
-                "`odcctl diag` names.",
+                "Just after its start, try again in a moment; else ask the daemon that leads: "
+                "`odcctl diag` names it.",
             )
         return executor
 
