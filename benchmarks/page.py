@@ -75,8 +75,8 @@ def cluster(nodes: int, pending: int) -> Iterator[Scene]:
 def served(it: Scene, runs: int) -> list[Figure]:
     """How long the daemon needs for a page, and how much it sends."""
     figures: list[Figure] = []
-    with httpx.Client(base_url=it.url, headers={"accept": "text/html"}) as client:
-        client.get(it.call(it.ticket(None)))
+    cookies = it.call(it.cookies(None))
+    with httpx.Client(base_url=it.url, headers={"accept": "text/html"}, cookies=cookies) as client:
         for name, path in VIEWS.items():
             took: list[float] = []
             answer = client.get(path)
@@ -95,7 +95,7 @@ def painted(it: Scene, runs: int) -> list[Figure]:
     """First contentful paint, as Chromium tells it, from the start of the navigation."""
     figures: list[Figure] = []
     with chromium() as browser, Tab(browser) as tab:
-        tab.page.goto(it.call(it.ticket(None)))
+        tab.enter(it.call(it.ticket(None)))
         for name, path in VIEWS.items():
             took: list[float] = []
             for _ in range(runs):
@@ -185,9 +185,7 @@ class Viewers:
 
 
 def changed(it: Scene, runs: int, pending: int) -> list[Figure]:
-    with httpx.Client(base_url=it.url, headers={"accept": "text/html"}) as client:
-        client.get(it.call(it.ticket(None)))
-        cookies = dict(client.cookies)
+    cookies = it.call(it.cookies(None))
     firsts: list[float] = []
     lasts: list[float] = []
     with Viewers(it, cookies) as viewers:

@@ -32,7 +32,7 @@ class ClientGone(Exception):
 class _End(Enum):
     DONE = "done"
     GONE = "the client went"
-    STOPPING = "the daemon stops"
+    STOPPED = "the daemon stops, or who asked may no longer"
 
 
 class Begun:
@@ -93,7 +93,11 @@ class Streamed(Response):
         )
         del self.headers["content-length"]
         self._pieces = pieces
-        self._stopping = stopping
+        self._stops = [stopping]
+
+    def until(self, stop: asyncio.Event) -> None:
+        """Break off when this is set, too."""
+        self._stops.append(stop)
 
     def through(
         self, change: Callable[[AsyncGenerator[bytes] | Begun], AsyncGenerator[bytes]]
@@ -105,10 +109,10 @@ class Streamed(Response):
         start = {"type": "http.response.start", "status": self.status_code}
         async with aclosing(self._pieces):
             await send({**start, "headers": self.raw_headers})
-            end = await _first(self._send(send), receive, self._stopping)
+            end = await _first(self._send(send), receive, *self._stops)
         if end is _End.DONE:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
-        elif end is _End.STOPPING:
+        elif end is _End.STOPPED:
             raise Broken(end.value)
 
     async def _send(self, send: Send) -> None:
@@ -127,15 +131,13 @@ async def unless_gone(work: Coroutine[Any, Any, T], receive: Receive) -> T:
     async def keep() -> None:
         done.append(await work)
 
-    if await _first(keep(), receive, asyncio.Event()) is _End.GONE:
+    if await _first(keep(), receive) is _End.GONE:
         raise ClientGone
     return done[0]
 
 
-async def _first(
-    work: Coroutine[Any, Any, None], receive: Receive, stopping: asyncio.Event
-) -> _End:
-    """Work until it is done, the client gone or the daemon stopping. Raises what work raises."""
+async def _first(work: Coroutine[Any, Any, None], receive: Receive, *stops: asyncio.Event) -> _End:
+    """Work until it is done, the client gone or one of stops set. Raises what work raises."""
     failure: list[Exception] = []
 
     async def run() -> None:
@@ -151,9 +153,10 @@ async def _first(
     async with asyncio.TaskGroup() as group:
         working = group.create_task(run(), name="answer")
         watching = group.create_task(watch(), name="watch-client")
-        tasks = (working, watching, group.create_task(stopping.wait(), name="watch-stop"))
+        stopping = [group.create_task(stop.wait(), name="watch-stop") for stop in stops]
+        tasks = (working, watching, *stopping)
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        end = _End.DONE if working.done() else _End.GONE if watching.done() else _End.STOPPING
+        end = _End.DONE if working.done() else _End.GONE if watching.done() else _End.STOPPED
         for task in tasks:
             task.cancel()
     if failure:

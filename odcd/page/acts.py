@@ -24,7 +24,7 @@ from odcd.errors import BadRequest, NotAuthenticated, NotOwner, Unavailable, Wro
 from odcd.model import Identity
 from odcd.page.answering import HEADERS, THEME, THEMES, html, seen_other
 from odcd.page.job import JobPage
-from odcd.page.sessions import Sessions, check_origin, drop_cookie, set_cookie
+from odcd.page.sessions import Entered, Sessions, check_origin, drop_cookie, set_cookie
 from odcd.page.tail import tail
 
 MOST_FORM = 8192
@@ -41,21 +41,30 @@ class Acts:
         self._changes = ChangeRoutes(api)
         self._reservations = ReservationRoutes(api)
 
-    async def enter(self, request: Request) -> Response:
-        """The address that odcctl page prints. What follows does not have the ticket in it."""
-        if request.method != "GET":  # a look at the headers uses nothing up
+    async def ask_in(self, request: Request) -> Response:
+        """The address that odcctl page prints: whoever opens it, or is sent it, sees whom it lets
+        in. It uses nothing up, so what only looks at addresses may open it, too."""
+        ticket = request.query_params.get("ticket", "")
+        guest = await self._sessions.guest(request, ticket)
+        if guest is None:  # the address once more, or a step back to it
             return seen_other("/")
-        entered = await self._sessions.enter(request.query_params.get("ticket", ""))
-        response = seen_other("/")
-        set_cookie(response, request, entered.value)
-        return response
+        return html(request, "enter_as.html", guest=guest, ticket=ticket)
+
+    async def enter(self, request: Request) -> Response:
+        check_origin(request)
+        form = await _form(request)
+        return self._entered(request, await self._sessions.enter(request, form.get("ticket", "")))
 
     async def enter_by_key(self, request: Request) -> Response:
         check_origin(request)
         form = await _form(request)
-        entered = await self._sessions.enter_by_key(form.get("key", ""))
+        key = form.get("key", "")
+        return self._entered(request, await self._sessions.enter_by_key(request, key))
+
+    def _entered(self, request: Request, entered: Entered) -> Response:
+        """What follows has neither ticket nor key in its address."""
         response = seen_other("/")
-        set_cookie(response, request, entered.value)
+        set_cookie(response, request, entered)
         return response
 
     async def leave(self, request: Request) -> Response:

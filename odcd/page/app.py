@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from time import perf_counter
 from typing import Any, TypeVar
@@ -22,7 +23,7 @@ from odcd.api.streaming import Streamed
 from odcd.errors import BadRequest, OdcError
 from odcd.model import Identity
 from odcd.page.acts import Acts
-from odcd.page.answering import HEADERS, failed, html, packed, problem, takes_gzip
+from odcd.page.answering import HEADERS, failed, html, packed, problem, seen_other, takes_gzip
 from odcd.page.asked import (
     Asked,
     PageOfAll,
@@ -42,7 +43,7 @@ RETRY = b"retry: 500\n\n"
 BEAT = b"event: beat\ndata:\n\n"
 """Of which the script hears, unlike of a comment: without it the connection is dead."""
 STREAM_S = 300.0
-"""A stream ends then, and its browser comes again: who looks is asked anew."""
+"""A stream ends then, and its browser comes again, to whichever daemon is there."""
 EVENTS = "text/event-stream"
 WHO = "odc.who"
 """Where a request's scope has who asks."""
@@ -76,7 +77,8 @@ class Page:
             self._route("/page/live", self._stream),
             self._route("/page/jobs/{id}/cancel", acts.cancel, "POST"),
             self._route("/page/jobs/{id}/extend", acts.extend, "POST"),
-            self._open("/page/enter", acts.enter, "GET"),
+            self._open("/page/enter", acts.ask_in, "GET"),
+            self._open("/page/enter", acts.enter, "POST"),
             self._open("/page/key", acts.enter_by_key, "POST"),
             self._open("/page/leave", acts.leave, "POST"),
             self._open("/page/theme", acts.theme, "POST"),
@@ -93,13 +95,19 @@ class Page:
 
     async def run(self) -> None:
         """Keep what is looked at current, until cancelled or the events' hub closes."""
-        await self._live.run()
+        async with asyncio.TaskGroup() as group:
+            asking = group.create_task(self._sessions.run(), name="page-sessions")
+            await self._live.run()
+            asking.cancel()
 
     def _route(self, path: str, serve: Serve, method: str = "GET") -> Route:
         async def answer(request: Request) -> Response:
             async def work() -> Response:
                 who = request.scope[WHO] = await self._sessions.who(request)
-                return await serve(request, who)
+                response = await serve(request, who)
+                if isinstance(response, Streamed):
+                    self._sessions.bind(response, request)
+                return response
 
             return await self._served(request, method, path, work)
 
@@ -249,8 +257,17 @@ def _wants_html(scope: Scope) -> bool:
     return b"text/html" in accept and scope["method"] in ("GET", "HEAD")
 
 
+def _page_with(path: str) -> str:
+    """Where the form is that posts to this path: who loads again what it answered, or comes back
+    to it from the theme's button, lands there."""
+    job, _, act = path.rpartition("/")
+    return job if act in ("cancel", "extend") else "/"
+
+
 async def _of_http(request: Any, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == 405 and request.method in ("GET", "HEAD"):
+        return seen_other(_page_with(request.url.path))
     title = "There is nothing here" if error.status_code == 404 else "That cannot be done here"
     return html(
         request, "problem.html", error.status_code, title=title, code="OD010",

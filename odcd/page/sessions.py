@@ -1,38 +1,93 @@
 """Who looks at the page, and whether what is posted comes from it.
 
 A session is a cookie, which only the page's routes read: no other site can make a browser use the
-API with it. What it stands for is a row of an API key, of 12 hours.
+API with it. What it stands for is a row of an API key, of 12 hours, or less where the key that it
+came from ends before.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from contextlib import suppress
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from odcd.api.context import Api
 from odcd.api.identity import PEER, Identifier
-from odcd.errors import NotAuthenticated, NotOwner
+from odcd.api.streaming import Streamed
+from odcd.errors import NotAuthenticated, NotOwner, OdcError
 from odcd.keys import digest_of
 from odcd.model import Identity
-from odcd.page_keys import SESSION_LIFE, session_digest, session_of, ticket_digest
+from odcd.page_keys import (
+    SESSION_LIFE,
+    TICKET_LIFE,
+    session_digest,
+    session_of,
+    ticket_digest,
+    ticket_of,
+)
+
+log = logging.getLogger(__name__)
 
 COOKIE = "odc-page"
+LOOK_S = 2.0
+"""Between two looks at the sessions of what is streamed: one for all of them."""
 HOW = "`odcctl page` prints an address that lets you in; it works once, for a minute."
 
 
 class Entered(NamedTuple):
-    """A session just made: the cookie's value."""
+    """A session just made: the cookie's value, and for how long it is good."""
 
     who: Identity
     value: str
+    life_s: int
+
+
+class Guest(NamedTuple):
+    """Who a ticket lets in, and who the browser is let in as already.
+
+    expected: nobody else could have sent that ticket, or nothing changes by it.
+    """
+
+    who: Identity
+    now: Identity | None
+    expected: bool
 
 
 class Sessions:
     def __init__(self, api: Api, identifier: Identifier) -> None:
         self._api = api
         self._identifier = identifier
+        self._streams: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
+        """Those of which something is streamed, by digest; the event is set when one ends."""
+
+    async def run(self) -> None:
+        """End what is streamed to sessions that have ended, until cancelled."""
+        while True:
+            await self._api.clock.sleep(LOOK_S)
+            streams = dict(self._streams)
+            if not streams:
+                continue
+            try:
+                good = await self._api.store.holding([*streams], self._api.clock.now())
+            except OdcError as error:
+                log.warning("page.sessions_unread", extra={"code": error.code})
+                continue
+            for digest in streams.keys() - good:
+                streams[digest].set()
+                self._streams.pop(digest, None)
+
+    def bind(self, response: Streamed, request: Request) -> None:
+        """It goes on no longer than the session it is for."""
+        value = _cookie(request)
+        if PEER in request.scope.get("state", {}) or value is None:
+            return
+        # The answers hold the event: what nobody reads any more is not here.
+        response.until(self._streams.setdefault(session_digest(value), asyncio.Event()))
 
     async def who(self, request: Request) -> Identity:
         """Raises NotAuthenticated, NotOwner."""
@@ -43,23 +98,47 @@ class Sessions:
             raise NotAuthenticated("you are not logged in here", HOW)
         return await self._identifier.of_key(session_digest(value), HOW)
 
-    async def enter(self, ticket: str) -> Entered:
-        """Trade a ticket for a session, once. Raises NotAuthenticated."""
-        digest, now = ticket_digest(ticket), self._api.clock.now()
-        who = await self._identifier.of_key(digest, HOW)
-        if not await self._api.store.end_key(digest, now):  # another was faster
-            raise NotAuthenticated("that address was used already, or is too old", HOW)
-        return await self._begin(who)
+    async def guest(self, request: Request, ticket: str) -> Guest | None:
+        """Whose a ticket is, which stays good; None: it is good no more, but the browser is in
+        already. Raises NotAuthenticated."""
+        now: Identity | None = None
+        with suppress(NotAuthenticated, NotOwner):
+            now = await self.who(request)
+        try:
+            who = await self._of_ticket(ticket)
+        except NotAuthenticated:
+            if now is None:
+                raise
+            return None
+        # A user's own daemon gives tickets to nobody else.
+        alone = now is None and self._api.serves_uid is not None
+        return Guest(who, now, alone or (now is not None and now.uid == who.uid))
 
-    async def enter_by_key(self, key: str) -> Entered:
+    async def enter(self, request: Request, ticket: str) -> Entered:
+        """Trade a ticket for a session, once, in the place of the browser's. Raises
+        NotAuthenticated."""
+        who, now, made = await self._of_ticket(ticket), self._api.clock.now(), session_of()
+        until = await self._api.store.begin_session(
+            ticket_digest(ticket), made, now, now + SESSION_LIFE
+        )
+        if until is None:  # another was faster
+            raise _used_up()
+        await self.leave(request)
+        return Entered(who, made.key, int((until - now).total_seconds()))
+
+    async def enter_by_key(self, request: Request, key: str) -> Entered:
         """Trade an API key for a session. Raises NotAuthenticated."""
-        who = await self._identifier.of_key(digest_of(key.strip().encode()), HOW)
-        return await self._begin(who)
+        digest, now, made = digest_of(key.strip().encode()), self._api.clock.now(), ticket_of()
+        who = await self._identifier.of_key(digest, HOW)
+        if not await self._api.store.make_ticket(who, made, digest, now, now + TICKET_LIFE):
+            raise NotAuthenticated("the API key has ended", HOW)
+        return await self.enter(request, made.key)
 
-    async def _begin(self, who: Identity) -> Entered:
-        made = session_of()
-        await self._api.store.keep_key(who, made, self._api.clock.now(), SESSION_LIFE)
-        return Entered(who, made.key)
+    async def _of_ticket(self, ticket: str) -> Identity:
+        try:
+            return await self._identifier.of_key(ticket_digest(ticket), HOW)
+        except NotAuthenticated:
+            raise _used_up() from None
 
     async def leave(self, request: Request) -> None:
         value = _cookie(request)
@@ -67,9 +146,9 @@ class Sessions:
             await self._api.store.end_key(session_digest(value), self._api.clock.now())
 
 
-def set_cookie(response: Response, request: Request, value: str) -> None:
+def set_cookie(response: Response, request: Request, entered: Entered) -> None:
     response.set_cookie(
-        _name(request), value, max_age=int(SESSION_LIFE.total_seconds()), path="/", httponly=True,
+        _name(request), entered.value, max_age=entered.life_s, path="/", httponly=True,
         samesite="lax", secure=_is_https(request),
     )  # fmt: skip
 
@@ -96,9 +175,14 @@ def _cookie(request: Request) -> str | None:
 
 
 def _name(request: Request) -> str:
-    """Cookies do not know ports: two daemons of one machine would take each other's."""
-    server = request.scope.get("server")
-    return f"{COOKIE}-{server[1]}" if server and server[1] else COOKIE
+    """Cookies do not know ports: of two daemons that a browser finds on one host, one would put
+    the other's user out. By the port that the browser knows, which may be forwarded."""
+    port = request.headers.get("host", "").rpartition(":")[2]
+    return f"{COOKIE}-{port}" if port.isascii() and port.isdecimal() else COOKIE
+
+
+def _used_up() -> NotAuthenticated:
+    return NotAuthenticated("that address was used already, or is too old", HOW)
 
 
 def _is_https(request: Request) -> bool:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
@@ -123,6 +124,15 @@ class Scene:
         """The address that lets a browser in; None: as an operator."""
         peer = OPERATOR if user is None else USERS[user]
         return (await self.ask("POST", "/v1/page/tickets", None, peer))["url"]
+
+    async def cookies(self, user: str | None) -> dict[str, str]:
+        """Those of a browser that was let in."""
+        ticket = parse_qs(urlsplit(await self.ticket(user)).query)["ticket"]
+        ours = {"origin": self.url, "sec-fetch-site": "same-origin"}
+        transport = httpx.ASGITransport(Spoken(self._page, None))
+        async with httpx.AsyncClient(transport=transport, base_url=self.url) as client:
+            await client.post("/page/enter", data={"ticket": ticket}, headers=ours)
+            return dict(client.cookies)
 
     async def serve(self, dsn: str, folder: Path, ready: concurrent.futures.Future[None]) -> None:
         self.loop = asyncio.get_running_loop()

@@ -192,6 +192,12 @@
     document.cookie = `odc-theme=${root.dataset.theme}; path=/; max-age=31536000; samesite=lax`;
   });
 
+  // Who asked for the address is who comes in by it: no click is needed. Not for a page that a
+  // browser makes ready, in case somebody goes there.
+  const enter = document.querySelector("form[data-at-once]");
+  if (enter && document.prerendering) document.addEventListener("prerenderingchange", () => enter.submit(), {once: true});
+  else enter?.submit();
+
   // A job's output, the last of it, as it is written.
   const KEPT = 200000, AGAIN_MS = 5000;
   const logs = document.getElementById("logs");

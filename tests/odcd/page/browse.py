@@ -35,12 +35,16 @@ class Browsed:
         assert answer.status_code == 201, answer.text
         return answer.json()
 
+    async def enter(self, client: httpx.AsyncClient, ticket: str) -> httpx.Response:
+        """The button of the address that odcctl page prints."""
+        return await client.post("/page/enter", data={"ticket": ticket}, headers=OURS)
+
     @asynccontextmanager
     async def inside(self, peer: Peer = ALICE) -> AsyncGenerator[httpx.AsyncClient]:
         """A browser that was let in."""
         ticket = await self.ticket(peer)
         async with self.client(None) as client:
-            answer = await client.get(ticket["path"])
+            answer = await self.enter(client, ticket["ticket"])
             assert answer.status_code == 303, answer.text
             yield client
 

@@ -54,7 +54,7 @@ def test_every_view_is_without_fault(
     """No console error, no foreign host, nothing that axe-core finds serious, no sideways scroll;
     the content security policy holds, for what breaks it is told on the console."""
     with Tab(browser, width=width, dark=dark) as tab:
-        tab.page.goto(furnished.call(furnished.ticket("alice")))
+        tab.enter(furnished.call(furnished.ticket("alice")))
         for name, path in VIEWS.items():
             tab.page.goto(furnished.url + path)
             if name != "problem":
@@ -78,6 +78,30 @@ def test_how_to_come_in_is_without_fault(browser: Browser, furnished: Scene) -> 
         keep_picture(tab, "come-in")
 
 
+def test_the_button_says_whom_it_makes_of_you(browser: Browser, furnished: Scene) -> None:
+    """And who is in as the same user already needs not press it."""
+
+    def address(user: str) -> str:
+        return furnished.call(furnished.ticket(user))
+
+    with Tab(browser, width=390) as tab:
+        tab.enter(address("alice"))
+        tab.page.goto(address("bob"))
+        expect(tab.page.locator("h1")).to_have_text("Come in as bob?")
+        expect(tab.page.locator("main")).to_contain_text("Here you are alice")
+        assert tab.grave_faults() == []
+        keep_picture(tab, "come-in-as")
+        tab.page.get_by_role("link", name="No").click()
+        expect(tab.page.locator(".me")).to_have_text("alice")
+        tab.page.goto(address("alice"))
+        tab.page.wait_for_url(furnished.url + "/")
+        tab.page.goto(furnished.url + "/page/queue")
+        tab.page.go_back()
+        expect(tab.page.locator("h1, h2").first).to_be_visible()
+        assert "/page/enter" not in tab.page.url
+        assert tab.said == []
+
+
 def test_a_job_that_starts_is_seen_without_a_reload(browser: Browser, furnished: Scene) -> None:
     it = furnished
 
@@ -86,7 +110,7 @@ def test_a_job_that_starts_is_seen_without_a_reload(browser: Browser, furnished:
         return job_id
 
     with Tab(browser) as tab:
-        tab.page.goto(it.call(it.ticket("emil")))
+        tab.enter(it.call(it.ticket("emil")))
         tab.wait_live()
         tab.page.evaluate("window.loadedOnce = true")
         counted = tab.page.locator("a.sum[href$='running'] b")
@@ -124,7 +148,7 @@ def test_a_dead_database_is_said_and_its_return_is_seen(
 
 def test_why_is_told_on_click_and_by_key_alone(browser: Browser, furnished: Scene) -> None:
     with Tab(browser) as tab:
-        tab.page.goto(furnished.call(furnished.ticket("alice")))
+        tab.enter(furnished.call(furnished.ticket("alice")))
         tab.wait_live()
         first = tab.page.locator("#waiting > li").filter(has_text="moe-pretrain")
         first.locator("summary").click()
@@ -146,7 +170,7 @@ def test_all_of_it_by_keyboard(browser: Browser, furnished: Scene) -> None:
     """Every stop of the Tab key is visible and shows that it has the focus; the map and the chart
     can be skipped."""
     with Tab(browser) as tab:
-        tab.page.goto(furnished.call(furnished.ticket("alice")))
+        tab.enter(furnished.call(furnished.ticket("alice")))
         tab.wait_live()
         seen: list[str] = []
         for _ in range(60):
@@ -175,7 +199,7 @@ def test_all_of_it_by_keyboard(browser: Browser, furnished: Scene) -> None:
 
 def test_the_theme_is_switched_and_kept(browser: Browser, furnished: Scene) -> None:
     with Tab(browser) as tab:
-        tab.page.goto(furnished.call(furnished.ticket("alice")))
+        tab.enter(furnished.call(furnished.ticket("alice")))
         ground = "getComputedStyle(document.body).backgroundColor"
         light = tab.page.evaluate(ground)
         tab.page.locator("#theme").click()
@@ -188,7 +212,7 @@ def test_the_theme_is_switched_and_kept(browser: Browser, furnished: Scene) -> N
 
 def test_without_javascript_it_is_whole(browser: Browser, furnished: Scene) -> None:
     with Tab(browser, java_script_enabled=False) as tab:
-        tab.page.goto(furnished.call(furnished.ticket("alice")))
+        tab.enter(furnished.call(furnished.ticket("alice")))
         expect(tab.page.locator("#waiting")).to_contain_text("moe-pretrain")
         expect(tab.page.locator("#waiting time").first).to_contain_text("UTC")
         tab.page.locator("#waiting summary").first.click()
@@ -200,11 +224,26 @@ def test_without_javascript_it_is_whole(browser: Browser, furnished: Scene) -> N
         assert tab.page.url == furnished.url + "/"
 
 
+def test_without_javascript_the_theme_leads_back_from_a_question(
+    browser: Browser, furnished: Scene
+) -> None:
+    with Tab(browser, java_script_enabled=False) as tab:
+        tab.enter(furnished.call(furnished.ticket("alice")))
+        tab.page.locator("a", has_text="llama-pretrain").first.click()
+        job = tab.page.url
+        tab.page.get_by_text("Change the time limit").click()
+        tab.page.get_by_role("button", name="Extend it").click()
+        expect(tab.page.locator("h1")).to_contain_text("Extend job")
+        tab.page.locator("#theme").click()
+        assert tab.page.url == job
+        expect(tab.page.locator("#h-acts")).to_be_visible()
+
+
 def test_times_are_those_of_who_looks(browser: Browser, furnished: Scene) -> None:
     found: list[str] = []
     for zone in ("Europe/Berlin", "Asia/Kolkata"):
         with Tab(browser, timezone_id=zone) as tab:
-            tab.page.goto(furnished.call(furnished.ticket("alice")))
+            tab.enter(furnished.call(furnished.ticket("alice")))
             tab.page.goto(furnished.url + "/page/jobs/121")
             tab.wait_live()
             found.append(tab.page.locator("dd time").first.inner_text())
@@ -216,13 +255,13 @@ def test_the_hour_after_midnight_is_00(browser: Browser, furnished: Scene) -> No
     """en-US has an hour 24 unless it is told otherwise."""
     job = "/page/jobs/121"
     with Tab(browser, timezone_id="UTC") as tab:
-        tab.page.goto(furnished.call(furnished.ticket("alice")))
+        tab.enter(furnished.call(furnished.ticket("alice")))
         tab.page.goto(furnished.url + job)
         told = tab.page.locator("dd time").first.get_attribute("datetime") or ""
         hour = int(told[11:13])
     zone = f"Etc/GMT+{hour}" if hour <= 12 else f"Etc/GMT-{24 - hour}"
     with Tab(browser, timezone_id=zone, locale="en-US") as tab:
-        tab.page.goto(furnished.call(furnished.ticket("alice")))
+        tab.enter(furnished.call(furnished.ticket("alice")))
         tab.page.goto(furnished.url + job)
         tab.wait_live()
         shown = tab.page.locator("dd time").first.inner_text()
@@ -239,7 +278,7 @@ def test_markup_in_names_does_nothing(browser: Browser, furnished: Scene) -> Non
 
     job_id = it.call(submit())
     with Tab(browser) as tab:
-        tab.page.goto(it.call(it.ticket("alice")))
+        tab.enter(it.call(it.ticket("alice")))
         for path in ("/page/queue", f"/page/jobs/{job_id}", "/page/plan"):
             tab.page.goto(it.url + path)
             tab.wait_live()
@@ -253,7 +292,7 @@ def test_the_tour_has_its_pictures(browser: Browser, furnished: Scene) -> None:
     """Those of docs/operating/tour.md: `make pictures`."""
     with Tab(browser) as tab, Tab(browser, dark=True) as night, Tab(browser, width=390) as small:
         for one, path in ((tab, "/"), (night, "/page/plan"), (small, "/")):
-            one.page.goto(furnished.call(furnished.ticket("alice")))
+            one.enter(furnished.call(furnished.ticket("alice")))
             one.page.goto(furnished.url + path)
             one.wait_live()
         keep_picture(small, "tour-telephone")
@@ -280,7 +319,9 @@ def test_the_real_thing_of_the_tour(browser: Browser, odc: Odc) -> None:
     odc.wait_for(blocker, "RUNNING")
     waiting = odc.submit("-J", "second", *both, "sleep 60")
     with Tab(browser) as tab:
-        tab.page.goto(odc.odcctl("page").stdout.strip())
+        # A user's own daemon lets in who opens the address; root's asks.
+        come_in = tab.enter if os.geteuid() == 0 else tab.page.goto
+        come_in(odc.odcctl("page").stdout.strip())
         tab.wait_live()
         expect(tab.page.locator("#waiting")).to_contain_text("second")
         expect(tab.page.locator("#running")).to_contain_text("first")

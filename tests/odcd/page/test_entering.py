@@ -16,19 +16,22 @@ from odcd.page_keys import SESSION_LIFE, ticket_of
 from tests.odcd.api.service import ALICE, BOB, OPERATOR
 from tests.odcd.page.browse import OURS, Browsed, browse
 
+AT_ONCE = "data-at-once"
+
 
 def test_a_ticket_lets_a_browser_in_and_is_gone_from_the_address(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         ticket = await it.ticket()
         assert ticket["url"] == f"http://127.0.0.1:7070{ticket['path']}"
         async with it.client(None) as client:
-            answer = await client.get(ticket["path"])
+            answer = await it.enter(client, ticket["ticket"])
             assert (answer.status_code, answer.headers["location"]) == (303, "/")
             cookie = answer.headers["set-cookie"]
             assert "HttpOnly" in cookie
             assert "SameSite=lax" in cookie
             assert "Secure" not in cookie
-            assert f"Max-Age={int(SESSION_LIFE.total_seconds())}" in cookie
+            life_s = int(re.findall(r"Max-Age=(\d+)", cookie)[0])
+            assert 0 <= SESSION_LIFE.total_seconds() - life_s <= 1
             page = await client.get("/")
             assert page.status_code == 200
             assert "64001" in page.text  # who it is: this machine has no such user
@@ -41,7 +44,8 @@ def test_over_https_the_cookie_is_secure(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         ticket = await it.ticket()
         async with it.client(None) as client:
-            answer = await client.get(ticket["path"], headers={"x-forwarded-proto": "https"})
+            client.headers["x-forwarded-proto"] = "https"
+            answer = await it.enter(client, ticket["ticket"])
             assert "Secure" in answer.headers["set-cookie"]
 
     browse(database_url, work)
@@ -53,21 +57,73 @@ def test_a_ticket_works_once_however_many_try(database_url: str) -> None:
 
         async def enter() -> int:
             async with it.client(None) as client:
-                return (await client.get(ticket["path"])).status_code
+                return (await it.enter(client, ticket["ticket"])).status_code
 
         assert sorted(await asyncio.gather(*(enter() for _ in range(6)))) == [303] + [401] * 5
 
     browse(database_url, work)
 
 
-def test_a_look_at_the_headers_uses_no_ticket_up(database_url: str) -> None:
+def test_opening_the_address_lets_nobody_in_and_uses_nothing_up(database_url: str) -> None:
+    """Who looks at links that are sent opens them, too."""
+
     async def work(it: Browsed) -> None:
         ticket = await it.ticket()
         async with it.client(None) as client:
-            await client.head(ticket["path"])
-            assert (await client.get(ticket["path"])).status_code == 303
+            for method in ("HEAD", "GET", "GET"):
+                answer = await client.request(method, ticket["path"])
+                assert answer.status_code == 200
+                assert "set-cookie" not in answer.headers
+            assert "Come in as 64001" in answer.text
+            assert (await client.get("/page/queue")).status_code == 401
+            assert (await it.enter(client, ticket["ticket"])).status_code == 303
 
     browse(database_url, work)
+
+
+def test_who_is_in_becomes_nobody_else_unasked(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        ticket = await it.ticket(BOB)
+        async with it.inside(ALICE) as client:
+            kept = dict(client.cookies)
+            asked = await client.get(ticket["path"])
+            assert AT_ONCE not in asked.text
+            assert "Here you are <b>64001</b>" in asked.text
+            assert "Come in as 64002" in asked.text
+            assert dict(client.cookies) == kept
+            await it.enter(client, ticket["ticket"])
+            assert "64002" in (await client.get("/page/queue")).text
+        async with it.client(None) as client:  # nobody is left behind as alice
+            client.cookies.update(kept)
+            assert (await client.get("/page/queue")).status_code == 401
+
+    browse(database_url, work)
+
+
+def test_who_is_in_as_the_same_user_is_not_asked(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        async with it.inside(ALICE) as client:
+            ticket = await it.ticket(ALICE)
+            assert AT_ONCE in (await client.get(ticket["path"])).text
+            assert (await it.enter(client, ticket["ticket"])).status_code == 303
+            # And a step back in the browser's history does no harm.
+            again = await client.get(ticket["path"])
+            assert (again.status_code, again.headers["location"]) == (303, "/")
+
+    browse(database_url, work)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_daemon_of_one_user_needs_not_ask(database_url: str, alone: bool) -> None:
+    """Nobody else has a ticket of it that could be sent."""
+
+    async def work(it: Browsed) -> None:
+        ticket = await it.ticket()
+        async with it.client(None) as client:
+            assert (AT_ONCE in (await client.get(ticket["path"])).text) is alone
+            assert (await client.get("/page/queue")).status_code == 401
+
+    browse(database_url, work, serves_uid=ALICE.uid if alone else None)
 
 
 def test_an_old_ticket_lets_nobody_in(database_url: str) -> None:
@@ -75,12 +131,38 @@ def test_an_old_ticket_lets_nobody_in(database_url: str) -> None:
         made = ticket_of()
         store, now = it.service.store, it.service.api.clock.now()
         who = await it.page._sessions._identifier._of_peer(ALICE)  # pyright: ignore
-        await store.keep_key(who, made, now - timedelta(seconds=61), timedelta(seconds=60))
+        assert await store.make_ticket(who, made, None, now - timedelta(seconds=61), now)
         async with it.client(None) as client:
-            answer = await client.get(f"/page/enter?ticket={made.key}")
-            assert answer.status_code == 401
-            assert "set-cookie" not in answer.headers
-            assert "odcctl page" in answer.text
+            for answer in (
+                await client.get(f"/page/enter?ticket={made.key}"),
+                await it.enter(client, made.key), await it.enter(client, ""),
+                await client.get("/page/enter"),
+            ):  # fmt: skip
+                assert answer.status_code == 401
+                assert "set-cookie" not in answer.headers
+                assert "That address was used already, or is too old." in answer.text
+
+    browse(database_url, work)
+
+
+def test_two_daemons_on_one_host_put_nobody_out(database_url: str) -> None:
+    """Both listen on 7070 of their own machines, and are forwarded to ports of this one."""
+
+    async def work(it: Browsed) -> None:
+        jars: list[dict[str, str]] = []
+        for host in ("127.0.0.1:7071", "127.0.0.1:7072", "odc.example", "[::1]", "[::1]:7071"):
+            ticket = await it.ticket()
+            async with it.client(None) as client:
+                headers = {"host": host, "origin": f"http://{host}"}
+                form = {"ticket": ticket["ticket"]}
+                answer = await client.post("/page/enter", data=form, headers=headers)
+                assert answer.status_code == 303
+                jars.append(dict(client.cookies))
+                page = await client.get("/page/queue", headers=headers)
+                assert page.status_code == 200
+        assert [*map(list, jars)] == [
+            ["odc-page-7071"], ["odc-page-7072"], ["odc-page"], ["odc-page"], ["odc-page-7071"],
+        ]  # fmt: skip
 
     browse(database_url, work)
 
@@ -192,11 +274,12 @@ FOREIGN: list[dict[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("what", ["cancel", "extend", "leave", "theme", "key"])
+@pytest.mark.parametrize("what", ["cancel", "extend", "leave", "theme", "key", "enter"])
 def test_nothing_is_done_for_another_site(database_url: str, what: str) -> None:
     async def work(it: Browsed) -> None:
         job_id = await it.service.submit()
-        form = {"sure": "yes", "hours": "1", "key": "x"}
+        ticket = (await it.ticket(BOB))["ticket"]
+        form = {"sure": "yes", "hours": "1", "key": "x", "ticket": ticket}
         path = f"/page/jobs/{job_id}/{what}" if what in ("cancel", "extend") else f"/page/{what}"
         async with it.inside() as client:
             for headers in FOREIGN:
@@ -303,6 +386,22 @@ def test_the_theme_leads_back_to_the_page_and_nowhere_else(database_url: str) ->
                 headers = {**OURS, "referer": referer}
                 answer = await client.post("/page/theme", headers=headers)
                 assert (answer.status_code, answer.headers["location"]) == (303, back)
+
+    browse(database_url, work)
+
+
+@pytest.mark.parametrize(
+    ("path", "back"),
+    [("/page/jobs/7_3/extend", "/page/jobs/7_3"), ("/page/jobs/7/cancel", "/page/jobs/7"),
+     ("/page/key", "/"), ("/page/leave", "/"), ("/page/theme", "/")],
+)  # fmt: skip
+def test_what_a_form_answered_can_be_come_back_to(database_url: str, path: str, back: str) -> None:
+    async def work(it: Browsed) -> None:
+        async with it.inside() as client:
+            pressed = {**OURS, "referer": f"http://odc:7070{path}"}
+            answer = await client.post("/page/theme", headers=pressed)
+            answer = await client.get(answer.headers["location"])
+            assert (answer.status_code, answer.headers["location"]) == (303, back)
 
     browse(database_url, work)
 
