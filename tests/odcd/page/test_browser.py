@@ -131,7 +131,7 @@ def test_a_dead_database_is_said_and_its_return_is_seen(
     browser: Browser, own_server: EmbeddedPostgres, tmp_path: Path
 ) -> None:
     with scene(own_server.dsn, tmp_path) as it, Tab(browser, width=390) as tab:
-        tab.page.goto(it.call(it.ticket(None)))
+        tab.enter(it.call(it.ticket(None)))
         tab.wait_live()
         tab.page.evaluate("window.loadedOnce = true")
         dead = own_server.postmaster()
