@@ -11,6 +11,11 @@ HEADER = ("JOB", "NAME", "USER", "STATE", "ELAPSED", "GPUS", "GPU-H", "BUSY", "S
           "ENERGY")  # fmt: skip
 TOTALS = ("USER", "JOBS", "GPU-H", "BUSY", "SEEN", "IDLE GPU-H", "ENERGY")
 JOULES_A_KWH = 3_600_000
+UNMEASURED = (
+    "an operator names a Prometheus that has DCGM's series: ODC_PROMETHEUS_URL; on one machine "
+    "NVIDIA's driver tells (docs/operating/gpu-use.md)"
+)
+"""What to do where nothing is known."""
 
 
 def describe(job: Mapping[str, Any], now_s: float) -> str:

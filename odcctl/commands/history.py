@@ -62,6 +62,7 @@ def run(arguments: Arguments) -> int:
     now_s = listing.reply.now_s
     if efficiency:
         _put_efficiency(oldest_first, with_header=not arguments.flag("no-header"))
+        _note_unknown(client, oldest_first)
         return DONE
     head = () if arguments.flag("no-header") else HEADER
     rows = [_row(job, now_s) for job in oldest_first]
@@ -78,6 +79,23 @@ def _put_efficiency(listed: Sequence[Mapping[str, Any]], *, with_header: bool) -
     if totals:
         text += "\n" + render.table(gpu_use.TOTALS if with_header else (), totals, width)
     render.put(text)
+
+
+def _note_unknown(client: Client, listed: Sequence[Mapping[str, Any]]) -> None:
+    """Why there are no figures, where there are none at all."""
+    if not listed or any(job.get("gpu_use") for job in listed):
+        return
+    if not any(job["gpus_per_node"] for job in listed):
+        render.note("odcctl: none of these jobs had GPUs; nothing else of a job is measured")
+        return
+    source = client.get("/v1/idle", {}).json()["source"]
+    if source is None:
+        render.note(f"odcctl: what GPUs do is not measured here; {gpu_use.UNMEASURED}")
+    else:
+        render.note(
+            f"odcctl: what GPUs do is measured here ({source}), but not of these jobs: they ended "
+            "before that, or on nodes that are declared only (docs/operating/gpu-use.md)"
+        )
 
 
 def _row(job: Mapping[str, Any], now_s: float) -> tuple[str, ...]:

@@ -295,7 +295,7 @@ COMMAND = Command(
         AS_OF,
         Option("diff", None, None, "whose planned starts moved between two passes or times"),
         Option("gantt", None, None, "draw it: what runs, is planned and is booked on each node"),
-        Option("hours", None, "N", "gantt: how far ahead; default 24"),
+        Option("hours", None, "N", "gantt: how far ahead, 1 to 744; default 24"),
         Option("node", None, "NAMES", "gantt: only these nodes, by commas"),
         Option("type", None, "TYPES", "gantt: only nodes of these GPU types"),
         Option("what-if", None, None, "when such jobs would start, and whom they would delay"),

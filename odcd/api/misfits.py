@@ -49,7 +49,9 @@ def misfit(
     if what.startswith("Invalid enum value "):
         return BadRequest(f"{place.name} cannot be {_shown(place.value)}", _accepted(place.types))
     if _BOUND.match(what):
-        return BadRequest(f"{place.name} cannot be {_shown(place.value)}", _range(place.types))
+        # Numbers of a query are text; what a bound is told of was read as one.
+        number = place.value if isinstance(place.value, str) else _shown(place.value)
+        return BadRequest(f"{place.name} cannot be {number[:MOST_CHARS]}", _range(place.types))
     if _LENGTH.match(what):
         unit = "character" if isinstance(place.value, str) else "entry"
         count = len(place.value)
@@ -137,6 +139,8 @@ def _range(types: list[Any]) -> str:
     for kind in types:
         if isinstance(kind, inspect.IntType | inspect.FloatType):
             what = "a whole number" if isinstance(kind, inspect.IntType) else "a number"
+            if kind.gt is not None:
+                return f"Give {what} above {kind.gt}{'' if kind.le is None else f', up to {kind.le}'}."
             if kind.le is None:
                 return f"Give {what} from {kind.ge} on."
             return f"Give {what} " + (

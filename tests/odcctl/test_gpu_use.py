@@ -77,6 +77,28 @@ def test_history_has_efficiency_and_sums(peer: Peer, odcctl: Odcctl, golden: Gol
     assert "fields" not in peer.requests[-1].query
 
 
+@pytest.mark.parametrize(
+    ("gpus", "source", "told"),
+    [(8, None, "not measured here; an operator names a Prometheus"),
+     (8, "nvml", "measured here (nvml), but not of these jobs"), (0, None, "had GPUs")],
+)  # fmt: skip
+def test_history_says_why_nothing_is_known(
+    peer: Peer, odcctl: Odcctl, gpus: int, source: str | None, told: str
+) -> None:
+    jobs = [a_job(n, "COMPLETED", gpus_per_node=gpus, gpus=gpus, gpu_use=None) for n in (2, 1)]
+    peer.on("GET", "/v1/jobs", {"jobs": jobs, "next": None})
+    peer.on("GET", "/v1/idle", an_idle_list(jobs=[], waiting=[], source=source))
+    done = odcctl("history", "--efficiency")
+    assert told in done.err
+    assert len(done.out.splitlines()) == 3
+    assert odcctl("history", "--efficiency", "--json").err == ""
+    peer.on("GET", "/v1/jobs", {"jobs": [], "next": None})
+    assert odcctl("history", "--efficiency").err == ""
+    jobs[0]["gpu_use"] = a_gpu_use()
+    peer.on("GET", "/v1/jobs", {"jobs": jobs, "next": None})
+    assert odcctl("history", "--efficiency").err == ""
+
+
 def an_idle_list(**fields: Any) -> dict[str, Any]:
     told: dict[str, Any] = {
         "source": "prometheus", "idle_ratio": 0.05, "idle_after_s": 900,

@@ -147,7 +147,11 @@ TOLD = (
     ("POST", "/v1/plan/what-if", {"jobs": [BODY] * 65},
      "jobs has 65 entries", "At most 64."),
     ("GET", "/v1/jobs?limit=0", None,
-     'limit cannot be "0"', "Give a whole number from 1 to 10000."),
+     "limit cannot be 0", "Give a whole number from 1 to 10000."),
+    ("GET", "/v1/plan/gantt?hours=0", None,
+     "hours cannot be 0", "Give a number above 0, up to 744."),
+    ("GET", "/v1/plan/gantt?hours=745", None,
+     "hours cannot be 745", "Give a number above 0, up to 744."),
 )  # fmt: skip
 
 
