@@ -140,7 +140,8 @@ def _range(types: list[Any]) -> str:
         if isinstance(kind, inspect.IntType | inspect.FloatType):
             what = "a whole number" if isinstance(kind, inspect.IntType) else "a number"
             if kind.gt is not None:
-                return f"Give {what} above {kind.gt}{'' if kind.le is None else f', up to {kind.le}'}."
+                most = "" if kind.le is None else f", up to {kind.le}"
+                return f"Give {what} above {kind.gt}{most}."
             if kind.le is None:
                 return f"Give {what} from {kind.ge} on."
             return f"Give {what} " + (
