@@ -15,9 +15,7 @@ begin
            and e.kind in ('submitted', 'started', 'ended', 'requeued', 'active', 'orphan', 'slipped')
     ), ran as materialized (
         -- Where an attempt ran, and since when it might have: of one that was requeued only the past tells.
-        select s.*, w.eligible_at, _partition_name(coalesce(w.partition_id, s.named_id)) as partition,
-               t.gpus * _attempt_ms(t.started_at, t.ended_at, t.ended_at) as gpu_ms, t.started_at,
-               coalesce((select n.gpu_type from node as n where n.name = t.node_names[1]), '') as gpu_type
+        select s.*, w.eligible_at, _partition_name(coalesce(w.partition_id, s.named_id)) as partition
           from seen as s
           left join lateral (
                select r.partition_id, r.eligible_at, 1 as n from running as r where r.job_id = s.job_id and r.attempt = s.attempt
@@ -28,7 +26,14 @@ begin
                (select q.partition_id, q.eligible_at, 3 from running_past as q
                  where q.job_id = s.job_id and q.attempt = s.attempt and not q.past_absent order by q.past_id desc limit 1)
                 order by n limit 1) as w on s.attempt is not null
-          left join attempt as t on t.job_id = s.job_id and t.attempt = s.attempt and s.kind in ('ended', 'requeued')
+    ), held as (
+        -- As it was told while it ran: by each member's node, and by the type that this was then.
+        select s.user_name, s.account, h.gpu_type, sum(h.gpus * _attempt_ms(t.started_at, t.ended_at, t.ended_at)) as gpu_ms
+          from seen as s
+          join attempt as t on t.job_id = s.job_id and t.attempt = s.attempt
+         cross join lateral _held_gpus(s.job_id, s.attempt, t.started_at, s.at) as h
+         where s.kind in ('ended', 'requeued')
+         group by s.user_name, s.account, h.gpu_type
     ), one as (
         select 'odcd_jobs_submitted_total' as metric, array[r.partition] as labels, coalesce((r.detail ->> 'tasks')::bigint, 1) as value
           from ran as r where r.kind = 'submitted'
@@ -45,7 +50,7 @@ begin
         select 'odcd_job_preemptions_total', array[r.partition, coalesce(r.detail -> 'preemption' ->> 'qos', '')], 1
           from ran as r where r.kind in ('ended', 'requeued') and r.detail ? 'preemption'
          union all
-        select 'odcd_gpu_seconds_total', array[r.user_name, r.account, r.gpu_type], r.gpu_ms from ran as r where r.gpu_ms > 0
+        select 'odcd_gpu_seconds_total', array[h.user_name, h.account, h.gpu_type], h.gpu_ms from held as h where h.gpu_ms > 0
          union all
         select 'odcd_orphans_found_total', array['pod'], 1 from ran as r where r.kind = 'orphan'
          union all

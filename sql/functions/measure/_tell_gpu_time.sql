@@ -6,15 +6,16 @@ returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
     with held as (
-        select r.account_id, r.uid, n.gpu_type, sum(a.gpus * _attempt_ms(r.started_at, r.exited_at, p_now)) as ms
+        -- Under the names that it is counted by when it ends.
+        select r.account_id, j.user_name, n.gpu_type, sum(a.gpus * _attempt_ms(r.started_at, r.exited_at, p_now)) as ms
           from running as r
+          join job as j on j.id = r.job_id
           join allocation as a on a.job_id = r.job_id
           join node as n on n.id = a.node_id
          where a.gpus > 0
-         group by r.account_id, r.uid, n.gpu_type
+         group by r.account_id, j.user_name, n.gpu_type
     ), live as (
-        select array[(select max(u.user_name) from usage as u where u.account_id = h.account_id and u.uid = h.uid),
-                     c.name, h.gpu_type] as labels, sum(h.ms)::bigint as ms
+        select array[h.user_name, c.name, h.gpu_type] as labels, sum(h.ms)::bigint as ms
           from held as h join account as c on c.id = h.account_id
          group by 1
     ), total as (

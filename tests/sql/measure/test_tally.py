@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from datetime import timedelta
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.sql.measure.counted import Counted
+from tests.support.builders import ROOT, a_cluster
 from tests.support.database import Sql
 
 STEPS = (
@@ -78,6 +80,34 @@ def test_what_is_held_now_is_told_at_once_and_never_less(counted: Counted) -> No
     queue.move(500)
     counted.fold_all()
     assert counted.by("odcd_gpu_seconds_total", 3) == {"h100": 400 + 500}
+
+
+@pytest.mark.parametrize("becomes", ["another", "gone"])
+def test_what_a_node_was_is_what_its_gpus_are_counted_as(counted: Counted, becomes: str) -> None:
+    """Else they are told twice: as they were while they were held, and as what the node is now."""
+    queue = counted.queue
+    jobs = [queue.submit(gpus=8, gpu_type="h100") for _ in range(2)]
+    queue.start()
+    queue.move(100)
+    counted.fold_all()
+    assert counted.by("odcd_gpu_seconds_total", 3) == {"h100": 1600}
+    node = counted.sql.value(
+        "select n.name from odc.node as n join odc.allocation as a on a.node_id = n.id "
+        "where a.job_id = $1",
+        jobs[0],
+    )
+    queue.end(jobs[0])
+    queue.requeue(jobs[1], who=ROOT)
+    queue.end(jobs[1])
+    queue.move(10)
+    if becomes == "another":
+        one = {"name": node, "gpu_type": "b200", "gpus": 8, "cpus": 64, "mem_mib": 64_000}
+        a_cluster(counted.sql, now=queue.now, more=[one])
+        assert counted.sql.value("select gpu_type from odc.node where name = $1", node) == "b200"
+    else:
+        counted.sql.execute("delete from odc.node where name = $1", node)
+    counted.fold_all()
+    assert counted.by("odcd_gpu_seconds_total", 3) == {"h100": 1600}
 
 
 def test_waits_fall_into_their_buckets(counted: Counted) -> None:
