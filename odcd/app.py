@@ -12,7 +12,7 @@ from odcd.api.app import create_app
 from odcd.api.clients import version_of
 from odcd.api.context import Api
 from odcd.api.server import HttpServer
-from odcd.builds.settings import no_target
+from odcd.builds.settings import LIMIT, no_target
 from odcd.clock import Clock, SystemClock
 from odcd.db import Database
 from odcd.engine import make_engine
@@ -72,8 +72,10 @@ class Daemon:
         self._metrics = metrics
         metrics.watch_events(lambda: self._events.clients)
         metrics.watch_listener(lambda: database.listening(CHANNEL))
+        if settings.executor == "kubernetes":
+            metrics.limit_phases(settings.kubernetes.phase_limits | {"image_build": LIMIT})
         self._sampler = Sampler(database, clock, metrics)
-        self._leader = Leader(database, clock, settings.lease, self._lead)
+        self._leader = Leader(database, clock, settings.lease, self._lead, metrics.saw_term)
         self._leading: Leading | None = None
         self._engine = make_engine(settings, self._store, clock, launch_runner, metrics)
         self._keys = GithubKeys(settings.github_url, clock) if self._engine.ssh else None

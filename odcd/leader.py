@@ -113,11 +113,14 @@ class Leader:
         clock: Clock,
         lease: timedelta,
         lead: Callable[[Lead], Awaitable[None]],
+        saw: Callable[[int], None] = lambda term: None,
     ) -> None:
+        """saw: hears each term that is seen, another's and its own."""
         self._database = database
         self._clock = clock
         self._lease = lease
         self._lead = lead
+        self._saw = saw
         self._holder = f"{socket.gethostname()}:{os.getpid()}"
         self.leading: int | None = None
         """The term this daemon leads under, or None."""
@@ -159,6 +162,7 @@ class Leader:
             now = self._clock.monotonic()
             if (row["term"], row["beat"]) != seen:
                 seen, since = (row["term"], row["beat"]), now
+                self._saw(row["term"])
             if row["vacant"] or now - since >= self._lease.total_seconds():
                 self.follows = False
                 return seen
@@ -177,6 +181,7 @@ class Leader:
             if taken is None:
                 return
             log.info("leader.leads", extra={"term": taken})
+            self._saw(taken)
             lead = Lead(taken, session, self._clock, self._lease)
             self.leading = taken
             try:

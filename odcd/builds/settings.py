@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from odcd.errors import BadRequest
 
@@ -15,6 +16,8 @@ _REPOSITORY = re.compile(
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 _LABEL = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_./]{0,252}=[A-Za-z0-9._-]{0,63}")
 IMAGE = "docker.io/moby/buildkit:v0.34.2-rootless"
+LIMIT = timedelta(minutes=15)
+"""So long a build may take."""
 _IMAGE = re.compile(r"[A-Za-z0-9._:/-]*buildkit(?::v\d+\.\d+\.\d+-rootless|@sha256:[0-9a-f]{64})")
 
 

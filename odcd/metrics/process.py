@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from time import perf_counter
 
 from prometheus_client import (
@@ -70,6 +71,17 @@ class Metrics:
             registry=registry, buckets=PASS_BUCKETS,
         )  # fmt: skip
         self._leading = Gauge("odcd_leader", "1 while this daemon leads.", registry=registry)
+        self._term = Gauge(
+            "odcd_leader_term_seen",
+            "The newest term of a leader that this daemon has seen; 0: none yet.",
+            registry=registry,
+        )
+        self._phase_limits = Gauge(
+            "odcd_reservation_phase_limit_seconds",
+            "How long a dev server may be in a phase, by this daemon's settings, until it is given "
+            "up or begins anew.",
+            ["phase"], registry=registry,
+        )  # fmt: skip
         self._database = Gauge(
             "odcd_database_up", "1 while the database answers this daemon.", registry=registry
         )
@@ -90,7 +102,7 @@ class Metrics:
             "odcd_sample_errors", "Measurements of the cluster that failed.", ["measure"],
             registry=registry,
         )  # fmt: skip
-        for name in (*MEASURES, "fold_tally", "render_job_info"):
+        for name in (*MEASURES, "fold_tally", "set_event_aside", "retry_aside", "render_job_info"):
             # From 0, so that the first failure is an increase.
             self._unmeasured.labels(name)
         build = Info("odcd_build", "What this daemon is.", registry=registry)
@@ -142,6 +154,13 @@ class Metrics:
         self._leading.set(1 if leads else 0)
         if not leads:
             self.last_pass = None
+
+    def saw_term(self, term: int) -> None:
+        self._term.set(term)
+
+    def limit_phases(self, limits: Mapping[str, timedelta]) -> None:
+        for phase, limit in limits.items():
+            self._phase_limits.labels(phase).set(limit.total_seconds())
 
     def unmeasured(self, measure: str) -> None:
         self._unmeasured.labels(measure).inc()

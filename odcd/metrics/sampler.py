@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from odcd.clock import Clock
 from odcd.db import Database, Session
-from odcd.errors import LeadershipLost, OdcError
+from odcd.errors import DatabaseDown, LeadershipLost, OdcError
 from odcd.metrics.families import MEASURES
 from odcd.metrics.process import Metrics, negotiate
 from odcd.metrics.sample import Row, Sample
@@ -29,7 +29,7 @@ ASKED_S = 120.0
 FOLD_EVERY_S = 60.0
 """What came is counted though nobody asks, so that who does is not told of it all at once."""
 FOLD = 2_000
-"""Events in one transaction."""
+"""Events in one transaction; fewer after one that failed."""
 FOLDS = 20
 """Transactions before a sample: the rest of a long past is for the next ones."""
 PATIENCE_S = 2.0
@@ -59,6 +59,7 @@ class Sampler:
         self._accepts: dict[str, None] = {}
         self._rows: dict[str, list[Row]] = {}
         self._due: dict[str, float] = {}
+        self._most = FOLD
 
     # -- scrapes ----------------------------------------------------------------------------------
 
@@ -115,6 +116,7 @@ class Sampler:
         news.set()
 
     async def _measure_for_ever(self, session: Session, term: int, placed: Placed) -> None:
+        await self._retry_aside(session, term)
         while True:
             self._wake.clear()
             begun = self._clock.monotonic()
@@ -149,19 +151,57 @@ class Sampler:
         self._tell()
 
     async def _fold(self, session: Session, term: int) -> None:
+        """What fails is folded in halves, until the event that is at fault is alone."""
+        failed = False
         for _ in range(FOLDS):
+            most = self._most
             try:
                 folded = await session.fetchval(
                     "select odc.fold_tally(p_term => $1, p_limit => $2, p_now => $3)",
-                    term, FOLD, self._clock.now(),
+                    term, most, self._clock.now(),
                 )  # fmt: skip
+                self._most = min(FOLD, 2 * most)
+                if folded < most:
+                    return
             except LeadershipLost:
                 raise
             except Exception as error:
-                self._note(session, "fold_tally", error)
-                return
-            if folded < FOLD:
-                return
+                if not failed or session.closed:
+                    self._note(session, "fold_tally", error)
+                failed = True
+                self._most = max(1, most // 2)
+                # What took too long takes as long again: the rest is for the next sample.
+                if isinstance(error, DatabaseDown):
+                    return
+                if most == 1 and not await self._set_aside(session, term):
+                    return
+
+    async def _set_aside(self, session: Session, term: int) -> bool:
+        """The next event, where it cannot be counted. Whether folding can go on."""
+        try:
+            row = await session.fetchrow(
+                "select event_id, why from odc.set_event_aside(p_term => $1, p_now => $2)",
+                term, self._clock.now(),
+            )  # fmt: skip
+        except LeadershipLost:
+            raise
+        except Exception as error:
+            self._note(session, "set_event_aside", error)
+            return False
+        if row is not None:
+            log.error("metrics.event_aside", extra={"event_id": row["event_id"], "why": row["why"]})
+        return True
+
+    async def _retry_aside(self, session: Session, term: int) -> None:
+        try:
+            counted = await session.fetchval("select odc.retry_aside(p_term => $1)", term)
+        except LeadershipLost:
+            raise
+        except Exception as error:
+            self._note(session, "retry_aside", error)
+            return
+        if counted:
+            log.info("metrics.events_counted", extra={"events": counted})
 
     async def _measure(self, session: Session, name: str) -> list[Row]:
         try:

@@ -13,6 +13,9 @@ from odcd.leader import Lead, Leader
 def test_a_leader_whose_connection_breaks_leads_again_under_a_higher_term(
     database_url: str,
 ) -> None:
+    seen: list[int] = []
+    beside: list[int] = []
+
     async def scenario() -> list[int]:
         terms = asyncio.Queue[int]()
 
@@ -21,11 +24,17 @@ def test_a_leader_whose_connection_breaks_leads_again_under_a_higher_term(
             await asyncio.Event().wait()
 
         async with Database(database_url) as database:
-            leader = Leader(database, SystemClock(), timedelta(seconds=0.4), lead)
+            leader = Leader(database, SystemClock(), timedelta(seconds=0.4), lead, seen.append)
+            follower = Leader(database, SystemClock(), timedelta(hours=1), lead, beside.append)
             running = asyncio.create_task(leader.run())
             try:
                 async with asyncio.timeout(20):
                     first = await terms.get()
+                    following = asyncio.create_task(follower.run())
+                    while not beside:
+                        await asyncio.sleep(0.01)
+                    following.cancel()
+                    await asyncio.wait([following])
                     await database.fetchval(
                         "select pg_terminate_backend(backend_pid) from odc.term"
                     )
@@ -38,3 +47,5 @@ def test_a_leader_whose_connection_breaks_leads_again_under_a_higher_term(
                 await asyncio.wait([running])
 
     assert asyncio.run(scenario()) == [1, 2]
+    # Who follows knows the term, too.
+    assert (sorted(set(seen)), beside) == ([0, 1, 2], [1])

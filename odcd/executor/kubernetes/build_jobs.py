@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from odcd.builds.settings import BuildSettings
+from odcd.builds.settings import LIMIT, BuildSettings
 from odcd.executor.kubernetes import naming
 from odcd.executor.kubernetes.build import PROGRAM, WRONG
 from odcd.executor.kubernetes.launch import literal
@@ -22,7 +22,6 @@ SERVICE_ACCOUNT = "build"
 PRIORITY_CLASS = "odc-job"
 COMPONENT = "build"
 BUILD_ID = f"{naming.DOMAIN}/build-id"
-LIMIT_S = 900
 TRIES_AGAIN = 2
 KEPT_S = 3600
 """So long a Job that is over stays, for who looks after it."""
@@ -78,7 +77,7 @@ def job_of(build: Build, place: BuildPlace) -> Json:
             },
         },
         "spec": {
-            "activeDeadlineSeconds": LIMIT_S,
+            "activeDeadlineSeconds": round(LIMIT.total_seconds()),
             "backoffLimit": TRIES_AGAIN,
             "ttlSecondsAfterFinished": KEPT_S,
             "podFailurePolicy": {

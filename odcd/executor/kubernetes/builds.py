@@ -6,17 +6,17 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from odcd.builds.settings import LIMIT
 from odcd.builds.steps import clean, error_of, step_of
 from odcd.errors import RunnerDown, WrongState
 from odcd.executor.kubernetes import naming
 from odcd.executor.kubernetes.build_jobs import (
     COMPONENT,
     CONTAINER,
-    LIMIT_S,
     BuildPlace,
     Json,
     context_of,
@@ -222,7 +222,7 @@ def _why(failed: Condition, pod: Pod | None, told: str | None) -> str:
     said = error_of((ended.message if ended is not None else "") or told or "")
     why = failed.message
     if failed.reason == "DeadlineExceeded":
-        why = f"it was not done within {LIMIT_S // 60} minutes"
+        why = f"it was not done within {LIMIT // timedelta(minutes=1)} minutes"
     elif ended is not None and ended.reason == "OOMKilled":
         why = "it used up its memory"
     elif pod is not None and pod.status.reason:

@@ -83,6 +83,20 @@ class KubernetesSettings:
     def namespaces(self) -> Namespaces:
         return Namespaces(batch=self.namespace_batch, dev=self.namespace_dev)
 
+    @property
+    def phase_limits(self) -> dict[str, timedelta]:
+        """By the phase of a dev server: how long it may be in it at most."""
+        scheduling = self.schedule_budget + self.disk_budget
+        return {
+            "disk": scheduling,
+            "scheduling": scheduling,
+            "init": self.start_budget,
+            "image_pull": self.start_budget,
+            "ssh": self.ready_budget,
+            # Until the last of the others, which has these one after another.
+            "gang_barrier": scheduling + self.start_budget + self.ready_budget,
+        }
+
 
 def read_kubernetes(
     kubeconfig: str | None, context: str | None, environment: Mapping[str, str]

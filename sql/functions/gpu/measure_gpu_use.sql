@@ -25,5 +25,8 @@ language sql stable as $$
      where i.kind = 'reservation'
      group by i.user_name
      union all
-    select 'odcd_gpu_use_pending', '{}'::text[], count(*) from odc.gpu_use as u where u.stored_at is null and u.ended_at is not null
+    select m.metric, '{}'::text[], m.value
+      from (select count(*)::double precision as owed, coalesce(greatest(0, extract(epoch from p_now - min(u.ended_at))), 0)::double precision as oldest_s
+              from odc.gpu_use as u where u.stored_at is null and u.ended_at is not null) as d
+     cross join lateral (values ('odcd_gpu_use_pending', d.owed), ('odcd_gpu_use_pending_seconds', d.oldest_s)) as m (metric, value)
 $$;

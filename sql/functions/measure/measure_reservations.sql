@@ -7,9 +7,14 @@ language sql stable as $$
                                                         or p.lacks is not null) as status,
                -- One that waits for a disk waits for its other dev server, or for a snapshot: it holds nothing.
                case p.lacks when 'image' then 'image_build' else 'queued' end as phase,
-               p.queued_at as at
+               -- Of an image from when its build began: before that others are built, or nobody builds, and that is told.
+               case when p.lacks is distinct from 'image' then p.queued_at
+                    when m.started_at is not null then greatest(p.queued_at, m.started_at)
+                    when exists (select from odc.build as o where o.state = 'building') then p_now
+                    else p.queued_at end as at
           from odc.reservation as v
           join odc.pending as p on p.job_id = v.job_id
+          left join odc.build as m on m.id = v.build_id
          union all
         select odc._reservation_status(r.state, r.intent, true),
                case when r.intent is not null or r.state = 'COMPLETING' then 'cleaning_up' when v.launched_at is not null then 'active'

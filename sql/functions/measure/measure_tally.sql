@@ -38,6 +38,8 @@ language sql stable as $$
       from odc.tally as t
       full join zero as z on z.metric = t.metric and z.labels = t.labels
      union all
+    select 'odcd_tally_events_aside', '{}', count(*)::double precision from odc.tally_aside
+     union all
     select h.metric || '_bucket', h.labels || coalesce(b.bounds[c.n]::text, '+Inf'),
            (sum(c.count) over (partition by h.metric, h.labels order by c.n))::double precision
       from histogram as h

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from odcd.db import _operation
 from odcd.errors import RunnerDown
 from odcd.executor.kubernetes.cluster import ApiRefused, Status, is_trouble, operation_of
+from odcd.executor.kubernetes.settings import KubernetesSettings
 from odcd.executor.link import Link, RunnerRefused
 from odcd.metrics import Metrics
 from odcd.runner import protocol
@@ -91,6 +93,20 @@ def test_a_pass_is_told_by_who_leads_alone() -> None:
     assert metrics.last_pass == (1000.0, 7)
     metrics.leading(False)
     assert metrics.last_pass is None
+
+
+def test_phases_have_the_limits_that_are_set() -> None:
+    metrics = Metrics()
+    metrics.limit_phases(KubernetesSettings(start_budget=timedelta(hours=2)).phase_limits)
+
+    def limit(phase: str) -> float | None:
+        name = "odcd_reservation_phase_limit_seconds"
+        return metrics.registry.get_sample_value(name, {"phase": phase})
+
+    assert [limit(phase) for phase in ("scheduling", "image_pull", "ssh")] == [660, 7200, 600]
+    # All of what the others have still before them.
+    assert limit("gang_barrier") == 660 + 7200 + 600
+    assert limit("queued") is None
 
 
 def test_failures_of_measures_are_counted_from_zero() -> None:

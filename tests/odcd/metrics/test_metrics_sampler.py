@@ -167,6 +167,44 @@ def test_one_measurement_that_hangs_leaves_the_others(
     run(work)
 
 
+def test_an_event_that_cannot_be_counted_keeps_no_other_from_it(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Sql(database_url) as sql:
+        orphan = "insert into odc.event (at, kind, actor, detail) values (now(), $1, 'odcd', $2)"
+        for _ in range(30):
+            sql.execute(orphan, "orphan", '{"name": "x"}')
+        sql.execute(orphan, "submitted", '{"attempt": "none"}')
+        for _ in range(30):
+            sql.execute(orphan, "orphan", '{"name": "x"}')
+        bad = sql.value("select id from odc.event where kind = 'submitted'")
+
+    def mend() -> None:
+        with Sql(database_url) as sql:
+            sql.execute("update odc.event set kind = 'orphan', detail = '{}' where id = $1", bad)
+
+    async def work() -> None:
+        async with a_daemon(database_url, {"measure_tally": 0.0}) as daemon:
+            daemon.lead()
+            await daemon.connected()
+            while (told := await daemon.scrape()).get("odcd_tally_events_aside") != 1:
+                daemon.sampler._wake.set()
+                await asyncio.sleep(0.05)
+            assert told['odcd_orphans_found_total{kind="pod"}'] == 60
+            assert told['odcd_sample_errors_total{measure="fold_tally"}'] == 1
+            await daemon.end()
+            # The next leader tries it again.
+            await asyncio.to_thread(mend)
+            daemon.lead()
+            while (told := await daemon.scrape()).get("odcd_tally_events_aside") != 0:
+                await asyncio.sleep(0.05)
+            assert told['odcd_orphans_found_total{kind="pod"}'] == 61
+
+    run(work)
+    [record] = [one for one in caplog.records if one.message == "metrics.event_aside"]
+    assert (record.levelname, record.__dict__["event_id"]) == ("ERROR", bad)
+
+
 def test_nothing_is_measured_while_nobody_scrapes(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

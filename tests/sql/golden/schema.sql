@@ -1993,6 +1993,12 @@ CREATE TABLE odc.tally (
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
 
+CREATE TABLE odc.tally_aside (
+    event_id bigint NOT NULL,
+    why text NOT NULL,
+    at timestamp with time zone NOT NULL
+);
+
 CREATE TABLE odc.tally_event (
     one boolean DEFAULT true NOT NULL,
     xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
@@ -2890,6 +2896,9 @@ ALTER TABLE ONLY odc.shared_storage
 
 ALTER TABLE ONLY odc.tally
     ADD CONSTRAINT tally_pkey PRIMARY KEY (metric, labels);
+
+ALTER TABLE ONLY odc.tally_aside
+    ADD CONSTRAINT tally_aside_pkey PRIMARY KEY (event_id);
 
 ALTER TABLE ONLY odc.tally_event
     ADD CONSTRAINT tally_event_pkey PRIMARY KEY (one);

@@ -178,9 +178,14 @@ def test_looks_at_dev_servers_tell_of_idle_gpus_where_nobody_measures(queue: Gpu
 def test_what_is_owed_is_measured(queue: GpuQueue) -> None:
     assert queue.measured() == {
         "odcd_gpus_held_idle": {"h100": 0}, "odcd_gpu_use_pending": {"": 0},
+        "odcd_gpu_use_pending_seconds": {"": 0},
         "odcd_jobs_held_idle": {"batch": 0, "reservation": 0},
     }  # fmt: skip
     job = queue.run()
     queue.move(60)
     queue.end(job)
-    assert queue.measured()["odcd_gpu_use_pending"] == {"": 1}
+    queue.move(900)
+    queue.end(queue.run())
+    measured = queue.measured()
+    assert measured["odcd_gpu_use_pending"] == {"": 2}
+    assert measured["odcd_gpu_use_pending_seconds"] == {"": 900}

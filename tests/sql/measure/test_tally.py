@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from datetime import timedelta
 
+import asyncpg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from odcd.errors import LeadershipLost
 from tests.sql.measure.counted import Counted
 from tests.support.builders import ROOT, a_cluster
 from tests.support.database import Sql
@@ -108,6 +110,39 @@ def test_what_a_node_was_is_what_its_gpus_are_counted_as(counted: Counted, becom
         counted.sql.execute("delete from odc.node where name = $1", node)
     counted.fold_all()
     assert counted.by("odcd_gpu_seconds_total", 3) == {"h100": 1600}
+
+
+def test_an_event_that_cannot_be_counted_is_put_aside_and_told(counted: Counted) -> None:
+    sql, now = counted.sql, counted.queue.now
+    counted.orphan(sql)
+    bad = sql.value(
+        "insert into odc.event (at, kind, actor, detail) values ($1, 'submitted', 'odcd', "
+        "'{\"attempt\": \"none\"}') returning id", now,
+    )  # fmt: skip
+    counted.orphan(sql)
+    with pytest.raises(asyncpg.DataError):
+        counted.fold(1000)
+    assert counted.fold(1) == 1
+
+    def set_aside() -> list[dict[str, object]]:
+        return sql.rows("select * from odc.set_event_aside(0, $1)", now)
+
+    [aside] = set_aside()
+    assert aside["event_id"] == bad
+    assert "none" in str(aside["why"])
+    assert counted.total("odcd_tally_events_aside") == 1
+    counted.fold_all()
+    assert counted.total("odcd_orphans_found_total") == 2
+    # One that is not at fault is counted, and where there is none nothing happens.
+    counted.orphan(sql)
+    assert set_aside() == set_aside() == []
+    assert counted.total("odcd_orphans_found_total") == 3
+    assert sql.value("select odc.retry_aside(0)") == 0
+    sql.execute("update odc.event set detail = '{\"tasks\": 4}' where id = $1", bad)
+    with pytest.raises(LeadershipLost):
+        sql.value("select odc.retry_aside(9)")
+    assert [sql.value("select odc.retry_aside(0)") for _ in range(2)] == [1, 0]
+    assert counted.total("odcd_tally_events_aside") == 0
 
 
 def test_waits_fall_into_their_buckets(counted: Counted) -> None:

@@ -48,6 +48,7 @@ NO_PAST = {
     "tally": "sums of the past",
     "tally_histogram": "sums of the past",
     "tally_event": "how far the sums have come",
+    "tally_aside": "what the sums lack",
     "server": "never changes",
     "disk_stray": "what the cloud has now",
     "build": "its events tell what it was",
@@ -71,7 +72,7 @@ TIMELESS = {
     "refresh_eta", "tidy_predictions", "predict_jobs", "take_canaries", "take_warnings",
     "owed_gpu_use", "store_gpu_use", "note_gpu_now",
     "keep_box_key", "record_progress", "take_disk_work", "note_contents", "note_jupyter",
-    "note_box_port", "note_build", "fold_tally",
+    "note_box_port", "note_build", "fold_tally", "set_event_aside",
     "past_jobs", "past_job", "past_nodes", "past_why", "past_plan", "diff_plans", "replay_pass",
 }  # fmt: skip
 HEAD = re.compile(r"create or replace function odc\.(\w+)\((.*?)\)\nreturns", re.S)

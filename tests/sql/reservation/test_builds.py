@@ -10,6 +10,7 @@ import pytest
 
 from odcd.errors import LimitExceeded, UnknownBuild
 from odcd.model import Identity
+from tests.sql.measure.figures import measured
 from tests.support.boxes import Boxes, actor
 from tests.support.builders import ALICE, BOB, ROOT, Queue
 from tests.support.disks import Disks
@@ -81,6 +82,27 @@ class Builds:
 @pytest.fixture
 def builds(queue: Queue) -> Builds:
     return Builds(queue)
+
+
+def test_a_build_is_measured_from_its_own_begin(builds: Builds, queue: Queue) -> None:
+    """It holds no GPUs, and may wait for its turn behind others; but not when nobody builds."""
+
+    def oldest() -> float:
+        name = "odcd_reservation_phase_oldest_seconds"
+        return measured(queue, "measure_reservations")[name, "image_build"]
+
+    builds.reserve("a")
+    builds.reserve("b", BOB)
+    queue.move(3600)
+    assert oldest() == 3600
+    [(first, _, _)] = builds.take(1)
+    queue.move(60)
+    assert oldest() == 60
+    builds.end(first, 1, IMAGE)
+    assert oldest() == 3660
+    builds.take(1)
+    queue.move(5)
+    assert oldest() == 5
 
 
 def test_nothing_is_claimed_before_the_image_is_there(builds: Builds, queue: Queue) -> None:
