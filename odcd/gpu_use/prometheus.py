@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import logging
 import math
 import re
 import ssl
@@ -19,12 +20,15 @@ from odcd.calls import NOBODY, Calls
 from odcd.errors import BadRequest
 from odcd.http_answer import Answer, BadAnswer, HungUp, TooMuch, read_answer
 
+log = logging.getLogger(__name__)
+
 # Root's Python may be closed to us when a name is looked up first.
 codecs.lookup("idna")
 
 TIMEOUT_S = 30.0
 MAX_BYTES = 64 * 1024 * 1024
 AT_ONCE = 4
+MOST_REMARKS = 100
 PATH = "/api/v1/query"
 _PLACE = re.compile(r"(https?)://([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(?::([0-9]{1,5}))?(/[!-~]*)?")
 _PORTS = {"http": 80, "https": 443}
@@ -33,6 +37,8 @@ _REFUSALS = frozenset({"bad_data", "not_acceptable"})
 # It was too busy; or a store that a Thanos asks was away, which has the same word as a limit.
 _FAILURES = frozenset({"execution", "timeout"})
 _LIMIT = "too many samples"
+_REMARK = "PromQL "
+"""What begins a remark on an expression, among the warnings: all of the answer is there."""
 
 
 class PrometheusDown(Exception):
@@ -68,6 +74,8 @@ class _Told(msgspec.Struct):
     data: _Data | None = None
     error: str = ""
     error_type: str = msgspec.field(name="errorType", default="")
+    warnings: list[str] = []
+    infos: list[str] = []
 
 
 _TOLD = msgspec.json.Decoder(_Told)
@@ -113,6 +121,7 @@ class Prometheus:
     timeout_s: float = TIMEOUT_S
     most: int = MAX_BYTES
     _context: ssl.SSLContext | None = None
+    _remarks: set[str] = field(default_factory=set[str])
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     async def query(self, operation: str, expression: str, at: datetime) -> list[Sample]:
@@ -123,7 +132,17 @@ class Prometheus:
         """
         async with self._turns:
             with self.calls.asking(operation):
-                return _read(await self._post(expression, at))
+                told = _read(await self._post(expression, at))
+        self._tell_remarks(told)
+        return _samples(told)
+
+    def _tell_remarks(self, told: _Told) -> None:
+        """Each once: the same question is asked again and again."""
+        for remark in {*told.warnings, *told.infos} - self._remarks:
+            level = logging.WARNING if remark in told.warnings else logging.DEBUG
+            log.log(level, "gpu_use.remark", extra={"why": remark[:300]})
+            if len(self._remarks) < MOST_REMARKS:
+                self._remarks.add(remark)
 
     async def _post(self, expression: str, at: datetime) -> Answer:
         try:
@@ -187,7 +206,8 @@ class Prometheus:
             writer.transport.abort()
 
 
-def _read(answer: Answer) -> list[Sample]:
+def _read(answer: Answer) -> _Told:
+    """Raises PrometheusDown, PrometheusRefused, PrometheusFailed: for an answer in part, too."""
     try:
         told = _TOLD.decode(answer.body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -202,5 +222,14 @@ def _read(answer: Answer) -> list[Sample]:
         raise PrometheusDown(f"it answered: {why}")
     if told.data.result_type != "vector":
         raise PrometheusRefused(f"it answered with a {told.data.result_type}, not a vector")
+    partial = [text for text in told.warnings if not text.startswith(_REMARK)]
+    if partial:
+        why = "; ".join(" ".join(text.split()) for text in partial)
+        raise PrometheusFailed(f"it answered in part: {why[:300]}")
+    return told
+
+
+def _samples(told: _Told) -> list[Sample]:
+    assert told.data is not None
     samples = [Sample(labels=s.metric, value=float(s.value[1])) for s in told.data.result]
     return [sample for sample in samples if math.isfinite(sample.value)]

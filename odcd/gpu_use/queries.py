@@ -27,6 +27,8 @@ LOOKBACK_SCRAPES = 2
 """A gap of so many scrapes is none."""
 MOST_W, MOST_MIB = 5_000, 16 * 1024 * 1024
 """No GPU draws more, or has more memory: such a figure is DCGM's word for none, or an accident."""
+_Gpus = dict[str, dict[str, float]]
+"""By GPU, or instance of one: figures by their names."""
 _POD = re.compile(r"odc-([0-9]{1,18})-([0-9]{1,9})-([0-9]{1,9})")
 
 
@@ -135,7 +137,7 @@ def read_ended(
     samples: Iterable[Sample], owed: Iterable[Owed], scrape: timedelta, *, coarse: bool = False
 ) -> list[Figures]:
     """What it answered to ask_ended, one of each attempt that was seen."""
-    told: dict[str, dict[str, dict[str, float]]] = {}
+    told: dict[str, _Gpus] = {}
     for sample in samples:
         labels = sample.labels
         uuid, instance = labels.get("UUID", ""), labels.get("GPU_I_ID", "")
@@ -145,14 +147,29 @@ def read_ended(
     found: list[Figures] = []
     for one in owed:
         gpus = told.get(f"{one.job_id}-{one.attempt}", {})
-        # What was never seen to be used tells nothing of use.
-        gpus = {gpu: figures for gpu, figures in gpus.items() if "seen" in figures}
+        gpus = _own(gpus, one.gpus)
         if gpus:
             found.append(_add_up(one, gpus, _points(one, scrape, coarse)))
     return found
 
 
-def _add_up(one: Owed, gpus: dict[str, dict[str, float]], points: int) -> Figures:
+def _own(gpus: _Gpus, count: int) -> _Gpus:
+    """Those that the attempt held, count of them at most.
+
+    Where the exporter names a job and no attempt, an earlier one's GPU is still near, or in the
+    first sample: it has no figure of this attempt's time, or was seen for the shortest time.
+    """
+    used = {
+        gpu: figures
+        for gpu, figures in gpus.items()
+        # What was never seen to be used tells nothing of use.
+        if "seen" in figures and ("util" in figures or "engine" in figures)
+    }
+    longest = sorted(used, key=lambda gpu: (-used[gpu]["seen"], gpu))[:count]
+    return {gpu: used[gpu] for gpu in longest}
+
+
+def _add_up(one: Owed, gpus: _Gpus, points: int) -> Figures:
     """points: at how many it was looked whether a GPU was seen."""
     held_s = one.held.total_seconds()
     covered_gpu_s = busy_gpu_s = 0.0

@@ -290,8 +290,9 @@ def test_a_prometheus_that_is_down_is_asked_again_until_it_keeps_nothing(site: S
         None,
         '{"status":"error","errorType":"timeout","error":"it is busy"}',
         '{"status":"error","errorType":"execution","error":"a store is away"}',
+        '{"status":"success","data":{"resultType":"vector","result":[]},"warnings":["a store is away"]}',
     ],
-    ids=["hangs up", "is busy", "lacks a store"],
+    ids=["hangs up", "is busy", "lacks a store", "answers in part"],
 )
 def test_a_bad_hour_of_prometheus_costs_no_figures(site: Site, body: str | None) -> None:
     """Both ended long ago: it was away for a while, and is asked of all that at once."""
@@ -409,6 +410,38 @@ def test_jobs_of_one_machine_are_asked_by_the_exporters_label(
     assert site.use(job)["busy_gpu_s"] == pytest.approx(100, rel=0.02)
 
 
+def test_an_attempt_has_none_of_the_gpus_of_the_one_before(
+    site: Site, real: Callable[..., RealPrometheus]
+) -> None:
+    """It was put back after half an hour on one GPU, and goes on half a minute later on another."""
+    begin = site.now - timedelta(seconds=4000)
+    with Sql(site.url) as sql:
+        queue = GpuQueue(sql, now=begin)
+        job = queue.run(gpus_per_node=1)
+        queue.move(1800)
+        queue.requeue(job)
+        queue.end(job)
+        queue.move(30)
+        assert queue.start() == [job]
+        queue.began(job)
+        queue.move(1000)
+        queue.end(job)
+
+    def at(passed_s: float) -> list[Gpu]:
+        first = passed_s < 1830
+        return [
+            Gpu(index=0, node="box", util=90, **({"hpc_job": str(job)} if first else {})),
+            Gpu(index=1, node="box", util=20, **({} if first else {"hpc_job": str(job)})),
+        ]  # fmt: skip
+
+    begin_s = begin.timestamp()
+    server = real(Scraped(cards_at=at, begin_s=begin_s, end_s=begin_s + 3000))
+    assert site.settle(server.url, labels=Labels(None)) == 2
+    uuids = [card.uuid for card in at(0)]
+    assert [site.use(job, n)["gpu_uuids"] for n in (1, 2)] == [uuids[:1], uuids[1:]]
+    assert site.use(job, 2)["busy_gpu_s"] == pytest.approx(200, rel=0.1)
+
+
 # -- the client ----------------------------------------------------------------------------------
 
 
@@ -461,7 +494,8 @@ def http(body: str, status: str = "200 OK") -> bytes:
 
 ONE = (
     '{"status":"success","data":{"resultType":"vector","result":['
-    '{"metric":{"pod":"a"},"value":[1,"2.5"]},{"metric":{},"value":[1,"NaN"]}]},"warnings":["x"]}'
+    '{"metric":{"pod":"a"},"value":[1,"2.5"]},{"metric":{},"value":[1,"NaN"]}]},"warnings":["PromQL warning: odd"]'
+    ',"infos":["PromQL info: metric might not be a counter"]}'
 )
 
 
@@ -501,6 +535,8 @@ def test_a_request_has_the_token_of_now_and_the_path(tmp_path: Path) -> None:
         (b"", PrometheusFailed, "hung up"),
         (http('{"status":"success","data":{"resultType":"scalar","result":[]}}'),
          PrometheusRefused, "scalar"),
+        (http(ONE.replace("PromQL warning: odd", "remote_read: store-1 is\\n away")),
+         PrometheusFailed, "in part: remote_read: store-1 is away"),
         (http("x" * 5000), PrometheusRefused, "more than 1000 bytes"),
     ],
 )  # fmt: skip
@@ -510,6 +546,26 @@ def test_what_is_no_answer_is_told(answer: bytes, error: type[Exception], text: 
         Answers(answer).ask(errors=errors, most=1000)
     assert told.type is error
     assert errors == ["live"]
+
+
+def test_a_remark_on_the_question_is_told_once_and_the_answer_is_whole(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("DEBUG", "odcd.gpu_use")
+    answers = Answers(http(ONE))
+
+    async def work() -> None:
+        async with await asyncio.start_server(answers, "127.0.0.1", 0) as server:
+            client = a_client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+            for _ in range(2):
+                assert len(await client.query("live", "up", datetime.now(UTC))) == 1
+
+    asyncio.run(work())
+    told = {(r.levelname, r.__dict__["why"]) for r in caplog.records if r.message == "gpu_use.remark"}
+    assert told == {
+        ("WARNING", "PromQL warning: odd"), ("DEBUG", "PromQL info: metric might not be a counter"),
+    }  # fmt: skip
+    assert caplog.text.count("gpu_use.remark") == 2
 
 
 @pytest.mark.long

@@ -69,6 +69,16 @@ def test_what_cannot_be_is_not_believed() -> None:
     assert read_ended(told("GPU-a", util=50, memory=3), [an_owed()], SCRAPE) == []
 
 
+def test_the_gpu_of_an_earlier_attempt_is_not_of_this_one() -> None:
+    """An exporter that names jobs alone: of the GPU before, samples are near, or one is within."""
+    own = told("GPU-b", util=50, seen=230)
+    for before in (told("GPU-a", seen=4), told("GPU-a", util=100, seen=5, energy=1e9)):
+        [found] = read_ended([*before, *own], [an_owed(gpus=1)], SCRAPE)
+        assert (found.gpu_uuids, found.busy_gpu_s) == (["GPU-b"], pytest.approx(0.5 * 3450))
+    # Of one that ran too short nothing else is known, and that is said.
+    assert read_ended(told("GPU-a", seen=2), [an_owed(held_s=10)], SCRAPE) == []
+
+
 @pytest.mark.parametrize(
     ("percent", "engine", "ratio"),
     [(50, None, 0.5), (50, 0.9, 0.5), (None, 0.9, 0.9), (101, None, None), (-1, 0.5, 0.5),
