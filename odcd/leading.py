@@ -96,7 +96,7 @@ class Leading:
         self._gpu_use = self._woken["gpu-use"] = GpuUse(
             term, store, clock, settings.gpu_use,
             namespaces=kubernetes.namespaces if kubernetes else None, every=every,
-            calls=metrics.backend("prometheus"),
+            calls=metrics.backend("prometheus"), nvml_calls=metrics.backend("nvml"),
         )  # fmt: skip
         if engine.ssh:
             self._woken["jupyter"] = Jupyters(term, store, executor, clock, every)

@@ -41,6 +41,11 @@ class JobsDir:
         self._wake = asyncio.Event()
         self._trouble = ""
 
+    def know(self, places: Sequence[Device]) -> None:
+        """NVML answers now."""
+        self._places = places
+        self._wake.set()
+
     def wake(self) -> None:
         self._wake.set()
 

@@ -26,7 +26,7 @@ from odcd.store import Store
 
 log = logging.getLogger(__name__)
 
-NVML_S = 30.0
+DEVICES_S = 30.0
 RETRY_S = 30.0
 SAMPLED = timedelta(seconds=2 * EVERY_S)
 """Within it the sampler has seen that an attempt is over, and written what it saw."""
@@ -38,10 +38,13 @@ class GpuUse:
     def __init__(
         self, term: int, store: Store, clock: Clock, settings: GpuUseSettings, *,
         namespaces: Namespaces | None, every: timedelta,
-        calls: Calls = NOBODY, nvml: Nvml | None = None,
+        calls: Calls = NOBODY, nvml_calls: Calls = NOBODY, nvml: Nvml | None = None,
+        devices_s: float = DEVICES_S, retry_s: float = RETRY_S,
     ) -> None:  # fmt: skip
         """namespaces: of the jobs' pods; None: they are processes of this machine. every: the
-        longest between two looks at what notifications should have told. calls: of Prometheus."""
+        longest between two looks at what notifications should have told. calls: of Prometheus.
+        devices_s: how long NVML may take to tell its GPUs; retry_s: until what failed is tried
+        again."""
         self._term = term
         self._store = store
         self._clock = clock
@@ -50,7 +53,10 @@ class GpuUse:
         self._every = every
         self._calls = calls
         self._nvml = nvml or PyNvml()
-        self._apart = Apart(NVML_S)
+        self._nvml_calls = nvml_calls
+        self._apart = Apart(devices_s)
+        self._retry_s = retry_s
+        self._hung = False
         self._jobs_dir: JobsDir | None = None
 
     def wake(self) -> None:
@@ -58,13 +64,8 @@ class GpuUse:
             self._jobs_dir.wake()
 
     async def run(self) -> None:
-        """Raises LeadershipLost or DatabaseDown."""
+        """Raises LeadershipLost or DatabaseDown, in a group."""
         own = self._settings
-        places = await self._find_places() if self._namespaces is None else []
-        source = "prometheus" if own.prometheus_url else "nvml" if places else None
-        idle_ratio = own.idle_percent / 100
-        await self._store.set_gpu_meter(self._term, source, idle_ratio, own.idle_after)
-        log.info("gpu_use.source", extra={"source": source or "none", "gpus": len(places)})
         labels = Labels(self._namespaces, own.prometheus_match)
         prometheus = None
         if own.prometheus_url:
@@ -80,22 +81,41 @@ class GpuUse:
             )  # fmt: skip
             group.create_task(self._for_ever(ended.run), name="ended-gpu-use")
             if prometheus is not None:
+                await self._set_meter("prometheus")
                 live = LiveUse(
                     self._term, self._store, prometheus, labels, self._clock,
-                    scrape=own.scrape, idle_ratio=idle_ratio,
+                    scrape=own.scrape, idle_ratio=self._idle_ratio,
                 )  # fmt: skip
                 group.create_task(self._for_ever(live.run), name="live-gpu-use")
-            elif places:
-                sampler = Sampler(
-                    self._term, self._store, self._nvml, self._apart, places, self._clock,
-                    idle_ratio=idle_ratio, cgroup_of=cgroup_of,
-                )  # fmt: skip
-                group.create_task(self._for_ever(sampler.run), name="nvml")
+            # What NVML tells may be long in coming; the above does not wait for it.
+            places = await self._find_places() if self._namespaces is None else []
             if own.jobs_dir is not None:
                 self._jobs_dir = JobsDir(
-                    self._term, self._store, self._clock, own.jobs_dir, places, self._every
+                    self._term, self._store, self._clock, own.jobs_dir, places or [], self._every
                 )
                 group.create_task(self._for_ever(self._jobs_dir.run), name="jobs-dir")
+            while places is None:
+                await self._clock.sleep(self._retry_s)
+                places = await self._find_places()
+                if places and self._jobs_dir is not None:
+                    self._jobs_dir.know(places)
+            if prometheus is None:
+                await self._set_meter("nvml" if places else None)
+                if places:
+                    sampler = Sampler(
+                        self._term, self._store, self._nvml, places, self._clock,
+                        idle_ratio=self._idle_ratio, cgroup_of=cgroup_of, calls=self._nvml_calls,
+                    )  # fmt: skip
+                    group.create_task(self._for_ever(sampler.run), name="nvml")
+
+    @property
+    def _idle_ratio(self) -> float:
+        return self._settings.idle_percent / 100
+
+    async def _set_meter(self, source: str | None) -> None:
+        idle_after = self._settings.idle_after
+        await self._store.set_gpu_meter(self._term, source, self._idle_ratio, idle_after)
+        log.info("gpu_use.source", extra={"source": source or "none"})
 
     async def _for_ever(self, loop: Callable[[], Awaitable[None]]) -> None:
         """What jobs did is good to know; whatever goes wrong here, scheduling goes on."""
@@ -106,15 +126,18 @@ class GpuUse:
                 raise
             except Exception:
                 log.exception("gpu_use.failed")
-            await self._clock.sleep(RETRY_S)
+            await self._clock.sleep(self._retry_s)
 
-    async def _find_places(self) -> Sequence[Device]:
-        """The GPUs that jobs are given, in the order of their places."""
+    async def _find_places(self) -> Sequence[Device] | None:
+        """The GPUs that jobs are given, in the order of their places; None: NVML hangs."""
         try:
-            devices = await self._apart.run(self._nvml.devices)
+            with self._nvml_calls.asking("devices"):
+                devices = await self._apart.run(self._nvml.devices)
         except Hangs as error:
-            log.error("gpu_use.nvml_hangs", extra={"why": str(error)})
-            return []
+            if not self._hung:
+                log.error("gpu_use.nvml_hangs", extra={"why": str(error)})
+            self._hung = True
+            return None
         except Exception:
             log.exception("gpu_use.failed")
             return []

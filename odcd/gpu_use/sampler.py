@@ -1,12 +1,18 @@
-"""What the GPUs of this machine's jobs do, by NVML: sampled all the time, written once a minute."""
+"""What the GPUs of this machine's jobs do, by NVML: sampled all the time, written once a minute.
+
+Each GPU is read apart from the others, and none is waited for beyond its turn: of one that hangs
+nothing is known, of the others all.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 
+from odcd.calls import NOBODY, Calls
 from odcd.clock import Clock
 from odcd.gpu_use.apart import Apart, Hangs
 from odcd.gpu_use.nvml import Device, Nvml, NvmlDown, Process, Reading
@@ -19,29 +25,33 @@ log = logging.getLogger(__name__)
 EVERY_S = 5.0
 WRITE_S = 60.0
 GAP_S = 3 * EVERY_S
+READ_S = 4.0
+"""So long one GPU may take; until it has answered it is not asked again."""
 PATIENCE = timedelta(seconds=3 * WRITE_S)
 
-Readings = dict[int, tuple[Reading, dict[str, list[Process]]]]
-"""By NVML's index: what it read, and the processes by their cgroup's name."""
+Look = tuple[Reading, dict[str, list[Process]]]
+"""What was read of a GPU, and its processes by their cgroup's name."""
 
 
 class Sampler:
     def __init__(
-        self, term: int, store: Store, nvml: Nvml, apart: Apart, places: Sequence[Device],
-        clock: Clock, *, idle_ratio: float, cgroup_of: Callable[[int], str],
+        self, term: int, store: Store, nvml: Nvml, places: Sequence[Device], clock: Clock, *,
+        idle_ratio: float, cgroup_of: Callable[[int], str], calls: Calls = NOBODY,
+        read_s: float = READ_S,
     ) -> None:  # fmt: skip
         """places: the GPU at each place that jobs are given. cgroup_of: the name of a process's
-        group, of a member its key."""
+        group, of a member its key. calls: of NVML."""
         self._term = term
         self._store = store
         self._nvml = nvml
-        self._apart = apart
         self._places = places
+        self._aparts = {device.index: Apart(read_s) for device in places}
+        self._calls = calls
         self._clock = clock
         self._idle_ratio = idle_ratio
         self._cgroup_of = cgroup_of
         self._sums = Sums(GAP_S)
-        self._hung = False
+        self._hung: set[int] = set()
 
     async def run(self) -> None:
         """Raises LeadershipLost or DatabaseDown."""
@@ -64,34 +74,45 @@ class Sampler:
         known = len(self._places)
         wanted = {self._places[bit].index for one in held for bit in one.indexes if bit < known}
         if wanted:
-            try:
-                readings = await self._apart.run(lambda: self._read(wanted))
-            except Hangs as error:
-                if not self._hung:
-                    log.error("gpu_use.nvml_hangs", extra={"why": str(error)})
-                self._hung = True
-            else:
-                self._hung = False
-                self._add(held, readings)
+            now_s, now = self._clock.monotonic(), self._clock.now()
+            async with asyncio.TaskGroup() as group:
+                asked = {
+                    index: group.create_task(self._look(index), name=f"gpu-{index}")
+                    for index in sorted(wanted)
+                }
+            looks = {index: task.result() for index, task in asked.items()}
+            self._add(held, {i: look for i, look in looks.items() if look}, now_s, now)
         return self._sums.keys() - live
 
-    def _read(self, wanted: set[int]) -> Readings:
-        """In a thread of its own."""
-        found: Readings = {}
-        for index in sorted(wanted):
-            try:
-                reading = self._nvml.read(index)
-            except NvmlDown as error:
-                log.warning("gpu_use.no_reading", extra={"gpu": index, "why": str(error)})
-                continue
-            groups: dict[str, list[Process]] = {}
-            for process in reading.processes:
-                groups.setdefault(self._cgroup_of(process.pid), []).append(process)
-            found[index] = reading, groups
-        return found
+    async def _look(self, index: int) -> Look | None:
+        """None: it does not answer."""
+        try:
+            with self._calls.asking("read"):
+                look = await self._aparts[index].run(lambda: self._read(index))
+        except Hangs as error:
+            if index not in self._hung:
+                log.error("gpu_use.nvml_hangs", extra={"gpu": index, "why": str(error)})
+            self._hung.add(index)
+            return None
+        except NvmlDown as error:
+            log.warning("gpu_use.no_reading", extra={"gpu": index, "why": str(error)})
+            return None
+        if index in self._hung:
+            log.info("gpu_use.nvml_answers", extra={"gpu": index})
+            self._hung.discard(index)
+        return look
 
-    def _add(self, held: Sequence[HeldGpus], readings: Readings) -> None:
-        now_s, now = self._clock.monotonic(), self._clock.now()
+    def _read(self, index: int) -> Look:
+        """In a thread of its own."""
+        reading = self._nvml.read(index)
+        groups: dict[str, list[Process]] = {}
+        for process in reading.processes:
+            groups.setdefault(self._cgroup_of(process.pid), []).append(process)
+        return reading, groups
+
+    def _add(
+        self, held: Sequence[HeldGpus], readings: Mapping[int, Look], now_s: float, now: datetime
+    ) -> None:
         counts: dict[tuple[int, int], int] = {}
         for one in held:
             key = one.job_id, one.attempt

@@ -22,6 +22,8 @@ class Card:
     """Process ids, and the MiB each uses."""
     lacks: frozenset[str] = frozenset()
     """Calls that this card does not support."""
+    answers: threading.Event | None = None
+    """Set: it answers. None: it always does."""
 
 
 class FakeLibrary:
@@ -50,7 +52,10 @@ class FakeLibrary:
         self.hangs.wait(30)
         if self.down or not self.begun:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_UNINITIALIZED)
-        return self.cards[index]
+        card = self.cards[index]
+        if card.answers is not None:
+            card.answers.wait(30)
+        return card
 
     def nvmlDeviceGetUUID(self, card: Card) -> bytes:
         return card.uuid.encode()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from odcd.executor.kubernetes.naming import Namespaces
 from odcd.gpu_use.meter import GpuUse
 from odcd.gpu_use.nvml import Device, Reading
 from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
+from odcd.metrics import Metrics
 from odcd.store import Store
 from tests.support.database import Sql
 from tests.support.dcgm import Gpu
@@ -28,12 +31,14 @@ from tests.support.prometheus_past import Scraped, make_blocks
 class Cards:
     """NVML with so many GPUs, of two types."""
 
-    def __init__(self, *models: str, hangs_s: float = 0) -> None:
+    def __init__(self, *models: str, hangs: bool = False) -> None:
         self.models = models
-        self.hangs_s = hangs_s
+        self.hangs = threading.Event()
+        if not hangs:
+            self.hangs.set()
 
     def devices(self) -> list[Device]:
-        time.sleep(self.hangs_s)
+        self.hangs.wait(30)
         return [
             Device(index=index, uuid=f"GPU-{index}", model=model)
             for index, model in enumerate(self.models)
@@ -143,8 +148,54 @@ def test_what_goes_wrong_here_stops_nothing_else(
     assert "gpu_use.failed" in caplog.text
     with Sql(database_url) as sql:
         sql.execute("update odc.term set term = 7")
-    with pytest.raises(LeadershipLost):
+    with pytest.raises(BaseExceptionGroup) as lost:
         meter_for(database_url, GpuUseSettings(jobs_dir=tmp_path), 5)
+    assert lost.value.subgroup(LeadershipLost)
+
+
+def test_a_driver_that_hangs_at_the_start_is_waited_for_by_nobody_and_asked_again(
+    database_url: str, tmp_path: Path
+) -> None:
+    now = datetime.now(UTC)
+    with Sql(database_url) as sql:
+        queue = GpuQueue(sql, "nvml", now=now - timedelta(hours=1))
+        over = queue.run(gpus_per_node=1)
+        queue.move(60)
+        queue.end(over)
+        queue.move(3500)
+        job = queue.run(gpus_per_node=1)
+        sql.execute("update odc.running set running_at = null")
+    cards = Cards("NVIDIA T1000", "NVIDIA H100 PCIe", "NVIDIA H100 PCIe", hangs=True)
+    metrics = Metrics()
+
+    def files() -> dict[str, str]:
+        return {path.name: path.read_text() for path in tmp_path.iterdir()}
+
+    async def until(what: Callable[[], bool]) -> None:
+        while not what():
+            await asyncio.sleep(0.01)
+
+    async def work() -> None:
+        async with asyncio.timeout(20), Database(database_url, size=3) as database:
+            meter = GpuUse(
+                0, Store(database), SystemClock(), GpuUseSettings(jobs_dir=tmp_path),
+                namespaces=None, every=timedelta(seconds=30), nvml=cards,
+                nvml_calls=metrics.backend("nvml"), devices_s=0.1, retry_s=0.05,
+            )  # fmt: skip
+            running = asyncio.create_task(meter.run())
+            await until(lambda: files() == {"0": f"{job}\n"})
+            while not await database.fetchval(
+                "select stored_at from odc.gpu_use where job_id = $1", over
+            ):
+                await asyncio.sleep(0.01)
+            cards.hangs.set()
+            await until(lambda: files() == {"0": "", "1": f"{job}\n", "2": ""})
+            running.cancel()
+            await asyncio.wait([running])
+
+    asyncio.run(work())
+    labels = {"backend": "nvml", "operation": "devices"}
+    assert metrics.registry.get_sample_value("odcd_backend_errors_total", labels)
 
 
 # -- settings ------------------------------------------------------------------------------------

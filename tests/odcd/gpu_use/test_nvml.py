@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +24,7 @@ from odcd.gpu_use.nvml import Device, NvmlDown, Process, PyNvml, Reading
 from odcd.gpu_use.queries import Labels
 from odcd.gpu_use.sampler import Sampler, cgroup_of
 from odcd.gpu_use.sums import Sums, own_memory
+from odcd.metrics import Metrics
 from odcd.store import Store
 from tests.support.clock import VirtualClock
 from tests.support.database import Sql
@@ -193,7 +195,7 @@ def test_a_job_is_sampled_written_and_closed(library: FakeLibrary, database_url:
 
     async def work(store: Store) -> None:
         sampler = Sampler(
-            0, store, PyNvml(), Apart(5), PyNvml().devices(), clock, idle_ratio=0.05,
+            0, store, PyNvml(), PyNvml().devices(), clock, idle_ratio=0.05,
             cgroup_of={41: f"{job}-1-0", 42: "user.slice"}.__getitem__,
         )  # fmt: skip
         for n in range(37):
@@ -222,6 +224,47 @@ def test_a_job_is_sampled_written_and_closed(library: FakeLibrary, database_url:
     assert (use["mem_peak_mib"], use["gpu_uuids"]) == (4000, ["GPU-3", "GPU-4"])
     assert use["energy_j"] == 2 * 36 * 500
     assert (use["source"], use["gave_up"]) == ("nvml", None)
+
+
+def test_a_gpu_that_hangs_loses_nothing_of_the_others(
+    library: FakeLibrary, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = VirtualClock(NOW)
+    with Sql(database_url) as sql:
+        job = GpuQueue(sql, "nvml", now=NOW).run(gpus_per_node=8)
+    metrics = Metrics()
+    devices = PyNvml().devices()
+    library.cards[3].answers = threading.Event()
+
+    def errors() -> float:
+        labels = {"backend": "nvml", "operation": "read"}
+        return metrics.registry.get_sample_value("odcd_backend_errors_total", labels) or 0
+
+    async def work(store: Store) -> None:
+        sampler = Sampler(
+            0, store, PyNvml(), devices, clock, idle_ratio=0.05, cgroup_of=lambda _: "",
+            calls=metrics.backend("nvml"), read_s=0.1,
+        )  # fmt: skip
+        for n in range(13):
+            if n:
+                clock.move_to(NOW + timedelta(seconds=5 * n))
+            await sampler.sample_once()
+        await sampler.write(sampler._sums.keys(), set())
+        assert errors() == 13
+        assert library.cards[3].answers is not None
+        library.cards[3].answers.set()
+        # The call comes back in its own time.
+        before = -1.0
+        while errors() > before:
+            before = errors()
+            await sampler.sample_once()
+
+    run(database_url, work)
+    with Sql(database_url) as sql:
+        use = sql.row("select * from odc.gpu_use where job_id = $1", job)
+    assert (use["covered_s"], len(use["gpu_uuids"])) == (60 * 7 / 8, 7)
+    told = [r for r in caplog.records if r.message == "gpu_use.nvml_hangs"]
+    assert [record.__dict__["gpu"] for record in told] == [3]
 
 
 def run(url: str, work: Callable[[Store], Awaitable[None]]) -> None:

@@ -290,7 +290,7 @@ def test_a_prometheus_that_is_down_is_asked_again_until_it_keeps_nothing(site: S
         None,
         '{"status":"error","errorType":"timeout","error":"it is busy"}',
         '{"status":"error","errorType":"execution","error":"a store is away"}',
-        '{"status":"success","data":{"resultType":"vector","result":[]},"warnings":["a store is away"]}',
+        '{"status":"success","data":{"resultType":"vector","result":[]},"warnings":["a store"]}',
     ],
     ids=["hangs up", "is busy", "lacks a store", "answers in part"],
 )
@@ -494,8 +494,8 @@ def http(body: str, status: str = "200 OK") -> bytes:
 
 ONE = (
     '{"status":"success","data":{"resultType":"vector","result":['
-    '{"metric":{"pod":"a"},"value":[1,"2.5"]},{"metric":{},"value":[1,"NaN"]}]},"warnings":["PromQL warning: odd"]'
-    ',"infos":["PromQL info: metric might not be a counter"]}'
+    '{"metric":{"pod":"a"},"value":[1,"2.5"]},{"metric":{},"value":[1,"NaN"]}]}'
+    ',"warnings":["PromQL warning: odd"],"infos":["PromQL info: metric might not be a counter"]}'
 )
 
 
@@ -561,11 +561,11 @@ def test_a_remark_on_the_question_is_told_once_and_the_answer_is_whole(
                 assert len(await client.query("live", "up", datetime.now(UTC))) == 1
 
     asyncio.run(work())
-    told = {(r.levelname, r.__dict__["why"]) for r in caplog.records if r.message == "gpu_use.remark"}
-    assert told == {
+    told = [r for r in caplog.records if r.message == "gpu_use.remark"]
+    assert {(r.levelname, r.__dict__["why"]) for r in told} == {
         ("WARNING", "PromQL warning: odd"), ("DEBUG", "PromQL info: metric might not be a counter"),
     }  # fmt: skip
-    assert caplog.text.count("gpu_use.remark") == 2
+    assert len(told) == 2
 
 
 @pytest.mark.long
