@@ -1,4 +1,5 @@
-"""Write what is generated: the dashboards, and the rules as Kubernetes takes them."""
+"""Write what is generated: the dashboards, the rules as Kubernetes takes them, and in alerts the
+address of docs.url."""
 
 from __future__ import annotations
 

@@ -6,13 +6,16 @@ Sizes are on Grafana's grid of 24 columns; a panel gets its place when its dashb
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
 
 SCHEMA_VERSION = 39
 """Grafana 10.4 reads it, newer ones upgrade it in memory."""
-DOCS = "https://github.com/example/odc/blob/main/docs/operating"
+COPY = (Path(__file__).parent / "docs.url").read_text(encoding="utf-8").strip()
+"""The address of the copy of odc whose docs/ people read: what operators change."""
+DOCS = f"{COPY}/docs/operating"
 PROMETHEUS = {"type": "prometheus", "uid": "${datasource}"}
 POSTGRES = {"type": "grafana-postgresql-datasource", "uid": "${database}"}
 COLUMNS = 24

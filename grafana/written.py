@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from grafana.boards import all_boards
-from grafana.model import Json
+from grafana.model import DOCS, Json
 
 FOLDER = Path(__file__).parent
 RULES = FOLDER / "prometheus"
 MONITORING = FOLDER.parent / "k8s" / "components" / "monitoring"
 HEAD = "# Made by `python -m grafana` of grafana/prometheus; do not edit.\n"
+_RUNBOOK = re.compile(r"(runbook_url: )\S+/runbooks/")
 LOADED = ("rules/join-odcd.yaml", "rules/gpu.yaml", "alerts/odc.yaml", "alerts/gpu.yaml")
 """What a Prometheus that scrapes odcd and DCGM loads."""
 
@@ -23,7 +25,13 @@ def written() -> dict[Path, str]:
     boards = {
         FOLDER / "dashboards" / f"{board['uid']}.json": _json(board) for board in all_boards()
     }
-    return boards | {MONITORING / "rules.yaml": HEAD + _dump(prometheus_rule())}
+    alerts = {path: _addressed(path) for path in sorted((RULES / "alerts").glob("*.yaml"))}
+    return boards | alerts | {MONITORING / "rules.yaml": HEAD + _dump(prometheus_rule())}
+
+
+def _addressed(path: Path) -> str:
+    """A file of rules, written by hand but for where its runbooks are."""
+    return _RUNBOOK.sub(rf"\g<1>{DOCS}/runbooks/", path.read_text(encoding="utf-8"))
 
 
 def prometheus_rule() -> Json:
@@ -31,7 +39,7 @@ def prometheus_rule() -> Json:
     groups = [
         group
         for name in LOADED
-        for group in yaml.safe_load((RULES / name).read_text(encoding="utf-8"))["groups"]
+        for group in yaml.safe_load(_addressed(RULES / name))["groups"]
     ]
     return {
         "apiVersion": "monitoring.coreos.com/v1",

@@ -119,6 +119,14 @@ def _api() -> list[Json]:
         timeseries(
             "Who looks on", ("sum(odcd_event_clients)", "event streams"), ("sum(odcd_page_viewers)", "viewers of the page"),
         ),
+        timeseries(
+            "WebSockets that are open", ("sum by (route) (odcd_websockets_open)", "{{route}}"), stack=True,
+            told="Terminals, and ways into dev servers by SSH and Jupyter.",
+        ),
+        timeseries(
+            "WebSockets that ended, an hour", ("sum by (code) (rate(odcd_websockets_total[$__rate_interval])) * 3600", "{{code}}"),
+            told="left: the client went. 1000: done. 1012: the daemon stopped. 4xxx: refused.",
+        ),
     ]  # fmt: skip
 
 

@@ -34,6 +34,7 @@ from odcd.api.priority import PriorityRoutes
 from odcd.api.problems import of_http
 from odcd.api.reservations import ReservationRoutes
 from odcd.api.routing import Endpoint, Operation
+from odcd.api.sockets import CountedSocket
 from odcd.api.submit import SubmitRoutes
 from odcd.api.tunnel import PORTS, TunnelEndpoint
 from odcd.api.usage import UsageRoutes
@@ -49,10 +50,13 @@ def create_app(deps: Api) -> Starlette:
     routes: list[BaseRoute] = [
         Route(path, endpoint, methods=[method]) for (method, path), endpoint in endpoints.items()
     ]
-    routes.append(WebSocketRoute("/v1/jobs/{id}/attach", AttachEndpoint(deps, identifier)))
+    sockets: dict[str, ASGIApp] = {"/v1/jobs/{id}/attach": AttachEndpoint(deps, identifier)}
     for way in PORTS:
-        tunnel = TunnelEndpoint(deps, identifier, way)
-        routes.append(WebSocketRoute(f"/v1/reservations/{{id}}/{way}", tunnel))
+        sockets[f"/v1/reservations/{{id}}/{way}"] = TunnelEndpoint(deps, identifier, way)
+    routes += [
+        WebSocketRoute(path, CountedSocket(endpoint, path, deps.metrics))
+        for path, endpoint in sockets.items()
+    ]
     return _App(endpoints, routes)
 
 

@@ -52,6 +52,16 @@ class Metrics:
             "when there is something.",
             ["method", "route"], registry=registry, buckets=SHORT_BUCKETS,
         )  # fmt: skip
+        self._sockets = Gauge(
+            "odcd_websockets_open", "WebSockets that are open: terminals, ways into dev servers.",
+            ["route"], registry=registry,
+        )  # fmt: skip
+        self._sockets_ended = Counter(
+            "odcd_websockets",
+            "WebSockets that ended, by the code that odcd closed them with, or refused them by in an "
+            "answer of HTTP; left: the client went; broke: neither said so.",
+            ["route", "code"], registry=registry,
+        )  # fmt: skip
         self._event_clients = Gauge(
             "odcd_event_clients", "Who follows events by a stream.", registry=registry
         )
@@ -132,6 +142,18 @@ class Metrics:
             )
         found[0].inc()
         found[1].observe(seconds)
+
+    def know_sockets(self, route: str) -> None:
+        self._sockets.labels(route)
+        self._sockets_ended.labels(route, "1000")
+
+    def socket_opened(self, route: str) -> None:
+        self._sockets.labels(route).inc()
+
+    def socket_ended(self, route: str, code: str, *, opened: bool) -> None:
+        if opened:
+            self._sockets.labels(route).dec()
+        self._sockets_ended.labels(route, code).inc()
 
     def watch_events(self, clients: Callable[[], int]) -> None:
         self._event_clients.set_function(clients)

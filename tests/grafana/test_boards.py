@@ -33,6 +33,16 @@ def test_a_generated_file_is_what_the_code_says(path: Path) -> None:
     assert path.read_text(encoding="utf-8") == written()[path], "run: python -m grafana"
 
 
+def test_the_address_of_runbooks_is_said_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = "https://wiki.example.org/odc/docs/operating"
+    for module in ("model", "written"):
+        monkeypatch.setattr(f"grafana.{module}.DOCS", there)
+    texts = {path.name: text for path, text in written().items()}
+    assert [name for name, text in texts.items() if DOCS in text] == []
+    for name in ("odc.yaml", "gpu.yaml", "rules.yaml", "odc-queue.json"):
+        assert f"{there}/runbooks/odc-" in texts[name], name
+
+
 def test_there_are_no_others() -> None:
     assert {path for path in (GRAFANA / "dashboards").iterdir()} == {
         path for path in written() if path.parent.name == "dashboards"

@@ -527,3 +527,27 @@ def _blocks(policy: Manifest) -> list[Manifest]:
         for peer in rule.get("to", [])
         if "ipBlock" in peer
     ]
+
+
+def test_runbooks_are_where_the_overlay_says(kubectl: Path, tmp_path: Path) -> None:
+    """One line, and every alert leads there; it is no object of the cluster itself."""
+    for name in ("k8s", "grafana"):
+        shutil.copytree(FOLDER.parent / name, tmp_path / name)
+    overlay = tmp_path / "k8s" / "overlays" / "monitoring"
+    path = overlay / "kustomization.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert text.count("url=https://github.com/example/odc/blob/main\n") == 1
+    path.write_text(
+        text.replace("url=https://github.com/example/odc/blob/main", "url=http://wiki.here:81/odc"),
+        encoding="utf-8",
+    )
+    manifests = render(kubectl, overlay)
+    groups = named(manifests, "PrometheusRule", "odc")["spec"]["groups"]
+    alerts = [rule for group in groups for rule in group["rules"] if "alert" in rule]
+    assert len(alerts) > 20
+    for alert in alerts:
+        page = alert["annotations"]["runbook_url"]
+        found = re.fullmatch(r"http://wiki\.here:81/odc/(docs/operating/runbooks/.+\.md)", page)
+        assert found is not None, page
+        assert (FOLDER.parent / found[1]).exists()
+    assert not [one for one in manifests if one["metadata"]["name"] == "odc-docs"]

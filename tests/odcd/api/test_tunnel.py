@@ -278,6 +278,47 @@ def test_a_client_that_vanishes_and_a_pod_that_goes_end_it(
     serve(database_url, work, keys=Keys())
 
 
+def test_sockets_are_counted_by_route_and_by_how_they_ended(
+    database_url: str, folder: Path
+) -> None:
+    async def work(service: Service) -> None:
+        value = service.api.metrics.registry.get_sample_value
+        route = "/v1/reservations/{id}/ssh"
+
+        def is_open() -> float | None:
+            return value("odcd_websockets_open", {"route": route})
+
+        def ended(code: str) -> float | None:
+            return value("odcd_websockets_total", {"route": route, "code": code})
+
+        async with a_box() as box, on_socket(service, folder / "s"), asyncio.timeout(20):
+            object.__setattr__(service.api, "executor_of", lambda: box)
+            number = await reserved(service)
+            assert (is_open(), ended("1000")) == (0, 0)
+            async with to(folder / "s", number) as one, to(folder / "s", number) as other:
+                for connection in (one, other):
+                    await connection.send(b"x")
+                    await connection.recv()
+                assert is_open() == 2
+                await one.send(EOF)
+                assert await closed(one) == 1000
+                await until(lambda: (is_open(), ended("1000")) == (1, 1))
+                # With a code of its own, which is no label.
+                await other.close(4321)
+            await until(lambda: (is_open(), ended("left")) == (0, 1))
+            async with to(folder / "s", 99) as connection:
+                assert await closed(connection) == 4004
+            await until(lambda: (is_open(), ended("4004")) == (0, 1))
+            with pytest.raises(InvalidStatus):
+                async with unix_connect(str(folder / "s"), "ws://odc/v1/jobs/99/attach"):
+                    pass
+            labels = {"route": "/v1/jobs/{id}/attach", "code": "404"}
+            await until(lambda: value("odcd_websockets_total", labels) == 1)
+        assert ended("4321") is None
+
+    serve(database_url, work, keys=Keys())
+
+
 def test_what_cannot_be_reached_is_told_by_code(database_url: str, folder: Path) -> None:
     """ACC-08, CLI-27: 4004 unknown, 4409 not active, 4400 no such member, 4500 internal."""
 
