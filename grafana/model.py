@@ -39,6 +39,11 @@ def page(title: str, path: str = "/") -> Json:
     return {"title": title, "url": f"${{odc}}{path}", "targetBlank": True}
 
 
+def to_job(column: str, title: str = "Open the job") -> dict[str, Json]:
+    """The links of a table's column of job ids."""
+    return {column: page(title, "/page/jobs/${__value.raw}")}
+
+
 def timeseries(
     title: str, *queries: Query, unit: str = "short", told: str = "", stack: bool = False,
     links: Sequence[Json] = (), top: float | None = None, bars: bool = False, signed: bool = False,
@@ -166,8 +171,9 @@ def sql_series(title: str, sql: str, *, unit: str = "short", told: str = "") -> 
     return drawn | {"datasource": POSTGRES, "targets": made["targets"], "description": told}
 
 
-def choice(name: str, query: str, *, label: str, multi: bool = True) -> Json:
-    """A variable whose values are read from Prometheus, matched with =~."""
+def choice(name: str, series: str, *, label: str, multi: bool = True) -> Json:
+    """A variable whose values are those of this label of the series, matched with =~."""
+    query = f"label_values({series}, {name})"
     return {
         "type": "query",
         "name": name,
@@ -182,6 +188,9 @@ def choice(name: str, query: str, *, label: str, multi: bool = True) -> Json:
         "allValue": ".*",
         "current": {"text": "All", "value": "$__all"},
     }
+
+
+GPU_TYPES = choice("gpu_type", "odcd_gpus", label="GPU type")
 
 
 def given(name: str, value: str, *, label: str) -> Json:

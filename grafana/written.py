@@ -37,9 +37,7 @@ def _addressed(path: Path) -> str:
 def prometheus_rule() -> Json:
     """The rules as an object of the Prometheus operator."""
     groups = [
-        group
-        for name in LOADED
-        for group in yaml.safe_load(_addressed(RULES / name))["groups"]
+        group for name in LOADED for group in yaml.safe_load(_addressed(RULES / name))["groups"]
     ]
     return {
         "apiVersion": "monitoring.coreos.com/v1",

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from grafana.model import (
+    GPU_TYPES,
     Json,
     bars,
-    choice,
     dashboard,
-    page,
     rows_of,
     runbook,
     stat,
     table,
     timeseries,
+    to_job,
 )
 
 TYPES = 'gpu_type=~"$gpu_type"'
@@ -30,7 +30,7 @@ def board() -> Json:
             ("How it came", 8, _history()),
             ("Nodes", 9, _nodes()),
         ],
-        [choice("gpu_type", "label_values(odcd_gpus, gpu_type)", label="GPU type")],
+        [GPU_TYPES],
     )
 
 
@@ -99,7 +99,7 @@ def _forecast() -> list[Json]:
             "node_count || 'x' || gpus_per_node as gpus, gpu_type as \"GPU type\" "
             "from odc_report.plan order by planned_start_at nulls last, job_id limit 100",
             units={"start": "dateTimeAsLocal"},
-            column_links={"job": page("Open the job", "/page/jobs/${__value.raw}")},
+            column_links=to_job("job"),
         ) | {"w": 2},
     ]  # fmt: skip
 

@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from grafana.model import (
-    Json,
-    bars,
-    dashboard,
-    heatmap,
-    page,
-    rows_of,
-    runbook,
-    stat,
-    timeseries,
-)
+from grafana.model import Json, bars, dashboard, heatmap, rows_of, runbook, stat, timeseries, to_job
 
 PHASES = "odcd_reservation_phase_seconds_bucket"
 
@@ -85,7 +75,7 @@ def _tables() -> list[Json]:
             'launched_at as "active since", expires_at as "until", extensions, disk_id as "disk" '
             "from odc_report.dev_server order by job_id limit 300",
             units=dict.fromkeys(("in it since", "active since", "until"), "dateTimeAsLocal"),
-            column_links={"job": page("Open it", "/page/jobs/${__value.raw}")},
+            column_links=to_job("job", "Open it"),
         ),
         rows_of(
             "Disks",
@@ -93,6 +83,6 @@ def _tables() -> list[Json]:
             'last_snapshot_at as "last snapshot", pending_since as "saving since" '
             "from odc_report.disk where deleted_at is null order by state = 'trouble' desc, pending_since nulls last, disk_id limit 300",
             units={"last snapshot": "dateTimeAsLocal", "saving since": "dateTimeAsLocal"},
-            column_links={"held by": page("Open it", "/page/jobs/${__value.raw}")},
+            column_links=to_job("held by", "Open it"),
         ),
     ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grafana.model import Json, bars, choice, dashboard, page, runbook, stat, table, timeseries
+from grafana.model import Json, bars, choice, dashboard, runbook, stat, table, timeseries, to_job
 
 CHOSEN = 'odcd:gpu:labels{node=~"$node",gpu=~"$gpu"}'
 CARDS = f"max by (node, gpu, UUID, GPU_I_ID, modelName) ({CHOSEN})"
@@ -22,8 +22,8 @@ def board() -> Json:
             ("Whose they are", 9, _whose()),
         ],
         [
-            choice("node", "label_values(odcd:gpu:labels, node)", label="Node"),
-            choice("gpu", 'label_values(odcd:gpu:labels{node=~"$node"}, gpu)', label="GPU"),
+            choice("node", "odcd:gpu:labels", label="Node"),
+            choice("gpu", 'odcd:gpu:labels{node=~"$node"}', label="GPU"),
         ],
         since="now-1h",
     )  # fmt: skip
@@ -98,7 +98,7 @@ def _whose() -> list[Json]:
         table(
             "Each GPU with its job", ('odcd:dcgm_gpu_utilization:ratio{node=~"$node",gpu=~"$gpu"}', ""), unit="percentunit",
             hide=["GPU_I_ID"], names={"job_id": "job", "Value": "use"},
-            column_links={"job": page("Open the job", "/page/jobs/${__value.raw}")},
+            column_links=to_job("job"),
         ) | {"w": 2},
         timeseries("GPUs of jobs, by partition", (f"count by (partition) ({ours})", "{{partition}}"), stack=True),
     ]  # fmt: skip

@@ -8,7 +8,7 @@ JOB = 'job_id=~"$job_id"'
 
 
 def board() -> Json:
-    job = choice("job_id", "label_values(odcd_job_info, job_id)", label="Job", multi=False)
+    job = choice("job_id", "odcd_job_info", label="Job", multi=False)
     # A regular expression that all match would be a picture of nothing.
     job |= {"includeAll": False, "sort": 4, "current": {}}
     job.pop("allValue")

@@ -8,12 +8,12 @@ from grafana.model import (
     choice,
     dashboard,
     heatmap,
-    page,
     rows_of,
     runbook,
     stat,
     table,
     timeseries,
+    to_job,
 )
 
 PARTS = 'partition=~"$partition"'
@@ -33,7 +33,7 @@ def board() -> Json:
             ("Expected starts", 8, _eta()),
             ("Now", 12, _table()),
         ],
-        [choice("partition", "label_values(odcd_jobs, partition)", label="Partition")],
+        [choice("partition", "odcd_jobs", label="Partition")],
     )
 
 
@@ -154,7 +154,7 @@ def _table() -> list[Json]:
             "from odc_report.queue where partition ~ '^(${partition:pipe})$' "
             "order by started_at nulls last, eta_p50 nulls last, job_id limit 500",
             units=dict.fromkeys(("submitted", "started", "ends at the latest", "expected"), "dateTimeAsLocal"),
-            column_links={"job": page("Open the job", "/page/jobs/${__value.raw}")},
+            column_links=to_job("job"),
         ) | {"w": 3},
         table(
             "Limits that are used up", ("sort_desc(odcd_limit_used_ratio >= 0.9)", ""), unit="percentunit",

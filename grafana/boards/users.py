@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from grafana.model import (
+    GPU_TYPES,
     Json,
     bars,
     choice,
     dashboard,
-    page,
     rows_of,
     runbook,
     sql_series,
     stat,
     table,
     timeseries,
+    to_job,
 )
 
 WHO = 'user=~"$user",account=~"$account"'
@@ -34,9 +35,9 @@ def board() -> Json:
             ("Jobs that have ended", 9, _ended()),
         ],
         [
-            choice("user", "label_values(odcd_gpu_seconds_total, user)", label="User"),
-            choice("account", "label_values(odcd_gpu_seconds_total, account)", label="Account"),
-            choice("gpu_type", "label_values(odcd_gpus, gpu_type)", label="GPU type"),
+            choice("user", "odcd_gpu_seconds_total", label="User"),
+            choice("account", "odcd_gpu_seconds_total", label="Account"),
+            GPU_TYPES,
         ],
         since="now-7d",
         refresh="5m",
@@ -95,7 +96,7 @@ def _idle() -> list[Json]:
         table(
             "GPUs not used for 15 minutes, as DCGM sees it", (f"odcd:gpus_idle:by_job{{{WHO}}}", ""),
             names={"job_id": "job", "Value": "GPUs"},
-            column_links={"job": page("Open the job", "/page/jobs/${__value.raw}")},
+            column_links=to_job("job"),
         ),
     ]  # fmt: skip
 
@@ -129,7 +130,7 @@ def _ended() -> list[Json]:
             'mem_peak_mib as "memory peak", energy_j as "energy", ended_at as "ended" '
             f"from odc_report.efficiency {where} order by ended_at desc limit 300",
             units={"busy": "percentunit", "memory peak": "decmbytes", "energy": "joule", "ended": "dateTimeAsLocal"},
-            column_links={"job": page("Open the job", "/page/jobs/${__value.raw}")},
+            column_links=to_job("job"),
         ) | {"w": 2},
         rows_of(
             "GPU hours that did nothing, by user",

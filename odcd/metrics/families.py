@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 Kind = Literal["gauge", "counter", "histogram"]
@@ -25,17 +26,13 @@ class Family:
         return tuple(f"{self.name}_{part}" for part in ("bucket", "count", "sum"))
 
 
-def _gauge(name: str, labels: str, text: str) -> Family:
-    return Family(name, "gauge", tuple(labels.split()), text)
+def _family(kind: Kind, name: str, labels: str, text: str) -> Family:
+    return Family(name, kind, tuple(labels.split()), text)
 
 
-def _counter(name: str, labels: str, text: str) -> Family:
-    return Family(name, "counter", tuple(labels.split()), text)
-
-
-def _histogram(name: str, labels: str, text: str) -> Family:
-    return Family(name, "histogram", tuple(labels.split()), text)
-
+_gauge = partial(_family, "gauge")
+_counter = partial(_family, "counter")
+_histogram = partial(_family, "histogram")
 
 MEASURES = {
     "measure_queue": 5.0,

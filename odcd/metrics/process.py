@@ -58,8 +58,8 @@ class Metrics:
         )  # fmt: skip
         self._sockets_ended = Counter(
             "odcd_websockets",
-            "WebSockets that ended, by the code that odcd closed them with, or refused them by in an "
-            "answer of HTTP; left: the client went; broke: neither said so.",
+            "WebSockets that ended, by the code that odcd closed them with, or by that of HTTP when "
+            "it refused them; left: the client went; broke: neither said so.",
             ["route", "code"], registry=registry,
         )  # fmt: skip
         self._event_clients = Gauge(
