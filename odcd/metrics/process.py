@@ -58,7 +58,7 @@ class Metrics:
         )  # fmt: skip
         self._sockets_ended = Counter(
             "odcd_websockets",
-            "WebSockets that ended, by the code that odcd closed them with, or by that of HTTP when "
+            "WebSockets that ended, by the code that odcd closed them with, or that of HTTP where "
             "it refused them; left: the client went; broke: neither said so.",
             ["route", "code"], registry=registry,
         )  # fmt: skip
