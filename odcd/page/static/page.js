@@ -145,8 +145,14 @@
       setTimeout(() => document.hidden || source?.readyState === EventSource.OPEN || lost(at), PATIENCE_MS);
       if (made.readyState !== EventSource.CLOSED) return;
       source = null;
+      stayIn();
       setTimeout(connect, 5000);
     };
+  }
+  // Who left in another tab, or whose key ended, does not go on looking at what was.
+  async function stayIn() {
+    const answer = await fetch("/page/mine.css", {method: "HEAD"}).catch(() => null);
+    if (answer?.status === 401) location.reload();
   }
   function disconnect() {
     if (source?.readyState === EventSource.OPEN) heard = Date.now();
