@@ -5,3 +5,6 @@ create table tally_aside (
     why      text not null,
     at       timestamptz not null
 );
+
+-- What a node was at a time: each attempt that is counted asks it of its nodes. Locks node_past against writes while it is built.
+create index node_past_at on node_past (id, past_at);

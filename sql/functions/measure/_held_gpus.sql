@@ -14,7 +14,7 @@ language sql stable as $$
     ), held as (
         select m.gpus,
                coalesce((select n.gpu_type from odc.node_past as n
-                          where n.id = m.node_id and n.past_at >= m.past_at and not n.past_absent order by n.past_id limit 1),
+                          where n.id = m.node_id and n.past_at >= m.past_at and not n.past_absent order by n.past_at, n.past_id limit 1),
                         (select n.gpu_type from odc.node as n where n.id = m.node_id)) as gpu_type
           from member as m
          union all

@@ -3033,6 +3033,8 @@ CREATE INDEX node_group_past_past_at_idx ON odc.node_group_past USING brin (past
 
 CREATE UNIQUE INDEX node_group_value ON odc.node_group USING btree (gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids) NULLS NOT DISTINCT;
 
+CREATE INDEX node_past_at ON odc.node_past USING btree (id, past_at);
+
 CREATE INDEX node_past_id_idx ON odc.node_past USING btree (id);
 
 CREATE INDEX node_past_past_at_idx ON odc.node_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
