@@ -6,10 +6,10 @@ import ast
 import functools
 import inspect
 import re
-import textwrap
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from starlette.responses import Response
@@ -231,14 +231,23 @@ def _field_notes(form: Form, components: Json) -> dict[str, str]:
     """What the source says below the fields of a struct that the document has."""
     if form.__name__ not in components:
         return {}
-    body = cast("ast.ClassDef", ast.parse(textwrap.dedent(inspect.getsource(form))).body[0]).body
-    notes: dict[str, str] = {}
-    for field, note in pairwise(body):
-        match field, note:
-            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text))):
-                notes[name] = " ".join(text.split())
-            case _:
-                pass
+    return _notes_in(form.__module__).get(form.__qualname__, {})
+
+
+@functools.cache
+def _notes_in(module: str) -> dict[str, dict[str, str]]:
+    """By struct and field; a module is read once for all of its structs."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    notes: dict[str, dict[str, str]] = {}
+    for form in tree.body:
+        if not isinstance(form, ast.ClassDef):
+            continue
+        for field, note in pairwise(form.body):
+            match field, note:
+                case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                    notes.setdefault(form.name, {})[name] = " ".join(text.split())
+                case _:
+                    pass
     return notes
 
 
