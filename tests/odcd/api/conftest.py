@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.database import Sql, TestServer, make_home, remove_home
+from tests.support.warm import cool
 
 SEEDED = (
     "term", "gpu_type", "partition", "account", "qos", "policy", "priority_weight",
@@ -23,6 +24,7 @@ def _api_database(postgres_server: TestServer) -> Iterator[Sql]:
         for name in SEEDED:
             sql.execute(f"create table seed.{name} as table odc.{name}")
         yield sql
+    cool()
     postgres_server.drop(dsn)
 
 

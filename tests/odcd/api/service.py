@@ -26,6 +26,7 @@ from odcd.metrics.sampler import Sampler
 from odcd.model import NodeReport
 from odcd.store import Store
 from odcd.submission import SubmitBatcher
+from tests.support.warm import WarmDatabase, run
 
 ALICE = Peer(64001, 64001)
 BOB = Peer(64002, 64002)
@@ -101,7 +102,7 @@ async def serving(
     """A service with its listener and its fan-out of events; fields: of Api."""
     clock = SystemClock()
     metrics = Metrics()
-    async with Database(url, size=4, watch=metrics) as database:
+    async with WarmDatabase(url, size=4, watch=metrics) as database:
         store = Store(database)
         await store.register_nodes(
             0,
@@ -143,11 +144,11 @@ async def serving(
 def serve(url: str, work: Callable[[Service], Coroutine[Any, Any, None]], **options: Any) -> None:
     """Run a test's work against a service."""
 
-    async def run() -> None:
+    async def work_in() -> None:
         async with serving(url, **options) as service:
             await work(service)
 
-    asyncio.run(run())
+    run(work_in())
 
 
 @asynccontextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import Callable, Coroutine
@@ -17,6 +16,7 @@ from odcd.login.settings import read_login
 from odcd.store import Store
 from tests.odcd.api.service import Service, serving
 from tests.support.sts import ROLE, Sts, presign
+from tests.support.warm import run
 
 SERVER = "https://odc.example:8443"
 
@@ -71,7 +71,7 @@ def live(
         }
     )  # fmt: skip
 
-    async def run() -> None:
+    async def work_in() -> None:
         async with serving(url, **fields) as service:
             logins = Logins(
                 settings, Store(service.database), clock or SystemClock(), own_uid=os.getuid(),
@@ -80,4 +80,4 @@ def live(
             object.__setattr__(service.api, "logins", logins)
             await work(House(service, sts))
 
-    asyncio.run(run())
+    run(work_in())

@@ -13,6 +13,7 @@ import httpx
 from odcd.api.identity import Peer
 from odcd.page.app import Page
 from tests.odcd.api.service import ALICE, Service, Spoken, serving
+from tests.support.warm import run
 
 HTML = {"accept": "text/html"}
 ORIGIN = "http://odc:7070"
@@ -50,7 +51,7 @@ class Browsed:
 
 
 def browse(url: str, work: Callable[[Browsed], Awaitable[None]], **options: Any) -> None:
-    async def run() -> None:
+    async def work_in() -> None:
         options.setdefault("listens", lambda: [("127.0.0.1", 7070)])
         async with serving(url, **options) as service:
             page = Page(service.api, service.app)
@@ -61,7 +62,7 @@ def browse(url: str, work: Callable[[Browsed], Awaitable[None]], **options: Any)
                 service.hub.close()
                 await keeping
 
-    asyncio.run(run())
+    run(work_in())
 
 
 def updates(body: bytes) -> list[dict[str, Any]]:
