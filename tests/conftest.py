@@ -15,8 +15,8 @@ from tests.support.database import (
     Sql,
     TestServer,
     make_home,
-    make_seed,
     remove_home,
+    shared_seed,
     shared_server,
     sow,
 )
@@ -43,9 +43,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestServer]:
     """One PostgreSQL for the whole run, shared by its workers; fsync is off."""
-    folder = tmp_path_factory.getbasetemp()
-    with shared_server(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) as server:
+    with shared_server(_run_folder(tmp_path_factory)) as server:
         yield server
+
+
+def _run_folder(factory: pytest.TempPathFactory) -> Path:
+    folder = factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 @pytest.fixture(scope="session")
@@ -89,15 +93,15 @@ def odc_home() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def _seed() -> Iterator[Path]:
-    seed = make_seed()
-    yield seed
-    remove_home(seed)
+def seed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home to copy, with a database that has the schema."""
+    with shared_seed(_run_folder(tmp_path_factory)) as home:
+        yield home
 
 
 @pytest.fixture
-def odc(odc_home: Path, _seed: Path) -> Iterator[Odc]:
+def odc(odc_home: Path, seed: Path) -> Iterator[Odc]:
     """A whole odc, not yet up, with a folder for its jobs; nothing of it may be left at the end."""
-    sow(_seed, odc_home / "home")
+    sow(seed, odc_home / "home")
     with an_odc(odc_home / "home", odc_home / "work") as found:
         yield found

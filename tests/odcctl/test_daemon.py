@@ -19,8 +19,8 @@ from tests.support.daemon import Odc, new_odc
 
 
 @pytest.fixture(scope="module")
-def daemon() -> Iterator[Odc]:
-    with new_odc() as odc:
+def daemon(seed: Path) -> Iterator[Odc]:
+    with new_odc(seed=seed) as odc:
         if os.geteuid() == 0:
             odc.work.chmod(0o777)
         odc.up("--node", "gpu-01=h100:8", "--node", "gpu-02=h100:8", "--node", "self")

@@ -20,7 +20,7 @@ from odcd.db import Database
 from odcd.lock import holder
 from odcd.postgres import EmbeddedPostgres
 from odcd.reach import with_database
-from tests.support.database import make_home, remove_home
+from tests.support.database import make_home, remove_home, sow
 
 T = TypeVar("T")
 
@@ -189,11 +189,14 @@ class Odc:
 
 
 @contextmanager
-def new_odc(home: Path | None = None) -> Iterator[Odc]:
-    """One with nothing in it yet; whatever was started in it is gone at the end."""
+def new_odc(home: Path | None = None, seed: Path | None = None) -> Iterator[Odc]:
+    """One with nothing in it yet, or but a seed's database; whatever was started in it is gone at
+    the end."""
     folder = make_home()
     odc = Odc(home or folder / "home", folder / "work")
     odc.make_folders()
+    if seed is not None:
+        sow(seed, odc.home)
     try:
         yield odc
     finally:

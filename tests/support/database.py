@@ -13,10 +13,12 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
+
+import psutil
 
 from odcd import schema
 from odcd.clock import SystemClock
@@ -24,10 +26,15 @@ from odcd.db import Session, close, connect
 from odcd.errors import DatabaseDown
 from odcd.postgres import EmbeddedPostgres
 from odcd.postgres_files import INSTALLS
+from odcd.reach import as_account
 
 MAJOR = int(os.environ.get("ODC_TEST_PG", "18"))
 TEMPLATE = "odc_template"
 PREFIX = "odc-test-"
+DISK, MEMORY = Path("/tmp"), Path("/dev/shm")
+"""Where homes are made. In memory files are made and removed in a tenth of the time, and tests do
+little else; but it must be large, and programs must run there."""
+ROOMY_BYTES = 8 << 30
 
 
 class Sql:
@@ -42,6 +49,7 @@ class Sql:
         self._connection = self._runner.run(connect(dsn, name="odc test"))
         self._session = Session(self._connection)
         self._in_transaction = False
+        self._has_begun = False
 
     def rows(self, query: str, *args: Any) -> list[dict[str, Any]]:
         return [dict(row) for row in self._call("fetch", query, *args)]
@@ -63,7 +71,12 @@ class Sql:
         return self._call("execute", query, *args)
 
     def begin(self) -> None:
-        self._run("begin")
+        if not self._has_begun:
+            # A rollback that undoes the session's first temporary table changes its search path,
+            # and so has every plan of every function made anew: ten times the work of a short test.
+            self._run("create temp table kept ()")
+            self._has_begun = True
+        self._run("begin; savepoint call")
         self._in_transaction = True
 
     def rollback(self) -> None:
@@ -73,12 +86,11 @@ class Sql:
     @contextmanager
     def trial(self) -> Iterator[None]:
         """What is done inside, inside begin() … rollback(), is undone at the end."""
-        self._run("savepoint trial")
+        self._run("release call; savepoint trial; savepoint call")
         try:
             yield
         finally:
-            self._run("rollback to trial")
-            self._run("release trial")
+            self._run("rollback to trial; release trial; savepoint call")
 
     def close(self) -> None:
         self._runner.run(close(self._connection))
@@ -92,18 +104,21 @@ class Sql:
 
     def _call(self, method: str, query: str, *args: Any) -> Any:
         if not self._in_transaction:
-            return self._runner.run(getattr(self._session, method)(query, *args))
-        self._run("savepoint call")
+            return self._await(getattr(self._session, method)(query, *args))
         try:
-            return self._runner.run(getattr(self._session, method)(query, *args))
+            answer = self._await(getattr(self._session, method)(query, *args))
         except BaseException:
             self._run("rollback to call")
             raise
-        finally:
-            self._run("release call")
+        self._run("release call; savepoint call")
+        return answer
 
     def _run(self, statement: str) -> None:
-        self._runner.run(self._session.execute(statement))
+        self._await(self._session.execute(statement))
+
+    def _await(self, work: Coroutine[Any, Any, Any]) -> Any:
+        # Not Runner.run(), which arms and disarms SIGINT each time.
+        return self._runner.get_loop().run_until_complete(work)
 
 
 class TestServer:
@@ -142,22 +157,39 @@ class TestServer:
 
 @contextmanager
 def shared_server(run_folder: Path) -> Iterator[TestServer]:
-    """The server that all workers of a test run share: the first starts it, the last stops it."""
-    state = run_folder / f"postgres-{MAJOR}.json"
-    with _locked(run_folder):
+    """The server that all workers of a test run share."""
+    with _shared(run_folder, "postgres", _start) as home:
+        server = TestServer(EmbeddedPostgres(home, MAJOR).dsn)
+        try:
+            yield server
+        finally:
+            server.close()
+
+
+@contextmanager
+def shared_seed(run_folder: Path) -> Iterator[Path]:
+    """A home whose database was made, got the schema and was stopped, to copy from: making one
+    costs seconds."""
+    with _shared(run_folder, "seed", _make_seed) as seed:
+        yield seed
+
+
+@contextmanager
+def _shared(run_folder: Path, name: str, make: Callable[[], Path]) -> Iterator[Path]:
+    """A home for all workers: the first makes it, the last removes it."""
+    state = run_folder / f"{name}-{MAJOR}.json"
+    with _locked(run_folder, name):
         users = json.loads(state.read_text()) if state.exists() else None
         if users is None:
             _remove_left_over()
-            users = {"home": str(_start()), "count": 0}
+            users = {"home": str(make()), "count": 0}
         users["count"] += 1
         state.write_text(json.dumps(users))
     home = Path(users["home"])
-    server = TestServer(EmbeddedPostgres(home, MAJOR).dsn)
     try:
-        yield server
+        yield home
     finally:
-        server.close()
-        with _locked(run_folder):
+        with _locked(run_folder, name):
             users = json.loads(state.read_text())
             users["count"] -= 1
             if users["count"]:
@@ -169,17 +201,25 @@ def shared_server(run_folder: Path) -> Iterator[TestServer]:
 
 def make_home() -> Path:
     """A folder that another account can enter, which pytest's own temporary folders are not."""
-    home = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{_run_pid()}-", dir="/tmp"))
+    home = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{_run_pid()}-", dir=_roomiest()))
     if os.geteuid() == 0:
         home.chmod(0o755)
     return home
 
 
-def make_seed() -> Path:
-    """A home whose database was made and stopped, to copy from: making one costs seconds."""
+def _roomiest() -> Path:
+    if not os.access(MEMORY, os.W_OK):
+        return DISK
+    there = os.statvfs(MEMORY)
+    free = min(there.f_bavail * there.f_frsize, psutil.virtual_memory().available)
+    return DISK if free < ROOMY_BYTES or there.f_flag & os.ST_NOEXEC else MEMORY
+
+
+def _make_seed() -> Path:
     seed = make_home()
     postgres = EmbeddedPostgres(seed, MAJOR, durable=False)
-    postgres.start()
+    dsn = postgres.start()
+    as_account(postgres, lambda: asyncio.run(schema.install(dsn, SystemClock())))
     postgres.stop()
     return seed
 
@@ -240,14 +280,14 @@ def _run_pid() -> int:
 
 def _remove_left_over() -> None:
     """Homes of test runs that were killed."""
-    for home in Path("/tmp").glob(f"{PREFIX}*"):
+    for home in (*DISK.glob(f"{PREFIX}*"), *MEMORY.glob(f"{PREFIX}*")):
         pid = home.name.removeprefix(PREFIX).partition("-")[0]
         if not Path(f"/proc/{pid}").exists() and home.stat().st_uid in (0, os.geteuid()):
             remove_home(home)
 
 
 @contextmanager
-def _locked(run_folder: Path) -> Iterator[None]:
-    with (run_folder / "postgres.lock").open("w") as lock:
+def _locked(run_folder: Path, name: str) -> Iterator[None]:
+    with (run_folder / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

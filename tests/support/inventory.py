@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import csv
+import functools
 import re
 import sys
 from collections.abc import Iterator
@@ -36,8 +37,13 @@ def rows(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def read_tests(path: Path) -> Iterator[tuple[str, str]]:
+@functools.cache
+def read_tests(path: Path) -> tuple[tuple[str, str], ...]:
     """Each test of a file, with its source and its decorators'."""
+    return tuple(_read_tests(path))
+
+
+def _read_tests(path: Path) -> Iterator[tuple[str, str]]:
     source = path.read_text(encoding="utf-8")
     lines = source.splitlines()
     for node in ast.parse(source).body:
