@@ -1,7 +1,7 @@
 -- odc._count_foreign: take what others use of nodes out of what is free, as far as allocations leave it.
--- Reads      temporary table seen, of register_nodes: name, foreign_gpus, foreign_cpus, foreign_mem_mib
+-- Arguments  p_nodes  the inventory, as register_nodes has it
 -- Locks      node and node_free rows that change
-create or replace function odc._count_foreign()
+create or replace function odc._count_foreign(p_nodes jsonb)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
@@ -17,7 +17,7 @@ begin
                coalesce(s.foreign_gpus, 0) as gpus, coalesce(s.foreign_cpus, 0) as cpus, coalesce(s.foreign_mem_mib, 0) as mem_mib
           from node as n
           join node_free as f on f.node_id = n.id
-          left join seen as s on s.name = n.name
+          left join _seen_nodes(p_nodes) as s on s.name = n.name
          where (bit_count(n.foreign_gpu_mask::bit(64)), n.foreign_cpus, n.foreign_mem_mib)
                is distinct from (coalesce(s.foreign_gpus, 0)::bigint, coalesce(s.foreign_cpus, 0), coalesce(s.foreign_mem_mib, 0))
          order by n.name

@@ -16,28 +16,9 @@ declare
 begin
     perform _hold_term(p_term);
     perform _set_now(p_now);
-    create temp table if not exists seen (
-        name text, gpu_type text, gpus integer, cpus integer, mem_mib integer,
-        zone text, efa_domain text, topology text[], features text[], declared boolean,
-        state node_state, reason text, foreign_gpus integer, foreign_cpus integer, foreign_mem_mib integer,
-        reason_by text) on commit drop;
-    truncate seen;
-    insert into seen
-    select r.name, r.gpu_type, r.gpus, r.cpus, r.mem_mib, r.zone, r.efa_domain,
-           coalesce(r.topology, '{}'), coalesce(r.features, '{}'), coalesce(r.declared, false),
-           coalesce(r.state, 'UP'), r.reason, coalesce(r.foreign_gpus, 0), coalesce(r.foreign_cpus, 0), coalesce(r.foreign_mem_mib, 0)
-      from jsonb_to_recordset(p_nodes) as r (
-           name text, gpu_type text, gpus integer, cpus integer, mem_mib integer,
-           zone text, efa_domain text, topology text[], features text[], declared boolean,
-           state node_state, reason text, foreign_gpus integer, foreign_cpus integer, foreign_mem_mib integer);
-    update seen as s
-       set state = 'DRAIN', reason = q.reason, reason_by = 'odcd'
-      from node as n
-      join node_quarantine as q on q.node_id = n.id and q.drained
-     where s.name = n.name and s.state = 'UP';
     select string_agg(format('%s (%s GPUs, %s CPUs, %s MiB)', name, gpus, cpus, mem_mib), ', ' order by name)
       into v_bad
-      from seen
+      from _seen_nodes(p_nodes)
      where name is null or name = '' or gpus not between 0 and 62 or cpus < 1 or mem_mib < 1;
     if v_bad is not null then
         raise exception using errcode = 'OD010',
@@ -46,17 +27,17 @@ begin
     end if;
 
     insert into gpu_type (name, label, gpus_per_node, cpus_per_node, mem_per_node_mib)
-    select distinct on (gpu_type) gpu_type, gpu_type, gpus, cpus, mem_mib from seen order by gpu_type, name
+    select distinct on (gpu_type) gpu_type, gpu_type, gpus, cpus, mem_mib from _seen_nodes(p_nodes) order by gpu_type, name
     on conflict do nothing;
     perform from node order by name for update;
     insert into node (name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features, declared, state_at)
     select name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features, declared, p_now
-      from seen order by length(name), name
+      from _seen_nodes(p_nodes) order by length(name), name
         on conflict do nothing;
     update node as n
        set gpu_type = s.gpu_type, gpus = s.gpus, cpus = s.cpus, mem_mib = s.mem_mib,
            foreign_gpu_mask = 0, foreign_cpus = 0, foreign_mem_mib = 0
-      from seen as s
+      from _seen_nodes(p_nodes) as s
      where s.name = n.name
        and (n.gpu_type, n.gpus, n.cpus, n.mem_mib) is distinct from (s.gpu_type, s.gpus, s.cpus, s.mem_mib)
        and not exists (select from allocation as a where a.node_id = n.id);
@@ -66,7 +47,7 @@ begin
     update node as n
        set zone = s.zone, efa_domain = s.efa_domain, topology = s.topology, features = s.features,
            declared = s.declared
-      from seen as s
+      from _seen_nodes(p_nodes) as s
      where s.name = n.name
        and (n.zone, n.efa_domain, n.topology, n.features, n.declared)
            is distinct from (s.zone, s.efa_domain, s.topology, s.features, s.declared);
@@ -74,7 +55,7 @@ begin
         update node as n
            set state = s.state, reason = s.reason, reason_by = s.reason_by,
                state_at = case when n.state = s.state then n.state_at else p_now end
-          from seen as s
+          from _seen_nodes(p_nodes) as s
          where s.name = n.name and (n.state, n.reason) is distinct from (s.state, s.reason)
            and (n.reason_by is null or exists (select from node_quarantine as q where q.node_id = n.id and q.drained))
         returning n.id, n.state, n.reason, n.state_at
@@ -82,7 +63,7 @@ begin
         update node as n set state = 'DOWN', reason = 'not in the inventory', reason_by = null, state_at = p_now
          where p_whole and n.state <> 'DOWN'
            and (n.reason_by is null or exists (select from node_quarantine as q where q.node_id = n.id and q.drained))
-           and not exists (select from seen as s where s.name = n.name)
+           and not exists (select from _seen_nodes(p_nodes) as s where s.name = n.name)
         returning n.id, n.state, n.reason, n.state_at
     )
     insert into event (at, kind, actor, node_id, detail)
@@ -91,8 +72,7 @@ begin
      where c.state_at = p_now
      order by c.id;
     perform _regroup_nodes();
-    perform _count_foreign();
-    drop table seen;
+    perform _count_foreign(p_nodes);
     notify odc;
 end;
 $$;
