@@ -69,17 +69,18 @@ class Sessions:
         """End what is streamed to sessions that have ended, until cancelled."""
         while True:
             await self._api.clock.sleep(LOOK_S)
-            streams = dict(self._streams)
-            if not streams:
+            asked = [*self._streams]  # not the events: they would stay for ever
+            if not asked:
                 continue
             try:
-                good = await self._api.store.holding([*streams], self._api.clock.now())
+                good = await self._api.store.holding(asked, self._api.clock.now())
             except OdcError as error:
                 log.warning("page.sessions_unread", extra={"code": error.code})
                 continue
-            for digest in streams.keys() - good:
-                streams[digest].set()
-                self._streams.pop(digest, None)
+            for digest in set(asked) - good:
+                ended = self._streams.pop(digest, None)
+                if ended is not None:
+                    ended.set()
 
     def bind(self, response: Streamed, request: Request) -> None:
         """It goes on no longer than the session it is for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -234,6 +235,30 @@ def test_what_is_streamed_ends_with_its_session(
         assert dict(it.page._sessions._streams) == {}  # pyright: ignore
 
     browse(database_url, work, executor_of=object)
+
+
+def test_streams_that_are_over_are_asked_about_no_more(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though their session goes on."""
+    monkeypatch.setattr(sessions, "LOOK_S", 0.01)
+
+    async def work(it: Browsed) -> None:
+        async with it.inside(ALICE) as client:
+            stream = asyncio.create_task(streamed(it, client, "/page/live?of=/"))
+            async with asyncio.timeout(10):
+                while not it.page._sessions._streams:  # pyright: ignore
+                    await asyncio.sleep(0.01)
+                await asyncio.sleep(5 * sessions.LOOK_S)
+                stream.cancel()
+                await asyncio.wait([stream])
+                del stream
+                while it.page._sessions._streams:  # pyright: ignore
+                    gc.collect()
+                    await asyncio.sleep(0.01)
+            assert (await client.get("/page/queue")).status_code == 200
+
+    browse(database_url, work)
 
 
 async def streamed(it: Browsed, client: httpx.AsyncClient, path: str) -> str:
