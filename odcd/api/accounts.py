@@ -10,7 +10,7 @@ from msgspec import UNSET
 from msgspec import UnsetType as Unset
 from starlette.responses import Response
 
-from odcd.api.answers import Account, AccountList, Qos, QosList
+from odcd.api.account_answers import Account, AccountList, Qos, QosList
 from odcd.api.context import Api
 from odcd.api.limits import Limits, said
 from odcd.api.routing import JSON, Call, Operation

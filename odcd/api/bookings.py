@@ -13,7 +13,7 @@ from msgspec import UNSET
 from msgspec import UnsetType as Unset
 from starlette.responses import Response
 
-from odcd.api.answers import Booking, BookingList
+from odcd.api.booking_answers import Booking, BookingList
 from odcd.api.context import Api
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.answers import Outcomes
 from odcd.api.context import Api
+from odcd.api.job_answers import Outcomes
 from odcd.api.jobs import filters_of, parse_states
 from odcd.api.routing import JSON, Call, Method, Operation
 from odcd.errors import BadRequest, NotOwner

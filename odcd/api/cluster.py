@@ -8,8 +8,9 @@ import msgspec
 from starlette.responses import Response
 
 from odcd import __version__
-from odcd.api.answers import Cluster, Fragmentation, Health, Info, Ready
+from odcd.api.cluster_answers import Cluster, Health, Info, Ready
 from odcd.api.context import Api
+from odcd.api.node_answers import Fragmentation
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import OdcError
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
+from odcd.api.answers import Answer
 
 
-class _Answer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    pass
-
-
-class Disk(_Answer):
+class Disk(Answer):
     """A home that outlives dev servers. state: available; in-use by reservation_id; backing-up:
     what that left on it is being saved; trouble: an operator must look; deleted: its snapshots go
     at purge_at. used_bytes: when it was last saved. snapshot_progress: percent, of the one that is
@@ -40,14 +36,14 @@ class Disk(_Answer):
     purge_at: str | None
 
 
-class DiskList(_Answer):
+class DiskList(Answer):
     """default_gib: of a new disk; null: this daemon has no disks."""
 
     default_gib: int | None
     disks: list[Disk]
 
 
-class Stray(_Answer):
+class Stray(Answer):
     """A volume or snapshot with our tags that no disk knows. user, disk: as its tags tell; tags are
     not believed, so nothing is done to it."""
 
@@ -60,11 +56,11 @@ class Stray(_Answer):
     seen_at: str
 
 
-class StrayList(_Answer):
+class StrayList(Answer):
     strays: list[Stray]
 
 
-class DiskContents(_Answer):
+class DiskContents(Answer):
     """What was on a disk when its newest snapshot was made. snapshot_id null: there is none yet;
     contents null: they were not listed."""
 

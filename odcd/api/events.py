@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from starlette.responses import Response
 
-from odcd.api import answers
+from odcd.api import cluster_answers
 from odcd.api.context import Api, unknown_job
 from odcd.api.routing import Call, Operation
 from odcd.api.streaming import Streamed
@@ -46,7 +46,7 @@ class EventRoutes:
                 serve=self.all,
                 query=EventsQuery,
                 media_type=MEDIA_TYPE,
-                answers={200: (answers.Event,)},
+                answers={200: (cluster_answers.Event,)},
                 summary="All events; those of logins, and of disks of others, for operators only",
             ),
             Operation(
@@ -56,7 +56,7 @@ class EventRoutes:
                 serve=self.of_job,
                 query=EventsQuery,
                 media_type=MEDIA_TYPE,
-                answers={200: (answers.Event,)},
+                answers={200: (cluster_answers.Event,)},
                 summary="Events of a job, an array or its tasks",
             ),
         )

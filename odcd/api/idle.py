@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 from starlette.responses import Response
 
+from odcd.api.answers import Answer
 from odcd.api.context import Api
 from odcd.api.jobs import words
 from odcd.api.names import refuse_unknown_users
@@ -23,11 +24,7 @@ class IdleQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Literal["batch", "reservation"] | None = None
 
 
-class _Answer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    pass
-
-
-class IdleJob(_Answer):
+class IdleJob(Answer):
     """Of gpus, idle_gpus rest; idle_since: the longest of them; lost_gpu_s: for how long each of
     them has, in all. util_ratio: the mean of all its GPUs at the last look. alone_since: of a dev
     server whose QOS looks at it, since when nobody uses it at all. ends_at null: no time limit."""
@@ -52,7 +49,7 @@ class IdleJob(_Answer):
     ends_at: str | None
 
 
-class IdleWait(_Answer):
+class IdleWait(Answer):
     """Jobs that wait for nothing but such GPUs, and could take them: how many GPUs they ask for,
     since when the first waits, and at most ten users, those who wait longest first."""
 
@@ -63,7 +60,7 @@ class IdleWait(_Answer):
     users: list[str]
 
 
-class IdleList(_Answer):
+class IdleList(Answer):
     """source: from where the use of GPUs is known; null: only looks at dev servers tell. A GPU
     rests when it is used less than idle_ratio, and is listed after idle_after_s. The dearest jobs
     come first."""

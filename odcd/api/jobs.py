@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.answers import END_STATES, LIVE_STATES, Ended, Explanation, JobList, Jobs
 from odcd.api.context import Api
+from odcd.api.job_answers import END_STATES, LIVE_STATES, Ended, Explanation, JobList, Jobs
 from odcd.api.names import refuse_unknown_users
 from odcd.api.past import as_of
 from odcd.api.paths import with_paths

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.answers import Licence, LicenceList
+from odcd.api.booking_answers import Licence, LicenceList
 from odcd.api.context import Api
 from odcd.api.routing import JSON, Call, Operation
 

@@ -10,9 +10,9 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.answers import EndedKeys, LoginAnswer, Me, RotatedKey
 from odcd.api.context import Api
 from odcd.api.identity import LOGIN_HINT, PEER, key_of
+from odcd.api.key_answers import EndedKeys, LoginAnswer, Me, RotatedKey
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import LoginRefused, NotAuthenticated, WrongState
 from odcd.keys import new_key

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.answers import Node, NodeList
 from odcd.api.context import Api
+from odcd.api.node_answers import Node, NodeList
 from odcd.api.past import as_of
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, UnknownNode

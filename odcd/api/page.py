@@ -8,9 +8,9 @@ from datetime import UTC
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.answers import PageTicket
 from odcd.api.context import Api
 from odcd.api.identity import LOGIN_HINT, PEER, key_of
+from odcd.api.key_answers import PageTicket
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import NotAuthenticated, WrongState
 from odcd.page_keys import TICKET_LIFE, ticket_of

@@ -10,9 +10,9 @@ from msgspec import UNSET
 from msgspec import UnsetType as Unset
 from starlette.responses import Response
 
-from odcd.api.answers import Partition, PartitionList, Policy, PolicyList
 from odcd.api.context import Api
 from odcd.api.limits import Limits, amounts
+from odcd.api.partition_answers import Partition, PartitionList, Policy, PolicyList
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, UnknownPartition, UnknownPolicy
 from odcd.model import UNLIMITED_S, Count, Name

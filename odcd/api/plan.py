@@ -8,10 +8,10 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.answers import Gantt, Plan, PlanDiff, Replayed
 from odcd.api.context import Api
 from odcd.api.jobs import words
 from odcd.api.past import as_of
+from odcd.api.plan_answers import Gantt, Plan, PlanDiff, Replayed
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, UnknownPass
 

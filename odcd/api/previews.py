@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from odcd.api.answers import Preview
 from odcd.api.context import Api
+from odcd.api.submit_answers import Preview
 from odcd.model import Identity, JobSpec
 from odcd.submission import prepare
 

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from msgspec import UnsetType as Unset
 from starlette.responses import Response
 
-from odcd.api.answers import Accounting, PriorityList, ShareList
+from odcd.api.account_answers import Accounting, PriorityList, ShareList
 from odcd.api.context import Api
 from odcd.api.limits import said
 from odcd.api.names import refuse_unknown_users

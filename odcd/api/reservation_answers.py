@@ -6,19 +6,16 @@ from typing import Literal
 
 import msgspec
 
-from odcd.api.answers import EndState, Eta, LiveState
+from odcd.api.answers import Answer
+from odcd.api.job_answers import EndState, Eta, LiveState
 
 
-class _Answer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    pass
-
-
-class SentWarning(_Answer):
+class SentWarning(Answer):
     minutes: int
     at: str
 
 
-class PhaseTime(_Answer):
+class PhaseTime(Answer):
     """took_s null: it goes on."""
 
     phase: str
@@ -26,12 +23,12 @@ class PhaseTime(_Answer):
     took_s: float | None
 
 
-class Happened(_Answer):
+class Happened(Answer):
     at: str
     text: str
 
 
-class Reservation(_Answer):
+class Reservation(Answer):
     """A dev server: a job of kind reservation, in its users' words. Times are ISO 8601 in UTC, with
     Z. status: its state as users know it; while it is being ended, the one it will end with.
     message: what it does now, or how it ended. storage: what its home folder is: a named disk, the
@@ -110,11 +107,11 @@ class Reservation(_Answer):
     history: list[Happened] | None
 
 
-class ReservationList(_Answer):
+class ReservationList(Answer):
     reservations: list[Reservation]
 
 
-class Delayed(_Answer):
+class Delayed(Answer):
     """A planned start that comes later; to null: it has none any more."""
 
     job_id: int
@@ -124,7 +121,7 @@ class Delayed(_Answer):
     to: str | None
 
 
-class Extension(_Answer):
+class Extension(Answer):
     """until: the latest end there can be."""
 
     id: int
@@ -136,7 +133,7 @@ class Extension(_Answer):
     dry_run: bool
 
 
-class Wait(_Answer):
+class Wait(Answer):
     """When so many GPUs, of so many nodes, could be had. start_at null: not in sight, or refused,
     and why."""
 
@@ -147,7 +144,7 @@ class Wait(_Answer):
     refused: str | None
 
 
-class Availability(_Answer):
+class Availability(Answer):
     """Of one GPU type. total, free: GPUs of nodes that are up; of types without GPUs, nodes.
     max_reservable: the most that one reservation could have now. running, queued: jobs of all
     kinds. cpus_per_node, mem_per_node_mib: of its smallest node. maintenance: why, and until when,
@@ -172,23 +169,23 @@ class Availability(_Answer):
     waits: list[Wait]
 
 
-class AvailabilityList(_Answer):
+class AvailabilityList(Answer):
     at: str
     types: list[Availability]
 
 
-class BoxCount(_Answer):
+class BoxCount(Answer):
     active: int
     preparing: int
     queued: int
 
 
-class JobCount(_Answer):
+class JobCount(Answer):
     running: int
     pending: int
 
 
-class TypeCount(_Answer):
+class TypeCount(Answer):
     gpu_type: str
     total: int
     free: int
@@ -196,7 +193,7 @@ class TypeCount(_Answer):
     queued: int
 
 
-class ClusterCount(_Answer):
+class ClusterCount(Answer):
     """gpus, total: of nodes that are up."""
 
     at: str

@@ -13,7 +13,6 @@ from msgspec import UNSET
 from msgspec import UnsetType as Unset
 from starlette.responses import Response
 
-from odcd.api.answers import Preview
 from odcd.api.builds import ImageBuild
 from odcd.api.context import Api
 from odcd.api.disk_answers import Disk
@@ -30,6 +29,7 @@ from odcd.api.reservation_answers import (
     Wait,
 )
 from odcd.api.routing import JSON, Call, Operation
+from odcd.api.submit_answers import Preview
 from odcd.errors import BadRequest, NotImplementedYet, WrongState, refusal
 from odcd.github_keys import Keys
 from odcd.model import Identity, Name, ReservationSpec

@@ -9,7 +9,11 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.answers import (
+from odcd.api.context import Api
+from odcd.api.previews import Previews, iso
+from odcd.api.problems import problem_of
+from odcd.api.routing import JSON, Call, Operation
+from odcd.api.submit_answers import (
     Preview,
     SubmitOption,
     SubmitOptions,
@@ -19,10 +23,6 @@ from odcd.api.answers import (
     TestOnly,
     WhatIf,
 )
-from odcd.api.context import Api
-from odcd.api.previews import Previews, iso
-from odcd.api.problems import problem_of
-from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, KeyReused, refusal
 from odcd.model import MAX_BATCH_JOBS, JobSpec, Submitted
 from odcd.slurm.parse import ScriptNeeded, SubmitArgv, parse_submit

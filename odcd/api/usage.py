@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 from starlette.responses import Response
 
+from odcd.api.answers import Answer
 from odcd.api.context import Api
 from odcd.api.jobs import words
 from odcd.api.names import refuse_unknown_users
@@ -35,17 +36,13 @@ class UsageQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Literal["batch", "reservation"] | None = None
 
 
-class _Answer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    pass
-
-
-class UsageWait(_Answer):
+class UsageWait(Answer):
     mean: int
     median: int
     most: int
 
 
-class Usage(_Answer):
+class Usage(Answer):
     """group: what makes the line, by the words asked for. Of the jobs that ran then: gpu_s, cpu_s:
     what they held, within that time. began: how many began for the first time; wait_s: how long
     these waited from their submit, or the begin time they asked for, until they started, of
@@ -63,7 +60,7 @@ class Usage(_Answer):
     early_gpu_s: int
 
 
-class UsageList(_Answer):
+class UsageList(Answer):
     since: str
     until: str
     by: list[str]

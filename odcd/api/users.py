@@ -11,8 +11,8 @@ from msgspec import UNSET
 from msgspec import UnsetType as Unset
 from starlette.responses import Response
 
+from odcd.api.account_answers import Account, Member, User, UserList
 from odcd.api.accounts import Names, Shares, digest_of, first, key_of
-from odcd.api.answers import Account, Member, User, UserList
 from odcd.api.context import Api
 from odcd.api.limits import Limits, said
 from odcd.api.routing import JSON, Call, Operation

@@ -16,9 +16,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from odcd.api.answers import END_STATES
 from odcd.api.app import identifier_of
 from odcd.api.context import Api
+from odcd.api.job_answers import END_STATES
 from odcd.api.streaming import Streamed
 from odcd.errors import BadRequest, OdcError
 from odcd.model import Identity

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from odcd.api.answers import END_STATES
 from odcd.api.context import Api
+from odcd.api.job_answers import END_STATES
 from odcd.api.jobs import parse_states
 from odcd.page.asked import PageOfEnded, PageOfQueue, following
 from odcd.page.files import macros

@@ -6,7 +6,17 @@ from typing import Any
 
 import msgspec
 
-from odcd.api import answers, disk_answers, reservation_answers
+from odcd.api import (
+    account_answers,
+    booking_answers,
+    cluster_answers,
+    disk_answers,
+    job_answers,
+    node_answers,
+    partition_answers,
+    reservation_answers,
+    submit_answers,
+)
 
 Object = dict[str, Any]
 
@@ -20,7 +30,7 @@ def a_job(job_id: int = 7, state: str = "PENDING", **fields: Any) -> Object:
         "eligible_at": "2026-07-01T10:00:00Z", "begin_at": None, "planned_start_at": None,
         "eta": None,
         "started_at": None if state == "PENDING" else "2026-07-01T11:00:00Z",
-        "ended_at": "2026-07-01T11:30:05Z" if state in answers.END_STATES else None,
+        "ended_at": "2026-07-01T11:30:05Z" if state in job_answers.END_STATES else None,
         "time_limit_s": 14400, "node_count": 1, "node_count_max": None, "switches": None,
         "switches_wait_s": None, "gpus_per_node": 0, "gpus": 0, "gpu_type": None,
         "cpus_per_node": 2, "mem_per_node_mib": 4096, "node_names": [], "attempt": 1, "restarts": 0,
@@ -29,7 +39,7 @@ def a_job(job_id: int = 7, state: str = "PENDING", **fields: Any) -> Object:
         "array_throttle": None, "work_dir": "/home/alice", "stdout": None, "stderr": None,
         "comment": None, "booking": None, "licences": None, "gpu_use": None,
     }  # fmt: skip
-    return _checked(job | fields, answers.Job)
+    return _checked(job | fields, job_answers.Job)
 
 
 def a_gpu_use(**fields: Any) -> Object:
@@ -38,7 +48,7 @@ def a_gpu_use(**fields: Any) -> Object:
         "busy_ratio": 0.5, "mem_peak_mib": 71_680, "energy_j": 9_000_000, "owed": 0,
         "gave_up": None, "now": None,
     }  # fmt: skip
-    return _checked(use | fields, answers.GpuUse)
+    return _checked(use | fields, job_answers.GpuUse)
 
 
 def a_reservation(number: int = 12, status: str = "active", **fields: Any) -> Object:
@@ -169,7 +179,7 @@ def a_preemption(**fields: Any) -> Object:
         "by": 12, "qos": "urgent", "victim_qos": "scavenger", "mode": "requeue",
         "at": "2026-07-01T11:00:00Z", "ran_s": 10800, "grace_s": 60, "lost_gpu_s": 86400,
     }  # fmt: skip
-    return _checked(told | fields, answers.Preemption)
+    return _checked(told | fields, job_answers.Preemption)
 
 
 def gang(job_id: int, nodes: int, each: int, **fields: Any) -> Object:
@@ -232,7 +242,7 @@ def a_node(name: str, state: str = "IDLE", **fields: Any) -> Object:
         "state_at": "2026-07-01T08:00:00Z", "declared": False, "jobs": [], "free_at": None,
         "booking": None, "next_booking": None,
     }  # fmt: skip
-    return _checked(node | fields, answers.Node)
+    return _checked(node | fields, node_answers.Node)
 
 
 def a_partition(name: str, **fields: Any) -> Object:
@@ -242,7 +252,7 @@ def a_partition(name: str, **fields: Any) -> Object:
         "max_nodes": None, "def_mem_per_cpu_mib": None, "all_nodes": False, "limits": {},
         "node_names": ["gpu-01", "gpu-02"], "gpus": 16, "gpus_free": 5, "gpu_types": ["h100"],
     }  # fmt: skip
-    return _checked(partition | fields, answers.Partition)
+    return _checked(partition | fields, partition_answers.Partition)
 
 
 def a_policy(name: str, **fields: Any) -> Object:
@@ -250,7 +260,7 @@ def a_policy(name: str, **fields: Any) -> Object:
         "name": name, "ordering": name, "max_wait_s": None, "backfill": "order", "plan_depth": 1,
         "partitions": [],
     }  # fmt: skip
-    return _checked(policy | fields, answers.Policy)
+    return _checked(policy | fields, partition_answers.Policy)
 
 
 def some_fragmentation(gpu_type: str, free: int = 21) -> Object:
@@ -262,7 +272,7 @@ def some_fragmentation(gpu_type: str, free: int = 21) -> Object:
         "fits": {"1": free, "2": 10 * some, "4": 5 * some, "8": 2 * some},
         "domains": [{"domain": "us-east-2a/pg-1", "nodes": 4, "nodes_whole": 2 * some}],
     }  # fmt: skip
-    return _checked(told, answers.TypeFragmentation)
+    return _checked(told, node_answers.TypeFragmentation)
 
 
 def a_booking(name: str = "driver", **fields: Any) -> Object:
@@ -275,7 +285,7 @@ def a_booking(name: str = "driver", **fields: Any) -> Object:
         "users": [], "accounts": [], "jobs": [], "ignore_running": False, "comment": None,
         "reason": None, "created_by": "root", "created_at": "2026-07-01T08:00:00Z",
     }  # fmt: skip
-    return _checked(booking | fields, answers.Booking)
+    return _checked(booking | fields, booking_answers.Booking)
 
 
 def a_course() -> Object:
@@ -294,7 +304,7 @@ def a_licence(name: str, total: int, used: int, jobs: list[int]) -> Object:
     licence: Object = {
         "name": name, "total": total, "used": used, "free": max(total - used, 0), "jobs": jobs,
     }  # fmt: skip
-    return _checked(licence, answers.Licence)
+    return _checked(licence, booking_answers.Licence)
 
 
 def an_event(event_id: int, kind: str, **fields: Any) -> Object:
@@ -302,7 +312,7 @@ def an_event(event_id: int, kind: str, **fields: Any) -> Object:
         "id": event_id, "at": f"2026-07-01T10:00:{event_id:02}.250Z", "kind": kind, "actor": "odcd",
         "job_id": 7, "array_job_id": None, "array_task_id": None, "node": None, "detail": {},
     }  # fmt: skip
-    return _checked(event | fields, answers.Event)
+    return _checked(event | fields, cluster_answers.Event)
 
 
 def submitted(job_id: int = 7, **fields: Any) -> Object:
@@ -310,14 +320,14 @@ def submitted(job_id: int = 7, **fields: Any) -> Object:
         "id": job_id, "wait": False, "parsable": False, "quiet": False, "json": False, "pty": False,
         "warnings": [],
     }  # fmt: skip
-    return _checked(answer | fields, answers.SubmittedArgv)
+    return _checked(answer | fields, submit_answers.SubmittedArgv)
 
 
 def ended(job_id: int = 7, state: str = "COMPLETED", **fields: Any) -> Object:
     job: Object = {
         "id": job_id, "array_task_id": None, "state": state, "exit_code": 0, "signal": None,
     }  # fmt: skip
-    return _checked(job | fields, answers.EndedJob)
+    return _checked(job | fields, job_answers.EndedJob)
 
 
 def outcome(job_id: int, word: str, **fields: Any) -> Object:
@@ -325,7 +335,7 @@ def outcome(job_id: int, word: str, **fields: Any) -> Object:
         "job_id": job_id, "array_task_id": None, "outcome": word, "code": None, "message": None,
         "hint": None,
     }  # fmt: skip
-    return _checked(told | fields, answers.Outcome)
+    return _checked(told | fields, job_answers.Outcome)
 
 
 def a_cluster() -> Object:
@@ -342,7 +352,7 @@ def a_cluster() -> Object:
                       "took_ms": 4.2},
         "planned": 1, "last_event_id": 812,
     }  # fmt: skip
-    return _checked(cluster, answers.Cluster)
+    return _checked(cluster, cluster_answers.Cluster)
 
 
 def an_account(name: str, **fields: Any) -> Object:
@@ -350,7 +360,7 @@ def an_account(name: str, **fields: Any) -> Object:
         "name": name, "parent": None, "description": None, "organisation": None, "shares": 1,
         "default_qos": None, "qos": None, "coordinators": [], "users": [], "limits": {},
     }  # fmt: skip
-    return _checked(account | fields, answers.Account)
+    return _checked(account | fields, account_answers.Account)
 
 
 def a_qos(name: str, **fields: Any) -> Object:
@@ -359,7 +369,7 @@ def a_qos(name: str, **fields: Any) -> Object:
         "deny_on_limit": True, "usage_factor": 1.0, "preempts": [], "preempt_mode": "requeue",
         "exempt_s": 0, "grace_s": 0, "idle_warn_s": 0, "idle_release_s": 0, "limits": {},
     }  # fmt: skip
-    return _checked(qos | fields, answers.Qos)
+    return _checked(qos | fields, account_answers.Qos)
 
 
 def a_user(name: str, **fields: Any) -> Object:
@@ -372,7 +382,7 @@ def a_user(name: str, **fields: Any) -> Object:
              "qos": None, "limits": {}},
         ],
     }  # fmt: skip
-    return _checked(user | fields, answers.User)
+    return _checked(user | fields, account_answers.User)
 
 
 def a_share(account: str, **fields: Any) -> Object:
@@ -381,7 +391,7 @@ def a_share(account: str, **fields: Any) -> Object:
         "norm_shares": 0.5, "used_s": 7200, "effective_usage": 0.75, "level_fs": 0.666667,
         "fairshare": None,
     }  # fmt: skip
-    return _checked(share | fields, answers.Share)
+    return _checked(share | fields, account_answers.Share)
 
 
 def priorities() -> Object:
@@ -397,7 +407,7 @@ def priorities() -> Object:
     jobs = [job(7), job(8, partition="fair", policy="mine", ordering="multifactor", nice=-10)]
     value: Object = {**accounting(), "at": "2026-07-01T12:00:00Z", "jobs": jobs, "more": True}
     del value["enforce"], value["cpus_per_gpu"]
-    return _checked(value, answers.PriorityList)
+    return _checked(value, account_answers.PriorityList)
 
 
 def accounting(**fields: Any) -> Object:
@@ -405,7 +415,7 @@ def accounting(**fields: Any) -> Object:
         "weights": {"age": 1000, "size": 100, "fairshare": 10000, "qos": 10000, "partition": 1000},
         "max_age_s": 604800, "half_life_s": 604800, "enforce": False, "cpus_per_gpu": 24,
     }  # fmt: skip
-    return _checked(settings | fields, answers.Accounting)
+    return _checked(settings | fields, account_answers.Accounting)
 
 
 def _cause(kind: str, text: str, **fields: Any) -> Object:

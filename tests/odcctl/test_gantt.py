@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odcctl.gantt import draw
-from odcd.api import answers
+from odcd.api.key_answers import PageTicket
+from odcd.api.plan_answers import Gantt
 from tests.odcctl.conftest import Golden, Odcctl
 from tests.odcctl.objects import Object
 from tests.odcctl.peer import Peer
@@ -55,7 +56,7 @@ GANTT: Object = {
 
 
 def test_the_plan_is_drawn(peer: Peer, odcctl: Odcctl, golden: Golden) -> None:
-    msgspec.convert(GANTT, answers.Gantt)
+    msgspec.convert(GANTT, Gantt)
     peer.on("GET", "/v1/plan/gantt", GANTT)
     run = odcctl("plan", "--gantt", "--hours", "12", "--type", "h100", "--node", "gpu-1,gpu-2")
     assert peer.requests[-1].query == {
@@ -109,7 +110,7 @@ def test_the_page_has_an_address(peer: Peer, odcctl: Odcctl) -> None:
         "ticket": "odc_x", "expires_at": at(0), "path": "/page/enter?ticket=odc_x",
         "url": "http://127.0.0.1:7070/page/enter?ticket=odc_x",
     }  # fmt: skip
-    msgspec.convert(told, answers.PageTicket)
+    msgspec.convert(told, PageTicket)
     peer.on("POST", "/v1/page/tickets", told)
     run = odcctl("page")
     assert run.out == f"{told['url']}\n"

@@ -7,7 +7,7 @@ import json
 import msgspec
 import pytest
 
-from odcd.api import answers
+from odcd.api.key_answers import EndedKeys
 from tests.odcctl.conftest import Odcctl
 from tests.odcctl.peer import Peer
 
@@ -20,7 +20,7 @@ def test_all_of_a_user_is_ended(
     peer: Peer, odcctl: Odcctl, keys: int, sessions: int, said: str
 ) -> None:
     told = {"user": "ann", "keys": keys, "page_sessions": sessions}
-    msgspec.convert(told, answers.EndedKeys)
+    msgspec.convert(told, EndedKeys)
     peer.on("DELETE", "/v1/users/ann/keys", told)
     assert odcctl("logout", "--user", "ann").out == said
     assert json.loads(odcctl("logout", "--user", "ann", "--json").out) == told

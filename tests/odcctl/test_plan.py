@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from odcd.api import answers
+from odcd.api.plan_answers import Plan, PlanDiff, Replayed
+from odcd.api.submit_answers import WhatIf
 from tests.odcctl.conftest import Golden, Odcctl
 from tests.odcctl.objects import Object
 from tests.odcctl.peer import Peer, problem
@@ -83,15 +84,15 @@ def replayed(**fields: Any) -> Object:
         "starts": 3, "planned": 2, "equal": True,
         "differences": [], **fields,
     }  # fmt: skip
-    msgspec.convert(told, answers.Replayed)
+    msgspec.convert(told, Replayed)
     return told
 
 
 def test_planned_starts_and_their_moves_are_tables(
     peer: Peer, odcctl: Odcctl, golden: Golden
 ) -> None:
-    msgspec.convert(PLAN, answers.Plan)
-    msgspec.convert(DIFF, answers.PlanDiff)
+    msgspec.convert(PLAN, Plan)
+    msgspec.convert(DIFF, PlanDiff)
     peer.on("GET", "/v1/plan", PLAN)
     peer.on("GET", "/v1/plan/diff", DIFF)
     shown = odcctl("plan")
@@ -127,7 +128,7 @@ def test_what_if_asks_for_all_that_the_values_combine_to(
             foretold(None, nodes=2, limit="QOSMaxGRESPerUser"),
         ]
     }  # fmt: skip
-    msgspec.convert(told, answers.WhatIf)
+    msgspec.convert(told, WhatIf)
     peer.on("POST", "/v1/plan/what-if", told)
     run = odcctl(
         "plan", "--what-if", "-N", "1,2", "--gres", "gpu:h100:8", "-t", "1h,4h", "-p", "a,b"

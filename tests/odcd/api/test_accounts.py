@@ -8,7 +8,19 @@ import httpx
 import msgspec
 import pytest
 
-from odcd.api import answers
+from odcd.api.account_answers import (
+    Account,
+    Accounting,
+    AccountList,
+    Member,
+    PriorityList,
+    Qos,
+    QosList,
+    ShareList,
+    User,
+    UserList,
+)
+from odcd.api.partition_answers import Partition
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 
 T = TypeVar("T")
@@ -33,17 +45,17 @@ def test_an_account_is_made_shown_listed_changed_and_deleted(database_url: str) 
             "name": "lab", "parent": "default", "shares": 3, "qos": ["normal"],
             "limits": {"user": {"gpus": 4}, "job": {"wall": "1-00:00:00"}},
         }  # fmt: skip
-        made = read(answers.Account, await ask(service, "POST", "/v1/accounts", body), 201)
+        made = read(Account, await ask(service, "POST", "/v1/accounts", body), 201)
         assert made.limits == {"user": {"gpus": 4}, "job": {"wall_s": 86_400}}
-        assert read(answers.Account, await ask(service, "GET", "/v1/accounts/lab")) == made
-        listed = read(answers.AccountList, await ask(service, "GET", "/v1/accounts"))
+        assert read(Account, await ask(service, "GET", "/v1/accounts/lab")) == made
+        listed = read(AccountList, await ask(service, "GET", "/v1/accounts"))
         assert [account.name for account in listed.accounts] == ["default", "lab"]
         change = {"parent": None, "limits": {"job": {"wall": "UNLIMITED"}}}
-        changed = read(answers.Account, await ask(service, "PATCH", "/v1/accounts/lab", change))
+        changed = read(Account, await ask(service, "PATCH", "/v1/accounts/lab", change))
         assert (changed.parent, changed.limits) == (None, {"user": {"gpus": 4}})
         assert service.woken
         gone = await ask(service, "DELETE", "/v1/accounts/lab")
-        assert read(answers.Account, gone) == changed
+        assert read(Account, gone) == changed
         assert (await ask(service, "GET", "/v1/accounts/lab")).json()["code"] == "OD002"
 
     serve(database_url, work)
@@ -55,17 +67,17 @@ def test_a_qos_is_made_shown_listed_changed_and_deleted(database_url: str) -> No
             "name": "urgent", "priority": 9, "preempts": ["normal"], "grace": "0:30",
             "exempt_s": 60, "usage_factor": 1.5, "deny_on_limit": False,
         }  # fmt: skip
-        made = read(answers.Qos, await ask(service, "POST", "/v1/qos", body), 201)
+        made = read(Qos, await ask(service, "POST", "/v1/qos", body), 201)
         assert (made.grace_s, made.exempt_s, made.preempt_mode) == (30, 60, "requeue")
         none = {"exempt": "0", "grace": "0:00"}
-        spans = read(answers.Qos, await ask(service, "PATCH", "/v1/qos/urgent", none))
+        spans = read(Qos, await ask(service, "PATCH", "/v1/qos/urgent", none))
         assert (spans.grace_s, spans.exempt_s) == (0, 0), "not without end, as a time limit of 0"
-        changed = read(answers.Qos, await ask(service, "PATCH", "/v1/qos/urgent", {"preempts": []}))
+        changed = read(Qos, await ask(service, "PATCH", "/v1/qos/urgent", {"preempts": []}))
         assert changed.preempts == []
-        listed = read(answers.QosList, await ask(service, "GET", "/v1/qos"))
+        listed = read(QosList, await ask(service, "GET", "/v1/qos"))
         assert [qos.name for qos in listed.qos] == ["urgent", "normal"]
-        assert read(answers.Qos, await ask(service, "GET", "/v1/qos/urgent")) == changed
-        assert read(answers.Qos, await ask(service, "DELETE", "/v1/qos/urgent")) == changed
+        assert read(Qos, await ask(service, "GET", "/v1/qos/urgent")) == changed
+        assert read(Qos, await ask(service, "DELETE", "/v1/qos/urgent")) == changed
 
     serve(database_url, work)
 
@@ -85,12 +97,12 @@ def test_idle_dev_servers_are_no_term_where_nothing_looks_at_them(database_url: 
                 refused = await ask(service, method, path, name | terms)
                 assert (refused.status_code, refused.json()["code"]) == (501, "OD016"), terms
                 assert "whether one is idle" in refused.json()["detail"]
-        normal = read(answers.Qos, await ask(service, "GET", "/v1/qos/normal"))
+        normal = read(Qos, await ask(service, "GET", "/v1/qos/normal"))
         assert (normal.idle_warn_s, normal.idle_release_s) == (0, 0)
         assert (await ask(service, "GET", "/v1/qos/n")).status_code == 404
         made = await ask(service, "POST", "/v1/qos", {"name": "n", **NEVER})
-        assert read(answers.Qos, made, 201).idle_warn_s == 0
-        read(answers.Qos, await ask(service, "PATCH", "/v1/qos/n", NEVER))
+        assert read(Qos, made, 201).idle_warn_s == 0
+        read(Qos, await ask(service, "PATCH", "/v1/qos/n", NEVER))
 
     serve(database_url, work)
 
@@ -98,9 +110,9 @@ def test_idle_dev_servers_are_no_term_where_nothing_looks_at_them(database_url: 
 def test_idle_dev_servers_are_a_term_where_they_are_pods(database_url: str) -> None:
     async def work(service: Service) -> None:
         body = {"name": "n", "idle_warn": "1:00:00"}
-        assert read(answers.Qos, await ask(service, "POST", "/v1/qos", body), 201).idle_warn_s
+        assert read(Qos, await ask(service, "POST", "/v1/qos", body), 201).idle_warn_s
         change = {"idle_release": "2:00:00"}
-        changed = read(answers.Qos, await ask(service, "PATCH", "/v1/qos/n", change))
+        changed = read(Qos, await ask(service, "PATCH", "/v1/qos/n", change))
         assert (changed.idle_warn_s, changed.idle_release_s) == (3600, 7200)
 
     serve(database_url, work, box_terminals=False)
@@ -114,29 +126,29 @@ def test_users_come_and_go_by_operators_and_coordinators(database_url: str) -> N
         assert (refused.status_code, refused.json()["code"]) == (403, "OD013")
         assert (await ask(service, "POST", users, {"user": "carol"})).json()["code"] == "OD027"
         # root is on every machine, so its number need not be said.
-        root = read(answers.User, await ask(service, "POST", users, {"user": "root"}), 201)
+        root = read(User, await ask(service, "POST", users, {"user": "root"}), 201)
         assert (root.uid, root.default_account) == (0, "lab")
         me = (await ask(service, "POST", "/v1/jobs", JOB, peer=ALICE)).json()["id"]
         name = (await ask(service, "GET", f"/v1/jobs/{me}", peer=ALICE)).json()["jobs"][0]["user"]
         coordinators = "/v1/accounts/lab/coordinators"
-        lab = read(answers.Account, await ask(service, "POST", coordinators, {"user": name}))
+        lab = read(Account, await ask(service, "POST", coordinators, {"user": name}))
         assert lab.coordinators == [name]
         carol = {"user": "carol", "uid": 64007, "limits": {"group": {"jobs": 2}}}
-        added = read(answers.User, await ask(service, "POST", users, carol, peer=ALICE), 201)
+        added = read(User, await ask(service, "POST", users, carol, peer=ALICE), 201)
         assert added.accounts[0].limits == {"group": {"jobs": 2}}
         changed = read(
-            answers.User,
+            User,
             await ask(service, "PATCH", f"{users}/carol", {"shares": 5}, peer=ALICE),
         )
         assert changed.accounts[0].shares == 5
-        assert read(answers.User, await ask(service, "GET", "/v1/users/carol")) == changed
-        listed = read(answers.UserList, await ask(service, "GET", "/v1/users"))
+        assert read(User, await ask(service, "GET", "/v1/users/carol")) == changed
+        listed = read(UserList, await ask(service, "GET", "/v1/users"))
         assert [user.user for user in listed.users] == sorted(["carol", "root", name])
         gone = await ask(service, "DELETE", f"{users}/carol", peer=ALICE)
-        assert read(answers.Member, gone).user == "carol"
+        assert read(Member, gone).user == "carol"
         nowhere = await ask(service, "DELETE", f"{users}/root?partition=big")
         assert nowhere.json()["code"] == "OD027"
-        lab = read(answers.Account, await ask(service, "DELETE", f"{coordinators}/{name}"))
+        lab = read(Account, await ask(service, "DELETE", f"{coordinators}/{name}"))
         assert (lab.coordinators, lab.users) == ([], ["root"])
 
     serve(database_url, work)
@@ -152,7 +164,7 @@ def test_a_uid_that_the_machine_gives_to_another_name_is_refused(database_url: s
             for path in (users, "/v1/accounts/default/coordinators"):
                 refused = await ask(service, "POST", path, {"user": user, "uid": uid})
                 assert (refused.status_code, refused.json()["detail"]) == (400, told)
-        assert read(answers.UserList, await ask(service, "GET", "/v1/users")).users == []
+        assert read(UserList, await ask(service, "GET", "/v1/users")).users == []
 
     serve(database_url, work)
 
@@ -190,16 +202,16 @@ def test_priorities_and_shares_are_read_by_all_and_set_by_operators(database_url
         ids = [
             (await ask(service, "POST", "/v1/jobs", JOB, peer=p)).json()["id"] for p in (ALICE, BOB)
         ]
-        shown = read(answers.PriorityList, await ask(service, "GET", "/v1/priority", peer=BOB))
+        shown = read(PriorityList, await ask(service, "GET", "/v1/priority", peer=BOB))
         assert sorted(job.id for job in shown.jobs) == ids
         assert shown.jobs[0].ordering == "odc"
-        one = read(answers.PriorityList, await ask(service, "GET", f"/v1/priority?id={ids[1]}"))
+        one = read(PriorityList, await ask(service, "GET", f"/v1/priority?id={ids[1]}"))
         assert [job.id for job in one.jobs] == [ids[1]]
-        cut = read(answers.PriorityList, await ask(service, "GET", "/v1/priority?limit=1"))
+        cut = read(PriorityList, await ask(service, "GET", "/v1/priority?limit=1"))
         assert (len(cut.jobs), cut.more) == (1, True)
         none = await ask(service, "GET", "/v1/priority?account=nobody")
         assert none.json()["code"] == "OD002"
-        shares = read(answers.ShareList, await ask(service, "GET", "/v1/shares", peer=BOB))
+        shares = read(ShareList, await ask(service, "GET", "/v1/shares", peer=BOB))
         assert [(s.account, s.depth) for s in shares.shares] == [
             ("default", 0),
             ("default", 1),
@@ -208,13 +220,11 @@ def test_priorities_and_shares_are_read_by_all_and_set_by_operators(database_url
         change = {"weights": {"age": 5}, "half_life": "14-0", "enforce": False}
         refused = await ask(service, "PATCH", "/v1/accounting", change, peer=BOB)
         assert refused.json()["code"] == "OD013"
-        before = read(answers.Accounting, await ask(service, "GET", "/v1/accounting", peer=BOB))
-        after = read(answers.Accounting, await ask(service, "PATCH", "/v1/accounting", change))
+        before = read(Accounting, await ask(service, "GET", "/v1/accounting", peer=BOB))
+        after = read(Accounting, await ask(service, "PATCH", "/v1/accounting", change))
         assert (after.weights.age, after.half_life_s) == (5, 14 * 86_400)
         back = {"weights": {"age": before.weights.age}, "half_life_s": before.half_life_s}
-        assert (
-            read(answers.Accounting, await ask(service, "PATCH", "/v1/accounting", back)) == before
-        )
+        assert read(Accounting, await ask(service, "PATCH", "/v1/accounting", back)) == before
 
     serve(database_url, work)
 
@@ -261,16 +271,12 @@ def test_nonsense_is_a_bad_request(
 def test_a_partition_has_limits(database_url: str) -> None:
     async def work(service: Service) -> None:
         change = {"limits": {"user": {"gpus": 2}, "job": {"wall": "60"}}}
-        changed = read(
-            answers.Partition, await ask(service, "PATCH", "/v1/partitions/main", change)
-        )
+        changed = read(Partition, await ask(service, "PATCH", "/v1/partitions/main", change))
         assert changed.limits == {"user": {"gpus": 2}, "job": {"wall_s": 3600}}
         refused = await ask(service, "POST", "/v1/jobs", {**JOB, "gpus": 4}, peer=ALICE)
         assert (refused.status_code, refused.json()["code"]) == (422, "OD009")
         change = {"limits": {"user": {"gpus": None}, "job": {"wall": None}}}
-        changed = read(
-            answers.Partition, await ask(service, "PATCH", "/v1/partitions/main", change)
-        )
+        changed = read(Partition, await ask(service, "PATCH", "/v1/partitions/main", change))
         assert changed.limits == {}
 
     serve(database_url, work)

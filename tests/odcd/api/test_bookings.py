@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from odcd.api import answers
+from odcd.api.booking_answers import Booking, BookingList
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 
 BOOKING = {"name": "works", "kind": "maintenance", "starts_at": "now+2h", "duration": "1:00:00",
@@ -24,9 +24,9 @@ async def ask(
         return await client.request(method, path, json=body, headers=headers)
 
 
-def booking_of(answer: httpx.Response, status: int = 200) -> answers.Booking:
+def booking_of(answer: httpx.Response, status: int = 200) -> Booking:
     assert answer.status_code == status, answer.text
-    return msgspec.json.decode(answer.content, type=answers.Booking)
+    return msgspec.json.decode(answer.content, type=Booking)
 
 
 def test_a_booking_is_made_shown_listed_changed_and_deleted(database_url: str) -> None:
@@ -41,7 +41,7 @@ def test_a_booking_is_made_shown_listed_changed_and_deleted(database_url: str) -
         )
         assert (changed.comment, changed.starts_at) == ("x", made.starts_at)
         listed = msgspec.json.decode(
-            (await ask(service, "GET", "/v1/bookings")).content, type=answers.BookingList
+            (await ask(service, "GET", "/v1/bookings")).content, type=BookingList
         )
         assert listed.bookings == [changed]
         assert booking_of(await ask(service, "DELETE", "/v1/bookings/w2")).state == "DELETED"

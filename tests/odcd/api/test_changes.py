@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from odcd.api import answers
+from odcd.api.job_answers import Jobs, Outcome, Outcomes
+from odcd.api.node_answers import Node, NodeList
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 
 LATER = "2040-01-01T00:00:00Z"
@@ -15,11 +16,11 @@ LATER = "2040-01-01T00:00:00Z"
 
 async def change(
     service: Service, path: str, body: Any = None, *, peer: Any = ALICE, method: str = "POST"
-) -> list[answers.Outcome]:
+) -> list[Outcome]:
     async with service.client(peer) as client:
         answer = await client.request(method, path, json=body)
     assert answer.status_code == 200, answer.text
-    return msgspec.json.decode(answer.content, type=answers.Outcomes).jobs
+    return msgspec.json.decode(answer.content, type=Outcomes).jobs
 
 
 async def state(service: Service, job_id: int) -> str:
@@ -279,7 +280,7 @@ def test_nodes_are_drained_and_resumed_by_operators(database_url: str) -> None:
             assert (answer.status_code, answer.json()["code"]) == (403, "OD013")
         async with service.client(OPERATOR) as client:
             node = msgspec.json.decode(
-                (await client.patch("/v1/nodes/n1", json=drain)).content, type=answers.Node
+                (await client.patch("/v1/nodes/n1", json=drain)).content, type=Node
             )
             assert (node.state, node.reason, node.reason_by) == ("DRAIN", "new driver", "root")
             assert (await client.get("/v1/nodes/n1")).json()["state"] == "DRAIN"
@@ -287,9 +288,7 @@ def test_nodes_are_drained_and_resumed_by_operators(database_url: str) -> None:
             assert (answer.status_code, answer.json()["code"]) == (404, "OD007")
             node = (await client.patch("/v1/nodes/n1", json={"state": "UP"})).json()
             assert (node["state"], node["reason"]) == ("IDLE", None)
-            told = msgspec.json.decode(
-                (await client.get("/v1/nodes")).content, type=answers.NodeList
-            )
+            told = msgspec.json.decode((await client.get("/v1/nodes")).content, type=NodeList)
             assert [node.name for node in told.nodes] == ["n1"]
 
     serve(database_url, work)
@@ -304,7 +303,7 @@ def test_a_running_job_tells_of_a_checkpoint(database_url: str) -> None:
         assert (outcome.job_id, outcome.outcome) == (job_id, "checkpointed")
         async with service.client() as client:
             shown = await client.get(f"/v1/jobs/{job_id}")
-        [job] = msgspec.json.decode(shown.content, type=answers.Jobs).jobs
+        [job] = msgspec.json.decode(shown.content, type=Jobs).jobs
         assert job.checkpoint_at is not None
 
     serve(database_url, work)

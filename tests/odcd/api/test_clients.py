@@ -8,8 +8,8 @@ import pytest
 
 import odcctl
 import odcd
-from odcd.api.answers import Info
 from odcd.api.clients import check_client, version_of
+from odcd.api.cluster_answers import Info
 from odcd.errors import BadRequest, ClientTooOld
 from tests.odcd.api.service import ALICE, Service, serve
 from tests.odcd.api.test_accounts import ask, read

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from odcd.api import answers
 from odcd.api.disk_answers import Disk, DiskContents, DiskList, StrayList
+from odcd.api.submit_answers import Preview
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 from tests.odcd.api.test_reservations import ask, read, started
 from tests.support.disks import PlayedCloud
@@ -221,7 +221,7 @@ def test_one_has_it_and_the_next_is_told_who(database_url: str) -> None:
         assert shown.volume_id is not None
 
         answer = await ask(service, "POST", f"{PATH}?dry_run=true", {"disk": "main"})
-        preview = msgspec.json.decode(answer.content, type=answers.Preview)
+        preview = msgspec.json.decode(answer.content, type=Preview)
         assert f'"main" is in use by reservation {first.id}' in preview.text
         assert (preview.start_at, preview.reason) == (None, "DiskBusy")
 

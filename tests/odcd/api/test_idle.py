@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from odcd.api.answers import Jobs
 from odcd.api.idle import IdleList
+from odcd.api.job_answers import Jobs
 from odcd.gpu_use.records import Figures, JobLook
 from odcd.model import NodeReport
 from tests.odcd.api.service import ALICE, BOB, Service, serve

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from odcd.api import answers
+from odcd.api.job_answers import Explanation, JobList
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 
 
@@ -19,7 +19,7 @@ def test_a_list_is_what_the_document_says(database_url: str) -> None:
         await service.plan()
         async with service.client() as client:
             answer = await client.get("/v1/jobs")
-            told = msgspec.json.decode(answer.content, type=answers.JobList)
+            told = msgspec.json.decode(answer.content, type=JobList)
             assert [(job.id, job.state) for job in told.jobs] == [
                 (first, "CONFIGURING"),
                 (second, "PENDING"),
@@ -116,7 +116,7 @@ def test_why_tells_what_is_in_the_way(database_url: str) -> None:
         await service.plan()
         async with service.client(BOB) as client:
             answer = await client.get(f"/v1/jobs/{waiting}/why")
-            told = msgspec.json.decode(answer.content, type=answers.Explanation)
+            told = msgspec.json.decode(answer.content, type=Explanation)
             assert (told.job_id, told.reason) == (waiting, "Resources")
             assert [cause.cause for cause in told.why] == ["node", "running_job"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from odcd.api import answers
 from odcd.api.app import operations
+from odcd.api.job_answers import Job
 from odcd.model import JobSpec
 from tests.odcd.api.service import Service, serve
 
@@ -55,7 +55,7 @@ def test_every_reference_leads_somewhere(database_url: str) -> None:
         for kind, name in set(re.findall(r'"#/components/(\w+)/(\w+)"', text)):
             assert name in document["components"][kind], name
         schemas = document["components"]["schemas"]
-        assert set(schemas["Job"]["properties"]) == set(answers.Job.__struct_fields__)
+        assert set(schemas["Job"]["properties"]) == set(Job.__struct_fields__)
         assert set(schemas["JobSpec"]["properties"]) == set(JobSpec.__struct_fields__)
         assert schemas["JobSpec"]["additionalProperties"] is False
         assert schemas["JobSpec"]["required"] == ["script", "work_dir"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from odcd.api import answers
+from odcd.api.node_answers import Fragmentation
+from odcd.api.partition_answers import Partition, PartitionList, Policy, PolicyList
 from tests.odcd.api.service import ALICE, OPERATOR, Service, serve
 
 
@@ -15,7 +16,7 @@ def test_an_operator_makes_and_changes_partitions_and_policies(database_url: str
             terms = {"name": "short", "ordering": "sjf", "max_wait": "2-0", "backfill": "sjbf"}
             answer = await client.post("/v1/policies", json=terms)
             assert answer.status_code == 201
-            policy = msgspec.json.decode(answer.content, type=answers.Policy)
+            policy = msgspec.json.decode(answer.content, type=Policy)
             assert (policy.max_wait_s, policy.plan_depth) == (172_800, 1)
             answer = await client.patch("/v1/policies/short", json={"max_wait": "UNLIMITED"})
             assert answer.json()["max_wait_s"] is None
@@ -26,14 +27,14 @@ def test_an_operator_makes_and_changes_partitions_and_policies(database_url: str
             }  # fmt: skip
             answer = await client.post("/v1/partitions", json=partition)
             assert answer.status_code == 201, answer.text
-            made = msgspec.json.decode(answer.content, type=answers.Partition)
+            made = msgspec.json.decode(answer.content, type=Partition)
             assert (made.max_time_limit_s, made.policy, made.node_names) == (3600, "short", ["n1"])
             woken = len(service.woken)
             answer = await client.patch("/v1/partitions/quick", json={"plan_depth": 4})
             assert (answer.json()["plan_depth"], len(service.woken)) == (4, woken + 1)
             assert (await client.get("/v1/partitions/quick")).json() == answer.json()
             listed = await client.get("/v1/partitions")
-            partitions = msgspec.json.decode(listed.content, type=answers.PartitionList).partitions
+            partitions = msgspec.json.decode(listed.content, type=PartitionList).partitions
             assert [p.name for p in partitions] == ["main", "quick"]
 
             assert (await client.get("/v1/policies/short")).json()["partitions"] == ["quick"]
@@ -41,7 +42,7 @@ def test_an_operator_makes_and_changes_partitions_and_policies(database_url: str
             await client.patch("/v1/partitions/quick", json={"policy": "odc"})
             assert (await client.delete("/v1/policies/short")).status_code == 200
             listed = await client.get("/v1/policies")
-            policies = msgspec.json.decode(listed.content, type=answers.PolicyList).policies
+            policies = msgspec.json.decode(listed.content, type=PolicyList).policies
             assert "short" not in {p.name for p in policies}
             answer = await client.delete("/v1/partitions/quick")
             assert (answer.status_code, answer.json()["name"]) == (200, "quick")
@@ -88,7 +89,7 @@ def test_others_look_and_change_nothing(database_url: str) -> None:
             answer = await client.patch("/v1/partitions/main", json={"tier": 2})
             assert (answer.status_code, answer.json()["code"]) == (403, "OD013")
             answer = await client.get("/v1/cluster/fragmentation")
-            [kind] = msgspec.json.decode(answer.content, type=answers.Fragmentation).types
+            [kind] = msgspec.json.decode(answer.content, type=Fragmentation).types
             assert (kind.gpu_type, kind.gpus_free, kind.largest_gang) == ("h100", 8, 1)
 
     serve(database_url, work)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from odcd.api import answers
+from odcd.api.plan_answers import Plan, PlanDiff, Replayed
+from odcd.api.submit_answers import WhatIf
 from tests.odcd.api.service import Service, serve
 
 
@@ -18,17 +19,17 @@ def test_the_plan_is_told_compared_and_replayed(database_url: str) -> None:
         async with service.client() as client:
             answer = await client.get("/v1/plan")
             moment = service.api.clock.now().isoformat()
-            plan = msgspec.json.decode(answer.content, type=answers.Plan)
+            plan = msgspec.json.decode(answer.content, type=Plan)
             [planned] = plan.jobs
             assert (planned.id, planned.node_names, plan.pass_id) == (waiting, ["n1"], 2)
             assert planned.planned_start_at is not None
             then = await client.get("/v1/plan", params={"as_of": moment})
-            assert msgspec.json.decode(then.content, type=answers.Plan).jobs == [planned]
+            assert msgspec.json.decode(then.content, type=Plan).jobs == [planned]
 
             await service.end(running)
             await service.plan()
             answer = await client.get("/v1/plan/diff", params={"from": moment})
-            diff = msgspec.json.decode(answer.content, type=answers.PlanDiff)
+            diff = msgspec.json.decode(answer.content, type=PlanDiff)
             assert (diff.from_.pass_id, diff.to.pass_id) == (2, 3)
             [moved] = diff.jobs
             assert (moved.id, moved.change, moved.moves[-1].cause) == (
@@ -41,14 +42,14 @@ def test_the_plan_is_told_compared_and_replayed(database_url: str) -> None:
 
             for pass_id in (1, 2, 3):
                 answer = await client.get(f"/v1/passes/{pass_id}/replay")
-                told = msgspec.json.decode(answer.content, type=answers.Replayed)
+                told = msgspec.json.decode(answer.content, type=Replayed)
                 assert (told.equal, told.chain, told.differences) == (True, True, [])
             for depth in (0, 5, 1_000_000):
                 answer = await client.get(
                     "/v1/passes/2/replay", params={"policy": "saf", "plan_depth": depth}
                 )
                 assert answer.status_code == 200, answer.text
-            told = msgspec.json.decode(answer.content, type=answers.Replayed)
+            told = msgspec.json.decode(answer.content, type=Replayed)
             assert told.policy.then != told.policy.now
 
     serve(database_url, work)
@@ -92,13 +93,13 @@ def test_alternatives_may_be_given_in_sbatchs_words(database_url: str) -> None:
             argv = [["-N", "1", "--gres=gpu:h100:8", "-t", t] for t in ("1:00:00", "4:00:00")]
             answer = await client.post("/v1/plan/what-if", json={"argv": [*argv, ["-N", "2"]]})
             assert answer.status_code == 200, answer.text
-            told = msgspec.json.decode(answer.content, type=answers.WhatIf).jobs
+            told = msgspec.json.decode(answer.content, type=WhatIf).jobs
             assert [job.time_limit_s for job in told[:2]] == [3600, 14400]
             assert all(job.start_at and job.node_names == ["n1"] for job in told[:2])
             assert told[2].refused is not None
             await service.database.execute("update odc.partition set state = 'DOWN'")
             answer = await client.post("/v1/plan/what-if", json={"argv": argv[:1]})
-            [down] = msgspec.json.decode(answer.content, type=answers.WhatIf).jobs
+            [down] = msgspec.json.decode(answer.content, type=WhatIf).jobs
             assert (down.reason, down.start_at, down.promised) == ("PartitionDown", None, False)
             assert down.text == (
                 "the job would be accepted, and wait while its partition is down (PartitionDown)"

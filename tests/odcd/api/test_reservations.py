@@ -8,7 +8,6 @@ import httpx
 import msgspec
 import pytest
 
-from odcd.api import answers
 from odcd.api.reservation_answers import (
     AvailabilityList,
     ClusterCount,
@@ -16,6 +15,7 @@ from odcd.api.reservation_answers import (
     Reservation,
     ReservationList,
 )
+from odcd.api.submit_answers import Preview
 from odcd.errors import BadRequest
 from odcd.reservations import Reserve, TypeThere, find_type, seconds_of, sizes_of, spec_of
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
@@ -167,7 +167,7 @@ def test_what_reserve_would_get_is_told_without_reserving(database_url: str) -> 
             (1, 1, True), (2, 1, True), (4, 1, True), (8, 1, True), (16, 2, False),
         ]  # fmt: skip
         answer = await ask(service, "POST", "/v1/reservations?dry_run=true", {"gpus": 3})
-        preview = msgspec.json.decode(answer.content, type=answers.Preview)
+        preview = msgspec.json.decode(answer.content, type=Preview)
         assert "would start now on n2" in preview.text
         assert (await ask(service, "GET", "/v1/reservations")).json() == {"reservations": []}
         count = msgspec.json.decode(

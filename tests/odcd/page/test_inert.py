@@ -11,7 +11,7 @@ import msgspec
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from odcd.api import answers
+from odcd.api.job_answers import GpuUse
 from odcd.page.files import macros, templates
 from odcd.page.gantt import Window, lay_out
 from odcd.page.nodes import cells_of
@@ -139,7 +139,7 @@ def test_gpu_use_is_told_in_words() -> None:
             "at": "2026-07-01T12:00:00Z", "util_ratio": 0.03, "mem_used_mib": 100,
             "idle_gpus": 2, "idle_since": "2026-07-01T11:30:00Z"},
     }  # fmt: skip
-    msgspec.convert(used, answers.GpuUse)
+    msgspec.convert(used, GpuUse)
     text = inert(parts.use(used))
     for words in ("50 %", "5.0 GPU-hours", "10.0 GPU-hours", "40.0 GiB", "2.00 kWh", "2 GPUs idle",
                   "3 % busy", "1 attempt", "Prometheus forgot it"):  # fmt: skip

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import msgspec
 
-from odcd.api import answers
+from odcd.api.plan_answers import Gantt
 from odcd.page.files import assets
 from odcd.page.jobs import PAGE
 from tests.odcd.api.service import ALICE, BOB, OPERATOR
@@ -247,7 +247,7 @@ def test_the_gantt_has_what_runs_and_what_is_planned(database_url: str) -> None:
         await it.service.plan()
         async with it.client() as client:
             answer = await client.get("/v1/plan/gantt", headers={"accept": "*/*"})
-            told = msgspec.json.decode(answer.content, type=answers.Gantt)
+            told = msgspec.json.decode(answer.content, type=Gantt)
             plan = (await client.get("/v1/plan", headers={"accept": "*/*"})).json()
             first, second = told.nodes
             assert (first.name, second.name) == ("n1", "n2")
@@ -263,7 +263,7 @@ def test_the_gantt_has_what_runs_and_what_is_planned(database_url: str) -> None:
             one = await client.get(
                 "/v1/plan/gantt", params={"limit": 1, "hours": 6}, headers={"accept": "*/*"}
             )
-            page = msgspec.json.decode(one.content, type=answers.Gantt)
+            page = msgspec.json.decode(one.content, type=Gantt)
             assert (page.node_count, page.next, len(page.nodes)) == (2, 1, 1)
 
     browse(database_url, work, nodes=2)

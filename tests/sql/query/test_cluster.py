@@ -7,7 +7,9 @@ import json
 import msgspec
 import pytest
 
-from odcd.api import answers
+from odcd.api import cluster_answers
+from odcd.api.node_answers import Node, TypeFragmentation
+from odcd.api.partition_answers import Partition
 from tests.sql.query.cluster import Cluster
 from tests.support.database import Sql
 
@@ -28,8 +30,8 @@ def test_nodes_have_the_documented_keys_and_count_what_is_used(sql: Sql) -> None
     job_id = cluster.submit(gpus=3, cpus_per_task=5, time_limit_s=60)
     cluster.plan()
     nodes = cluster.nodes()
-    msgspec.convert(nodes, list[answers.Node])
-    assert [list(node) for node in nodes] == [list(answers.Node.__struct_fields__)] * 2
+    msgspec.convert(nodes, list[Node])
+    assert [list(node) for node in nodes] == [list(Node.__struct_fields__)] * 2
     used, idle = nodes
     assert (used["state"], used["gpus_used"], used["jobs"]) == ("MIXED", 3, [job_id])
     assert used["cpus_used"] == 5
@@ -55,8 +57,8 @@ def test_fragmentation_tells_how_free_gpus_lie(sql: Sql) -> None:
     sql.execute("update odc.node set state = 'DRAIN' where name = $1", idle)
     sql.execute("select odc._regroup_nodes()")
     types = json.loads(sql.value("select odc.list_fragmentation()"))
-    [kind] = msgspec.convert(types, list[answers.TypeFragmentation])
-    assert list(types[0]) == list(answers.TypeFragmentation.__struct_fields__)
+    [kind] = msgspec.convert(types, list[TypeFragmentation])
+    assert list(types[0]) == list(TypeFragmentation.__struct_fields__)
     assert (kind.gpu_type, kind.nodes, kind.gpus) == ("h100", 4, 32)
     assert (kind.gpus_free, kind.gpus_whole, kind.nodes_whole) == (21, 16, 2)
     assert kind.fragmented == pytest.approx(5 / 21, abs=1e-4)
@@ -104,7 +106,7 @@ def test_a_gang_is_one_job_on_each_of_its_nodes(sql: Sql) -> None:
 def test_partitions_have_the_documented_keys(sql: Sql) -> None:
     Cluster(sql, nodes=2)
     [partition] = msgspec.convert(
-        json.loads(sql.value("select odc.list_partitions()")), list[answers.Partition]
+        json.loads(sql.value("select odc.list_partitions()")), list[Partition]
     )
     assert (partition.name, partition.is_default) == ("main", True)
     assert (partition.node_names, partition.gpus, partition.gpus_free) == (["n1", "n2"], 16, 16)
@@ -113,14 +115,14 @@ def test_partitions_have_the_documented_keys(sql: Sql) -> None:
 
 def test_the_diagnosis_counts_the_queue(sql: Sql) -> None:
     cluster = Cluster(sql)
-    empty = msgspec.convert(cluster.diag() | EXECUTOR, answers.Cluster)
+    empty = msgspec.convert(cluster.diag() | EXECUTOR, cluster_answers.Cluster)
     assert (empty.jobs["PENDING"], empty.oldest_pending_s, empty.last_pass) == (0, None, None)
     cluster.submit(gpus=8)
     cluster.submit(gpus=8)
     cluster.submit(array="0-9", gpus=8)
     cluster.plan()
     cluster.move(7)
-    told = msgspec.convert(cluster.diag() | EXECUTOR, answers.Cluster)
+    told = msgspec.convert(cluster.diag() | EXECUTOR, cluster_answers.Cluster)
     assert told.jobs == {"PENDING": 2, "CONFIGURING": 1, "RUNNING": 0, "COMPLETING": 0}
     assert (told.pending_tasks, told.oldest_pending_s, told.planned) == (11, 7, 2)
     assert (told.gpus, told.nodes["UP"]) == ({"total": 8, "used": 8}, 1)

@@ -6,7 +6,7 @@ import time
 
 import msgspec
 
-from odcd.api import answers
+from odcd.api.cluster_answers import Event
 from tests.sql.query.cluster import Cluster
 from tests.support.database import Sql
 from tests.support.events import told
@@ -24,7 +24,7 @@ def test_events_tell_who_did_what_to_what(database_url: str) -> None:
             "select odc.set_node_state($1::jsonb, '{n1}', 'DRAIN', 'why', $2)",
             '{"user": "root", "uid": 0, "operator": true}', cluster.now,
         )  # fmt: skip
-        events = [msgspec.convert(event, answers.Event) for event in told(sql)]
+        events = [msgspec.convert(event, Event) for event in told(sql)]
         assert [event.kind for event in events] == ["submitted", "started", "ended", "node_drain"]
         assert events[3].node == "n1"
         assert (events[0].actor, events[0].job_id, events[0].at) == (

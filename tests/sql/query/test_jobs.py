@@ -8,7 +8,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from odcd.api import answers
+from odcd.api.job_answers import Job
 from odcd.errors import BadRequest, OdcError, UnknownJob
 from tests.sql.query.cluster import BOB, NOW, ROOT, Cluster
 from tests.support.database import Sql
@@ -25,12 +25,12 @@ def test_every_job_has_the_documented_keys_and_types(sql: Sql) -> None:
     array = cluster.submit(array="0-9%2", gpus=8)
     cluster.plan()
     listed, _ = cluster.list(ended=True)
-    jobs = msgspec.convert(listed, list[answers.Job])
+    jobs = msgspec.convert(listed, list[Job])
     assert [job.id for job in jobs] == [array, pending, running, ended]
     assert {job.state for job in jobs} == {"PENDING", "RUNNING", "FAILED"} - {"RUNNING"} | {
         "CONFIGURING"
     }
-    assert list(listed[0]) == list(answers.Job.__struct_fields__)
+    assert list(listed[0]) == list(Job.__struct_fields__)
 
 
 def test_an_ended_job_tells_how_it_ended(sql: Sql) -> None:
