@@ -8,7 +8,8 @@ import httpx
 import msgspec
 import pytest
 
-from odcd.api.submit_answers import Preview, TestOnly
+from odcd.api import submit_answers
+from odcd.api.submit_answers import Preview
 from odcd.errors import DatabaseDown
 from odcd.submission import Prepared
 from tests.odcd.api.service import ALICE, BOB, BODY, Service, serve
@@ -157,7 +158,7 @@ def test_test_only_tells_where_and_when_and_submits_nothing(database_url: str) -
                 asked = _argv("--test-only", *argv, "--wrap", "true")
                 answer = await client.post("/v1/submit-argv", json=asked)
                 assert answer.status_code == 200, answer.text
-                return msgspec.json.decode(answer.content, type=TestOnly).test_only
+                return msgspec.json.decode(answer.content, type=submit_answers.TestOnly).test_only
 
             now = await told("--gpus", "2")
             assert now.text == "the job would start now on n1"
@@ -194,10 +195,10 @@ def test_a_preview_of_preemption_names_the_victims_and_submits_nothing(database_
         )
         asked = _argv("--preview-preemption", "--gpus", "8", "-q", "urgent", "--wrap", "true")
 
-        async def told(client: httpx.AsyncClient) -> TestOnly:
+        async def told(client: httpx.AsyncClient) -> submit_answers.TestOnly:
             answer = await client.post("/v1/submit-argv", json=asked)
             assert answer.status_code == 200, answer.text
-            return msgspec.json.decode(answer.content, type=TestOnly)
+            return msgspec.json.decode(answer.content, type=submit_answers.TestOnly)
 
         async with service.client() as client:
             nobody = (await told(client)).test_only
