@@ -160,9 +160,9 @@ class Sampler:
                     "select odc.fold_tally(p_term => $1, p_limit => $2, p_now => $3)",
                     term, most, self._clock.now(),
                 )  # fmt: skip
-                self._most = min(FOLD, 2 * most)
                 if folded < most:
                     return
+                self._most = min(FOLD, 2 * most)
             except LeadershipLost:
                 raise
             except Exception as error:

@@ -182,14 +182,21 @@ def test_what_nobody_counts_is_told(tmp_path: Path) -> None:
         Gpu(index=1, node="n1", util=50, namespace="gpu-batch", pod="odc-99-1-0"),
         Gpu(index=2, node="n1", util=50, namespace="theirs", pod="notebook"),
     ]
+    [first, *_] = [line for line in job_info().splitlines() if 'pod="odc-7-1-0"' in line]
+    silent = first.replace("odc-7-1-0", "odc-7-1-1").replace('"n1"', '"n2"') + "\n"
+    silent = silent.replace('rank="0"', 'rank="1"')
     with watched(
         tmp_path / "prometheus", "join-odcd", dcgm=lambda: dcgm_text(cards), honor=False,
-        sources=[job_info],
+        sources=[lambda: job_info() + silent],
     ) as prometheus:  # fmt: skip
 
-        def missing() -> dict[str, float]:
+        def missing() -> dict[tuple[str, str], float]:
             found = prometheus.query("odcd:gpu_join_missing")
-            return {row["metric"]["missing"]: float(row["value"][1]) for row in found}
+            return {
+                (row["metric"]["missing"], row["metric"]["node"]): float(row["value"][1])
+                for row in found
+            }
 
-        # Job 8 has GPUs, and no card says it is its own.
-        prometheus.until(lambda: missing() == {"job": 1, "gpu": 1}, "one of each is missing")
+        # Job 8 and the second member of job 7 have GPUs, and no card says it is theirs.
+        wanted = {("job", "n1"): 1, ("gpu", "n1"): 1, ("gpu", "n2"): 1}
+        prometheus.until(lambda: missing() == wanted, f"missing are {wanted}")

@@ -205,6 +205,37 @@ def test_an_event_that_cannot_be_counted_keeps_no_other_from_it(
     assert (record.levelname, record.__dict__["event_id"]) == ("ERROR", bad)
 
 
+def test_a_fold_that_takes_too_long_is_tried_with_less_and_holds_no_sample_up(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampler, "EVERY_S", 0.01)
+    monkeypatch.setattr(sampler, "SHARE", 1)
+    monkeypatch.setattr(sampler, "MOST_S", 0.2)
+    with Sql(database_url) as sql:
+        sql.execute(
+            "create or replace function odc.fold_tally(p_term bigint, p_limit integer, "
+            "p_now timestamptz) returns integer language plpgsql as $$ begin if p_limit > 300 then "
+            "perform pg_sleep(60); end if; return 0; end; $$"
+        )
+
+    async def work() -> None:
+        async with a_daemon(database_url, {"measure_queue": 0.0}) as daemon:
+            daemon.lead()
+            await daemon.connected()
+            name = 'odcd_sample_errors_total{measure="fold_tally"}'
+            while (told := await daemon.scrape())[name] < 3:
+                assert told['odcd_jobs{partition="main",state="PENDING"}'] == 0
+                await asyncio.sleep(0.02)
+            stamp = told["odcd_sample_timestamp_seconds"]
+            while (told := await daemon.scrape())["odcd_sample_timestamp_seconds"] <= stamp + 0.1:
+                await asyncio.sleep(0.02)
+            # 2000, 1000 and 500 took too long; nothing was put aside for it.
+            assert told[name] == 3
+            assert told["odcd_database_up"] == 1
+
+    run(work)
+
+
 def test_nothing_is_measured_while_nobody_scrapes(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
