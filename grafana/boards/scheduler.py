@@ -77,7 +77,7 @@ def _database() -> list[Json]:
         timeseries(
             "Leads since, and its term", ("time() - max(odcd_leader_since_timestamp_seconds)", "leads for"), unit="s",
         ),
-        timeseries("Term", ("max(odcd_leader_term)", "term"), told="Each new leader has a higher one."),
+        timeseries("Term", ("max(odcd_leader_term)", "term"), told="Each new leader has a higher one.", links=[runbook("OdcLeaderChanges")]),
         timeseries(
             "Nine of ten calls take less",
             ("topk(8, histogram_quantile(0.9, sum by (operation, le) (rate(odcd_database_request_seconds_bucket[$__rate_interval]))))", "{{operation}}"),
@@ -102,7 +102,7 @@ def _backends() -> list[Json]:
         ),
         timeseries(
             "GPU use that is not stored yet", ("sum(odcd_gpu_use_pending)", "attempts"),
-            told="Ended attempts whose use Prometheus has not told yet.",
+            told="Ended attempts whose use Prometheus has not told yet.", links=[runbook("OdcGpuUsePending")],
         ),
         timeseries("Prometheus, errors a second", ("sum by (operation) (rate(odcd_backend_errors_total{backend='prometheus'}[$__rate_interval]))", "{{operation}}")),
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from odcd.executor.kubernetes.naming import Namespaces
 from odcd.gpu_use.prometheus import Sample
-from odcd.gpu_use.records import Figures, GpuKey, Owed, Seen
+from odcd.gpu_use.records import Figures, GpuKey, Owed, Seen, card_of
 
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 MEMORY, POWER = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_POWER_USAGE"
@@ -154,7 +154,7 @@ def read_ended(
 
 
 def _own(gpus: _Gpus, count: int) -> _Gpus:
-    """Those that the attempt held, count of them at most.
+    """Those that the attempt held, of count cards at most.
 
     Where the exporter names a job and no attempt, an earlier one's GPU is still near, or in the
     first sample: it has no figure of this attempt's time, or was seen for the shortest time.
@@ -165,8 +165,12 @@ def _own(gpus: _Gpus, count: int) -> _Gpus:
         # What was never seen to be used tells nothing of use.
         if "seen" in figures and ("util" in figures or "engine" in figures)
     }
-    longest = sorted(used, key=lambda gpu: (-used[gpu]["seen"], gpu))[:count]
-    return {gpu: used[gpu] for gpu in longest}
+    seen: dict[str, float] = {}
+    for gpu, figures in used.items():
+        card = card_of(gpu)
+        seen[card] = max(figures["seen"], seen.get(card, 0.0))
+    longest = sorted(seen, key=lambda card: (-seen[card], card))[:count]
+    return {gpu: figures for gpu, figures in used.items() if card_of(gpu) in longest}
 
 
 def _add_up(one: Owed, gpus: _Gpus, points: int) -> Figures:
@@ -194,7 +198,7 @@ def _add_up(one: Owed, gpus: _Gpus, points: int) -> Figures:
         busy_gpu_s=busy_gpu_s,
         mem_peak_mib=math.ceil(max(memory)) if memory else None,
         energy_j=sum(energy) if energy else None,
-        gpu_uuids=sorted({gpu.partition("/")[0] for gpu in gpus}),
+        gpu_uuids=sorted({card_of(gpu) for gpu in gpus}),
     )
 
 

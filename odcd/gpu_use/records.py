@@ -17,6 +17,11 @@ class GpuKey(NamedTuple):
     gpu: str
 
 
+def card_of(gpu: str) -> str:
+    """The UUID of a GpuKey's gpu."""
+    return gpu.partition("/")[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owed:
     """An ended attempt of which it is not stored yet what its GPUs did."""
@@ -132,7 +137,7 @@ def sum_up(seen: Sequence[Seen], idle_ratio: float) -> list[JobLook]:
                     SeenGpu(
                         rank=one.key.rank if attempt else None,
                         index=one.index,
-                        uuid=one.key.gpu.partition("/")[0],
+                        uuid=card_of(one.key.gpu),
                         model=one.model,
                     )
                     for one in gpus

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -56,6 +57,8 @@ def test_slices_of_a_card_are_told_apart() -> None:
     samples = [*told("GPU-a/1", engine=0.5, seen=240), *told("GPU-a/2", engine=1, seen=240)]
     [found] = read_ended(samples, [an_owed()], SCRAPE)
     assert (found.busy_gpu_s, found.gpu_uuids) == (pytest.approx(5400), ["GPU-a"])
+    # All slices of the one card that it holds are its.
+    assert read_ended(samples, [an_owed(gpus=1)], SCRAPE) == [replace(found, covered_s=3600)]
 
 
 def test_what_cannot_be_is_not_believed() -> None:
