@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from odcd.api.accounts import AccountRoutes, QosRoutes
 from odcd.api.attach import AttachEndpoint
+from odcd.api.availability import AvailabilityRoutes
 from odcd.api.bookings import BookingRoutes
 from odcd.api.builds import BuildRoutes
 from odcd.api.changes import ChangeRoutes
@@ -102,6 +103,7 @@ def operations(deps: Api) -> list[Operation]:
         PlanRoutes,
         BookingRoutes,
         ReservationRoutes,
+        AvailabilityRoutes,
         DiskRoutes,
         BuildRoutes,
         LicenceRoutes,

@@ -5,23 +5,13 @@ from __future__ import annotations
 import json
 from typing import Literal
 
-import msgspec
 from starlette.responses import Response
 
 from odcd.api.answers import Answer
 from odcd.api.context import Api
-from odcd.api.jobs import words
 from odcd.api.names import refuse_unknown_users
 from odcd.api.routing import JSON, Call, Operation
-
-
-class IdleQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Several values are parted by commas."""
-
-    user: str | None = None
-    account: str | None = None
-    gpu_type: str | None = None
-    kind: Literal["batch", "reservation"] | None = None
+from odcd.api.whose import WhoseQuery
 
 
 class IdleJob(Answer):
@@ -83,22 +73,16 @@ class IdleRoutes:
                 path="/v1/idle",
                 tag="jobs",
                 serve=self.list,
-                query=IdleQuery,
+                query=WhoseQuery,
                 answers={200: (IdleList,)},
                 summary="GPUs that are held and rest: whose, since when, and who waits for such",
             ),
         )
 
     async def list(self, call: Call) -> Response:
-        query = call.query(IdleQuery)
-        filters = {
-            key: words(text, key)
-            for key, text in (
-                ("user", query.user), ("account", query.account), ("gpu_type", query.gpu_type),
-            )
-            if text is not None
-        }  # fmt: skip
-        told = await self._api.store.idle({**filters, "kind": query.kind}, self._api.clock.now())
+        query = call.query(WhoseQuery)
+        filters = query.filters()
+        told = await self._api.store.idle(filters, self._api.clock.now())
         if query.user is not None and not json.loads(told)["jobs"]:
-            await refuse_unknown_users(self._api, call, filters["user"] or ())
+            await refuse_unknown_users(self._api, call, query.users())
         return Response(told, media_type=JSON)

@@ -1,4 +1,4 @@
-"""/v1/reservations: dev servers; and what there is to reserve."""
+"""/v1/reservations: dev servers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET
@@ -19,14 +19,11 @@ from odcd.api.disk_answers import Disk
 from odcd.api.disks import need_disks, why_disk_waits
 from odcd.api.jobs import words
 from odcd.api.names import refuse_unknown_users
-from odcd.api.previews import Previews, iso
+from odcd.api.previews import Previews
 from odcd.api.reservation_answers import (
-    AvailabilityList,
-    ClusterCount,
     Extension,
     Reservation,
     ReservationList,
-    Wait,
 )
 from odcd.api.routing import JSON, Call, Operation
 from odcd.api.submit_answers import Preview
@@ -37,7 +34,6 @@ from odcd.reservations import (
     Reserve,
     read_types,
     seconds_of,
-    sizes_of,
     spec_of,
     user_places,
 )
@@ -45,8 +41,6 @@ from odcd.slurm.lists import parse_selector
 from odcd.submission import prepare
 
 STATUSES = ("pending", "queued", "preparing", "active", "expired", "cancelled", "failed")
-WAITS_KEPT_S = 5.0
-"""The waits of `avail` are decided anew no sooner: each size of each type is a plan of its own."""
 PLACES_KEPT_S = 1.0
 Status = Literal["pending", "queued", "preparing", "active", "expired", "cancelled", "failed"]
 
@@ -64,11 +58,6 @@ class ReservationsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     all: bool = False
     """Those that ended more than an hour ago, too."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 200
-
-
-class AvailabilityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    hours: float = 8.0
-    """For how long one would reserve."""
 
 
 class ExtendReservation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -97,7 +86,6 @@ class ReservationRoutes:
         self._reserve = msgspec.json.Decoder(Reserve)
         self._extend = msgspec.json.Decoder(ExtendReservation)
         self._edit = msgspec.json.Decoder(EditReservation)
-        self._waits: dict[tuple[int, float], tuple[float, dict[str, list[Wait]]]] = {}
 
     def operations(self) -> tuple[Operation, ...]:
         return (
@@ -146,23 +134,6 @@ class ReservationRoutes:
                 body=ExtendReservation,
                 answers={200: (Extension,)},
                 summary="Extend an active reservation, once",
-            ),
-            Operation(
-                method="GET",
-                path="/v1/availability",
-                tag="reservations",
-                serve=self.availability,
-                query=AvailabilityQuery,
-                answers={200: (AvailabilityList,)},
-                summary="What is free of each GPU type, and the wait for what is not",
-            ),
-            Operation(
-                method="GET",
-                path="/v1/cluster/use",
-                tag="reservations",
-                serve=self.cluster,
-                answers={200: (ClusterCount,)},
-                summary="How much of the cluster is in use",
             ),
         )
 
@@ -340,65 +311,6 @@ class ReservationRoutes:
         if selector.tasks is not None:
             raise BadRequest("a reservation has no tasks", "Give its number.")
         return selector.job_id
-
-    async def availability(self, call: Call) -> Response:
-        query = call.query(AvailabilityQuery)
-        seconds_of(query.hours)
-        now = self._api.clock.now()
-        text = await self._api.store.availability(now)
-        waits = await self._waits_of(call.who, text, query.hours, now)
-        types: list[dict[str, Any]] = json.loads(text)
-        for one in types:
-            one["waits"] = [msgspec.to_builtins(wait) for wait in waits.get(one["gpu_type"], [])]
-        return Response(json.dumps({"at": iso(now), "types": types}), media_type=JSON)
-
-    async def _waits_of(
-        self, who: Identity, text: str, hours: float, now: datetime
-    ) -> dict[str, list[Wait]]:
-        """By type, when each size would start if it alone were reserved now."""
-        at_s = self._api.clock.monotonic()
-        kept_at_s, kept = self._waits.get((who.uid, hours), (-WAITS_KEPT_S, {}))
-        if at_s - kept_at_s < WAITS_KEPT_S:
-            return kept
-        there = read_types(text)
-        sized = [(kind, size) for kind in there for size in sizes_of(kind)]
-        specs = [
-            spec_of(
-                Reserve(
-                    gpu_type=kind.gpu_type, gpus=size["gpus"], hours=hours, distributed=True
-                ),
-                there, "/", "/bin/sh",
-            )
-            for kind, size in sized
-        ]  # fmt: skip
-        asks = prepare(who, specs, key=None, dry_run=True).request["jobs"] if specs else []
-        named = [{**ask, "uid": who.uid, "user": who.user} for ask in asks]
-        told = json.loads(await self._api.store.preview(msgspec.json.encode(named).decode(), now))
-        waits: dict[str, list[Wait]] = {}
-        for (kind, size), one in zip(sized, told, strict=True):
-            start = one.get("start_at")
-            wait_s = None
-            if start is not None:
-                late = datetime.fromisoformat(start) - now.replace(microsecond=0)
-                wait_s = max(0, round(late.total_seconds()))
-            refused = one.get("refused")
-            waits.setdefault(kind.gpu_type, []).append(
-                Wait(
-                    gpus=size["gpus"],
-                    nodes=size["nodes"],
-                    start_at=start,
-                    wait_s=wait_s,
-                    refused=refused["message"] if refused else None,
-                )
-            )
-        self._waits = {key: kept for key, kept in self._waits.items() if at_s - kept[0] < 60}
-        self._waits[who.uid, hours] = (at_s, waits)
-        return waits
-
-    async def cluster(self, call: Call) -> Response:
-        now = self._api.clock.now()
-        told = json.loads(await self._api.store.cluster(now))
-        return Response(json.dumps({"at": iso(now), **told}), media_type=JSON)
 
 
 def _no_jupyter() -> NotImplementedYet:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Literal
 
 import msgspec
 from starlette.responses import Response
@@ -14,6 +13,7 @@ from odcd.api.jobs import words
 from odcd.api.names import refuse_unknown_users
 from odcd.api.previews import iso
 from odcd.api.routing import JSON, Call, Operation
+from odcd.api.whose import WhoseQuery
 from odcd.errors import BadRequest
 
 USUAL = timedelta(days=7)
@@ -21,19 +21,13 @@ FIRST = datetime(1, 1, 8, tzinfo=UTC)
 GROUPS = ("user", "account", "qos", "partition", "gpu_type", "kind")
 
 
-class UsageQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Several values are parted by commas."""
-
+class UsageQuery(WhoseQuery, frozen=True):
     since: datetime | None = None
     """None: seven days before until."""
     until: datetime | None = None
     """None: now."""
     by: str = "user"
     """What makes a line: user, account, qos, partition, gpu_type, kind."""
-    user: str | None = None
-    account: str | None = None
-    gpu_type: str | None = None
-    kind: Literal["batch", "reservation"] | None = None
 
 
 class UsageWait(Answer):
@@ -99,18 +93,9 @@ class UsageRoutes:
                 f"since is {iso(since)}, which is not before until, {iso(until)}",
                 "Give an earlier one.",
             )
-        named = {
-            key: words(text, key)
-            for key, text in (
-                ("user", query.user), ("account", query.account), ("gpu_type", query.gpu_type),
-            )
-            if text is not None
-        }  # fmt: skip
-        told = await self._api.store.usage(
-            by, {**named, "kind": query.kind}, since, until, self._api.clock.now()
-        )
+        told = await self._api.store.usage(by, query.filters(), since, until, self._api.clock.now())
         if told == "[]":
-            await refuse_unknown_users(self._api, call, named.get("user") or ())
+            await refuse_unknown_users(self._api, call, query.users())
         head = msgspec.json.encode({"since": iso(since), "until": iso(until), "by": by}).decode()
         return Response(f'{head[:-1]},"usage":{told}}}', media_type=JSON)
 
