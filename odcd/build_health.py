@@ -6,11 +6,11 @@ import copy
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
+from odcd.build_model import Build
 from odcd.builds.settings import BuildSettings
 from odcd.executor.kubernetes.build_jobs import BuildPlace, job_of
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.health import Finding
-from odcd.model import Build
 
 MANIFESTS = "Apply the manifests: kubectl apply --server-side -k k8s/overlays/production"
 _EXAMPLE = Build(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from odcd.account_store import actor_of
+from odcd.build_model import Build
 from odcd.db import Database
-from odcd.model import Build, Identity
+from odcd.model import Identity
 
 
 class BuildStore:

@@ -13,10 +13,7 @@ from datetime import datetime
 from odcd.account_store import actor_of
 from odcd.db import Database
 from odcd.filters import Filters, plain
-from odcd.model import (
-    Identity,
-    Submitted,
-)
+from odcd.model import Identity, Submitted
 
 
 class ChangeStore:

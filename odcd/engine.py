@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from odcd.box_model import BoxKeys
 from odcd.builds.worker import Builder
 from odcd.calls import Calls
 from odcd.clock import Clock
@@ -31,7 +32,7 @@ from odcd.executor.kubernetes.template import PodTemplate, read_template
 from odcd.executor.local import LocalExecutor
 from odcd.leader import Lead
 from odcd.metrics import Metrics
-from odcd.model import BoxKeys, Dispatch, Identity, JobSpec
+from odcd.model import Dispatch, Identity, JobSpec
 from odcd.reservations import check_local
 from odcd.settings import Settings
 from odcd.store import Store

@@ -10,10 +10,11 @@ import asyncio
 import logging
 from datetime import timedelta
 
+from odcd.box_model import IdleNotice, LookWish
 from odcd.clock import Clock
 from odcd.errors import OdcError
 from odcd.executor.base import Executor
-from odcd.model import IdleNotice, LookWish, Notice
+from odcd.model import Notice
 from odcd.store import Store
 
 log = logging.getLogger(__name__)

@@ -9,10 +9,10 @@ import asyncio
 import logging
 from datetime import timedelta
 
+from odcd.box_model import JupyterWish
 from odcd.clock import Clock
 from odcd.errors import OdcError, RunnerDown
 from odcd.executor.base import Executor
-from odcd.model import JupyterWish
 from odcd.store import Store
 
 log = logging.getLogger(__name__)

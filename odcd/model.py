@@ -125,38 +125,6 @@ class ReservationSpec(JobSpec, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Build:
-    """An image that is being built, of a context with this digest, to be pushed to target.
-
-    made: this attempt had its Job already. uid: who last asked for it.
-    """
-
-    id: int
-    attempt: int
-    digest: str
-    target: str
-    dockerfile: str
-    uid: int
-    made: bool
-    started_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildLook:
-    """What can be seen of a build's Job.
-
-    state: going, done (image), failed (error), or lost: it ended, and nobody knows how.
-    step: what it is at. log: the end of what it wrote. None: it cannot be told now.
-    """
-
-    state: Literal["going", "done", "failed", "lost"]
-    image: str | None = None
-    error: str | None = None
-    step: str | None = None
-    log: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Submitted:
     """The answer to one job of a submit: its id, or the refusal."""
 
@@ -376,70 +344,6 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     """Files of the home folder that are to go, if they are there; `name` is never among them."""
     wall: str | None = None
     """Shown on the job's terminal, to those attached and to those who attach later."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Warned:
-    """The user of a dev server is to be told that it ends in so many minutes; None: that its end
-    was put off; 0: that its time is over, and only its grace is left. extensible: it was not
-    extended yet. shared_home: its home folder is that of its user's other ones, too."""
-
-    job_id: int
-    attempt: int
-    name: str
-    minutes: int | None
-    expires_at: datetime
-    extensible: bool
-    shared_home: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JupyterWish:
-    """Jupyter Lab is to run in this dev server, or not to run any more."""
-
-    job_id: int
-    attempt: int
-    wanted: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """How much a dev server is used. sessions: connections to it. gpu_percent: of its busiest GPU;
-    None: it has none, or cannot tell. cpu_s: CPU time of all that ever ran in it."""
-
-    sessions: int
-    gpu_percent: int | None
-    cpu_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookWish:
-    """A dev server that is to be looked at."""
-
-    job_id: int
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdleNotice:
-    """What the user of a dev server is to be told: for how long it has been idle, and when it ends
-    if it stays so. idle_s None: it is idle no more."""
-
-    idle_s: int | None
-    release_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoxKeys:
-    """Of one dev server: what its SSH server shows, what its members reach one another by, and what
-    lets one use its Jupyter Lab."""
-
-    host_key: str
-    """Private, as OpenSSH keeps it."""
-    host_public: str
-    gang_key: str
-    gang_public: str
-    jupyter_token: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

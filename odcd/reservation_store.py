@@ -7,17 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from odcd.account_store import actor_of
+from odcd.box_model import BoxKeys, IdleNotice, JupyterWish, Look, LookWish, Warned
 from odcd.db import Database
-from odcd.model import (
-    BoxKeys,
-    Fact,
-    Identity,
-    IdleNotice,
-    JupyterWish,
-    Look,
-    LookWish,
-    Warned,
-)
+from odcd.model import Fact, Identity
 
 
 class ReservationStore:

@@ -9,10 +9,11 @@ import asyncio
 import logging
 from datetime import UTC, timedelta
 
+from odcd.box_model import Warned
 from odcd.clock import Clock
 from odcd.errors import OdcError, RunnerDown
 from odcd.executor.base import Executor
-from odcd.model import Notice, Warned
+from odcd.model import Notice
 from odcd.store import Store
 
 log = logging.getLogger(__name__)

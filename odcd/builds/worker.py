@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Protocol
 
+from odcd.build_model import Build, BuildLook
 from odcd.clock import Clock
 from odcd.errors import RunnerDown, WrongState
-from odcd.model import Build, BuildLook
 from odcd.store import Store
 
 log = logging.getLogger(__name__)

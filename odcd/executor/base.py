@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from datetime import datetime
 from typing import Protocol
 
-from odcd.model import Canary, CanaryEnd, Dispatch, Fact, Look, NodeReport, Notice
+from odcd.box_model import Look
+from odcd.model import Canary, CanaryEnd, Dispatch, Fact, NodeReport, Notice
 
 Expected = tuple[int, int, int, bool]
 """A member that the database holds as live: job, attempt, rank, and whether it has started."""

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from odcd.box_model import Look
 from odcd.calls import NOBODY, Calls
 from odcd.clock import Clock
 from odcd.errors import RunnerDown, WrongState
@@ -22,17 +23,7 @@ from odcd.executor.machine import declared_nodes, this_machine
 from odcd.executor.output import shares_file
 from odcd.executor.terminals import Attached, Replayed
 from odcd.executor.wire import Encoder, fact_of
-from odcd.model import (
-    Canary,
-    CanaryEnd,
-    Dispatch,
-    Fact,
-    GpuTypeSize,
-    Look,
-    Member,
-    NodeReport,
-    Notice,
-)
+from odcd.model import Canary, CanaryEnd, Dispatch, Fact, GpuTypeSize, Member, NodeReport, Notice
 from odcd.runner.launch import LaunchFailed
 from odcd.settings import DeclaredNode
 

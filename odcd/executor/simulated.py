@@ -16,10 +16,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
+from odcd.box_model import Look
 from odcd.clock import Clock
 from odcd.errors import LeadershipLost, RunnerDown, WrongState
 from odcd.executor.base import ByteStream, Expected
-from odcd.model import Canary, CanaryEnd, Dispatch, Fact, Look, NodeReport, Notice
+from odcd.model import Canary, CanaryEnd, Dispatch, Fact, NodeReport, Notice
 
 Key = tuple[int, int, int]
 """Job, attempt, rank."""

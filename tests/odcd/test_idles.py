@@ -8,13 +8,14 @@ from typing import cast
 
 import pytest
 
+from odcd.box_model import IdleNotice, Look, LookWish
 from odcd.clock import SystemClock
 from odcd.db import Database
 from odcd.errors import RunnerDown, WrongState
 from odcd.executor.base import Executor
 from odcd.executor.kubernetes.looks import read_look
 from odcd.idles import Idles, notice_of
-from odcd.model import IdleNotice, Look, LookWish, Notice
+from odcd.model import Notice
 from odcd.store import Store
 from tests.support.boxes import Boxes
 from tests.support.builders import Queue, a_cluster

@@ -9,11 +9,12 @@ from typing import Any, cast
 
 import pytest
 
+from odcd.box_model import Warned
 from odcd.clock import SystemClock
 from odcd.db import Database
 from odcd.errors import RunnerDown, WrongState
 from odcd.executor.base import Executor
-from odcd.model import Notice, Warned
+from odcd.model import Notice
 from odcd.store import Store
 from odcd.warner import Warner, file_name, notice_of
 from tests.support.boxes import Boxes

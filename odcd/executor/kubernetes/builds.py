@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from odcd.build_model import Build, BuildLook
 from odcd.builds.settings import LIMIT
 from odcd.builds.steps import clean, error_of, step_of
 from odcd.errors import RunnerDown, WrongState
@@ -32,7 +33,6 @@ from odcd.executor.kubernetes.objects import (
     Pod,
     Terminated,
 )
-from odcd.model import Build, BuildLook
 
 log = logging.getLogger(__name__)
 

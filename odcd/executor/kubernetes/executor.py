@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 
+from odcd.box_model import Look
 from odcd.clock import Clock
 from odcd.errors import NotImplementedYet, RunnerDown, WrongState
 from odcd.executor.base import Expected
@@ -29,7 +30,7 @@ from odcd.executor.kubernetes.signals import send_signal
 from odcd.executor.kubernetes.starts import Budgets, KeepKeys, Starts, TellPort
 from odcd.executor.kubernetes.watch import Watch
 from odcd.executor.terminals import Attached, Replayed
-from odcd.model import ENDS, Canary, CanaryEnd, Dispatch, Fact, Look, NodeReport, Notice
+from odcd.model import ENDS, Canary, CanaryEnd, Dispatch, Fact, NodeReport, Notice
 
 log = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from odcd.box_model import BoxKeys
 from odcd.errors import RunnerDown
 from odcd.executor.kubernetes.boxes import keeps_entrypoint
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
@@ -29,7 +30,7 @@ from odcd.executor.kubernetes.pods import (
     pod_of,
     script_of,
 )
-from odcd.model import BoxKeys, Dispatch
+from odcd.model import Dispatch
 
 log = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from odcd.box_model import BoxKeys
 from odcd.clock import Clock
 from odcd.errors import RunnerDown
 from odcd.executor.kubernetes import status
@@ -21,7 +22,7 @@ from odcd.executor.kubernetes.naming import Attempt, Key, has_disk
 from odcd.executor.kubernetes.node_ports import addresses_of
 from odcd.executor.kubernetes.objects import Node
 from odcd.executor.kubernetes.retries import RETRY_S, insist, may_pass
-from odcd.model import BoxKeys, Dispatch
+from odcd.model import Dispatch
 
 log = logging.getLogger(__name__)
 

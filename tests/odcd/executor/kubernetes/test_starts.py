@@ -11,6 +11,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from odcd.box_model import BoxKeys
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import ApiRefused, Status
 from odcd.executor.kubernetes.ledger import Ledger
@@ -19,7 +20,7 @@ from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Key
 from odcd.executor.kubernetes.objects import Pod
 from odcd.executor.kubernetes.starts import Budgets, Starts
-from odcd.model import BoxKeys, Dispatch, Fact
+from odcd.model import Dispatch, Fact
 from tests.support.dispatches import a_dispatch_of
 
 NOBODY = cast("Any", None)

@@ -1,0 +1,39 @@
+"""Frozen records about images that are built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """An image that is being built, of a context with this digest, to be pushed to target.
+
+    made: this attempt had its Job already. uid: who last asked for it.
+    """
+
+    id: int
+    attempt: int
+    digest: str
+    target: str
+    dockerfile: str
+    uid: int
+    made: bool
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildLook:
+    """What can be seen of a build's Job.
+
+    state: going, done (image), failed (error), or lost: it ended, and nobody knows how.
+    step: what it is at. log: the end of what it wrote. None: it cannot be told now.
+    """
+
+    state: Literal["going", "done", "failed", "lost"]
+    image: str | None = None
+    error: str | None = None
+    step: str | None = None
+    log: str | None = None
