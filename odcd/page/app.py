@@ -35,6 +35,7 @@ from odcd.page.asked import (
 )
 from odcd.page.files import PATH, assets, templates
 from odcd.page.live import Live
+from odcd.page.nodes import SLOTS
 from odcd.page.sessions import Sessions
 from odcd.page.views import Views
 
@@ -172,7 +173,8 @@ class Page:
     async def _mine(self, request: Request, who: Identity) -> Response:
         """What marks one's own in views that are the same for everybody."""
         name = "".join(c if c.isascii() and c.isalnum() else f"\\{ord(c):x} " for c in who.user)
-        css = packed(request, MINE.replace("USER", name).encode(), "text/css; charset=utf-8")
+        rules = MINE.replace("SLOTS", "".join(MINE_SLOT.replace("N", str(n)) for n in range(SLOTS)))
+        css = packed(request, rules.replace("USER", name).encode(), "text/css; charset=utf-8")
         if request.query_params.get("user") == who.user:
             css.headers["cache-control"] = "private, max-age=3600"
         return css
@@ -217,11 +219,13 @@ TOLD = {
     "cancelled": "It is cancelled, or asked to end.",
     "extended": "It is extended.",
 }
-MINE = """.c[data-user="USER"] {background-color: var(--mine)}
+MINE = """SLOTS.c[data-user="USER"] {background-color: var(--mine)}
 .bar[data-user="USER"] .edge {stroke: var(--mine); stroke-width: 3px}
 div[data-user="USER"] > .user {font-weight: 650}
 div[data-user="USER"] > .user::after {content: " (you)"; font-weight: 400}
 div[data-user="USER"] {box-shadow: inset 3px 0 0 var(--mine)}
+"""
+MINE_SLOT = """.slots[data-users~="USER.N"] {--pN: var(--mine)}
 """
 
 

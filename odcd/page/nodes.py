@@ -13,10 +13,13 @@ from odcd.api.context import Api
 from odcd.page.asked import PageOfNodes
 from odcd.page.files import macros
 from odcd.page.fragments import Rendered
+from odcd.page.words import hue
 from odcd.page_store import MappedNode
 
 DENSE = 120
 """So many nodes of a type are drawn without their names."""
+SLOTS = 8
+"""So many GPUs of such a node are one element: a browser draws a thousand of them at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,14 +91,31 @@ def _counted(body: str) -> tuple[int, int, str]:
     node = json.loads(body)
     used = int(node["foreign"])
     for held in node["held"]:
-        used |= held["mask"]
+        used |= held[3]
     return node["gpus"], used.bit_count(), node["state"]
 
 
 def _draw(body: str, dense: bool) -> str:
     node: dict[str, Any] = json.loads(body)
-    module = macros("rows.html")
-    return str(module.map_node(node, cells_of(node), dense))
+    cells = cells_of(node)
+    slots = slots_of(cells) if dense and node["gpus"] <= SLOTS else None
+    return str(macros("rows.html").map_node(node, cells, dense, slots))
+
+
+def slots_of(cells: Sequence[Cells]) -> tuple[str, str]:
+    """Classes, and owners, of GPUs that are drawn as a background: by their places in it."""
+    kinds: list[str] = []
+    users: list[str] = []
+    place = 0
+    for cell in cells:
+        for slot in range(place, place + cell.count):
+            if cell.user is not None:
+                kinds.append(f"p{slot}h{hue(cell.user)}")
+                users.append(f"{cell.user}.{slot}")
+            elif cell.kind == "foreign":
+                kinds.append(f"p{slot}x")
+        place += cell.count
+    return " ".join(kinds), " ".join(users)
 
 
 def cells_of(node: dict[str, Any]) -> list[Cells]:
@@ -107,9 +127,9 @@ def cells_of(node: dict[str, Any]) -> list[Cells]:
     for gpu in range(node["gpus"]):
         if node["foreign"] >> gpu & 1:
             owners[gpu] = ("foreign", None, None, None)
-        for held in node["held"]:
-            if held["mask"] >> gpu & 1:
-                owners[gpu] = ("held", held["user"], held["job_id"], held["name"])
+        for job_id, user, name, mask in node["held"]:
+            if mask >> gpu & 1:
+                owners[gpu] = ("held", user, job_id, name)
     found: list[Cells] = []
     for kind, user, job_id, name in owners:
         last = found[-1] if found else None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from odcd.api.job_answers import GpuUse
 from odcd.page.files import macros, templates
 from odcd.page.gantt import Window, lay_out
-from odcd.page.nodes import cells_of
+from odcd.page.nodes import cells_of, slots_of
 from odcd.page.words import hue, moment, sentence
 
 AT = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -114,13 +114,14 @@ def test_a_job_is_text(name: str, user: str, comment: str, why: str) -> None:
 @given(NASTY, NASTY, NASTY)
 def test_nodes_and_bars_are_text(name: str, user: str, reason: str) -> None:
     rows = templates().get_template("rows.html").module
-    held = [{"job_id": 7, "user": chosen(user), "name": chosen(name), "mask": 3, "gpus": 2}]
+    held = [[7, chosen(user), chosen(name), 3]]
     node = {
         "name": "n1", "gpu_type": "h100", "state": "DRAIN", "reason": chosen(reason), "gpus": 4,
         "cpus": 4, "cpus_used": 1, "foreign": 8, "held": held, "booking": {"name": chosen(name)},
     }  # fmt: skip
-    for dense in (False, True):
-        inert(rows.map_node(json.loads(json.dumps(node)), cells_of(node), dense))
+    told, cells = json.loads(json.dumps(node)), cells_of(node)
+    for dense, slots in ((False, None), (True, None), (True, slots_of(cells))):
+        inert(rows.map_node(told, cells, dense, slots))
     bar = {
         "kind": "running", "job_id": 7, "array_job_id": None, "array_task_id": None,
         "array_tasks": None, "name": chosen(name), "user": chosen(user), "gpus": 2,

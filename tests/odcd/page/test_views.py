@@ -7,10 +7,13 @@ import re
 from datetime import timedelta
 
 import msgspec
+import pytest
 
 from odcd.api.plan_answers import Gantt
+from odcd.page import nodes
 from odcd.page.files import assets
 from odcd.page.jobs import PAGE
+from odcd.page.words import HUES, hue
 from tests.odcd.api.service import ALICE, BOB, OPERATOR
 from tests.odcd.page.browse import Browsed, browse
 
@@ -235,6 +238,39 @@ def test_the_map_says_whose_each_gpu_is(database_url: str) -> None:
             assert "4 64002 (job 2)" in label
             assert label.endswith("1 free")
             assert "1 of 8 GPUs free" in page
+
+    browse(database_url, work)
+
+
+def test_a_node_among_many_is_one_element_with_all_its_gpus(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nodes, "DENSE", 0)
+
+    async def work(it: Browsed) -> None:
+        await it.service.submit(gpus=3)
+        await it.service.submit(BOB, gpus=4)
+        await it.service.plan()
+        async with it.inside() as client:
+            page = (await client.get("/page/nodes")).text
+            [node] = re.findall(r'<li data-key="n1">(.*?)</li>', page, re.DOTALL)
+            assert node.count("<") == 2
+            alice, bob = (f"h{hue(user)}" for user in ("64001", "64002"))
+            colours = [f"p{n}{alice if n < 3 else bob}" for n in range(7)]
+            assert set(colours) <= set(node.partition('"')[2].partition('"')[0].split())
+            assert " p7" not in node
+            assert '4 64002 (job 2), 1 free"' in node
+            owners = [f"{64001 if n < 3 else 64002}.{n}" for n in range(7)]
+            assert f'data-users="{" ".join(owners)}"' in node
+            css = (await client.get("/page/mine.css")).text
+            for slot in range(nodes.SLOTS):
+                rule = f'.slots[data-users~="64001.{slot}"] {{--p{slot}: var(--mine)}}'
+                assert rule in css
+        style = assets()["page.css"].plain.decode()
+        for slot in range(nodes.SLOTS):
+            assert f"var(--p{slot}, var(--idle))" in style
+            for colour in ("x", *(f"h{n}" for n in range(HUES))):
+                assert f".p{slot}{colour} {{--p{slot}: " in style
 
     browse(database_url, work)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -53,9 +54,9 @@ def test_map_and_chart_are_as_the_books(sql: Sql, jobs: list[Any]) -> None:
             "join odc.node_free as f on f.node_id = n.id"
         ):
             together = 0
-            for held in mapped[row["name"]]["held"]:
-                assert together & held["mask"] == 0
-                together |= held["mask"]
+            for _, _, _, mask in mapped[row["name"]]["held"]:
+                assert together & mask == 0
+                together |= mask
             assert together.bit_count() == row["gpus"] - row["free"]
         told = gantt(sql)
         assert [node["name"] for node in told["nodes"]] == list(mapped)
@@ -105,6 +106,28 @@ def test_names_are_ordered_as_people_count(sql: Sql, names: list[str]) -> None:
         "select x from unnest($1::text[]) as x order by odc._name_order(x), x", sorted(names)[::-1]
     )
     assert ordered == names
+
+
+NUMBERED = st.lists(
+    st.sampled_from(["n", "gpu-", "ip-", "7", "10", "007", "-", ".", "é", "1234567890"]),
+    min_size=1, max_size=6,
+).map("".join)  # fmt: skip
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sets(NUMBERED, min_size=2, max_size=20))
+def test_names_of_one_number_are_ordered_with_all_others(sql: Sql, names: set[str]) -> None:
+    names = {name for name in names if not re.search(r"\d{11}", name)}
+    told = sql.values(
+        'select x from unnest($1::text[]) as x order by odc._name_order(x), x collate "C"',
+        sorted(names),
+    )
+    assert told == sorted(names, key=_counted)
+
+
+def _counted(name: str) -> tuple[str, str]:
+    """Each number as ten digits; C is the order of UTF-8, as Python's is."""
+    return re.sub(r"\d+", lambda found: f"{int(found[0]):010}", name), name
 
 
 def test_attempts_are_told_in_order(sql: Sql) -> None:
