@@ -120,7 +120,7 @@ class Viewers:
         self._it = it
         self._cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._tasks: list[asyncio.Task[None]] = []
         self._word = b""
         self._heard: list[float] = []
@@ -142,7 +142,10 @@ class Viewers:
 
     async def _start(self) -> None:
         self._tasks = [asyncio.create_task(self._look()) for _ in range(VIEWERS)]
-        await self._all_open.wait()
+        opened = asyncio.create_task(self._all_open.wait())
+        done, _ = await asyncio.wait({opened, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()  # one that was not let in says so here
         await asyncio.sleep(3)
 
     async def _stop(self) -> None:
@@ -153,8 +156,8 @@ class Viewers:
     async def _look(self) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", self._it.port, limit=2**24)
         writer.write(
-            b"GET /page/live?of=%%2F&zoom=24h HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: %b\r\n\r\n"
-            % self._cookie.encode()
+            b"GET /page/live?of=%%2F&zoom=24h HTTP/1.1\r\n"
+            b"Host: 127.0.0.1:%d\r\nCookie: %b\r\n\r\n" % (self._it.port, self._cookie.encode())
         )
         head = await reader.readuntil(b"\r\n\r\n")
         assert b" 200 " in head, head
