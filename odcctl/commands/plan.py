@@ -187,10 +187,10 @@ def _what_if(arguments: Arguments) -> int:
         notes: list[str] = []
         for words, job in zip(argv, jobs, strict=True):
             asked = " ".join(word.removeprefix("--") for word in words)
-            if job["refused"] is not None:
-                notes.append(
-                    f"refused: {asked}: {local_times(job['refused']['message'], reply.now_s)}"
-                )
+            if (refused := job["refused"]) is not None:
+                notes.append(f"refused: {asked}: {local_times(refused['message'], reply.now_s)}")
+                if refused["hint"]:
+                    notes.append(f"  {local_times(refused['hint'], reply.now_s)}")
                 continue
             if job["start_at"] is None and not job["limit"]:
                 notes.append(f"{asked}: {local_times(job['text'], reply.now_s)}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from odcctl import gpu_use, jobs, render, reservations
 from odcctl.client import Client, Reply, quote
-from odcctl.exits import DONE, Refused
+from odcctl.exits import DONE, Failure, Refused
 from odcctl.hostlist import fold
 from odcctl.moments import AS_OF, past
 from odcctl.options import Arguments, Command, Option
@@ -59,7 +59,14 @@ def _check(word: str) -> str:
 def _look(client: Client, selector: str, moment: str | None) -> Reply:
     """A job by its id; where there is none, the reservation of mine that the word names."""
     if not _LIKE_A_JOB.fullmatch(selector):
-        selector = str(reservations.find(client, selector)["id"])
+        named = reservations.starting(client, selector)
+        if not named:
+            raise Failure(
+                f'"{render.clean(selector)}" is no job id, and no live reservation of yours has '
+                "that name",
+                "`odcctl queue --me` lists your jobs by id, `odcctl list --all` your reservations.",
+            )
+        selector = str(named[0]["id"])
     path, params = f"/v1/jobs/{quote(selector)}", {"as_of": moment}
     try:
         return client.get(path, params)

@@ -95,8 +95,8 @@ async def of_http(_: HTTPConnection, error: Exception) -> Response:
                     error.status_code, "OD010", detail, hint, {}, headers)  # fmt: skip
 
 
-def malformed(error: Exception, what: str) -> BadRequest:
-    """A body or query that does not fit, told by the name of its field. what: body, query."""
+def malformed(error: Exception, what: str, hint: str = "See /docs for the fields.") -> BadRequest:
+    """What does not fit, told by the name of its field. what: body, query, address."""
     text = str(error)
     if not isinstance(error, msgspec.ValidationError):
         return BadRequest(
@@ -108,11 +108,11 @@ def malformed(error: Exception, what: str) -> BadRequest:
     for pattern, verdict in ((_UNKNOWN, "is not known here"), (_MISSING, "is missing")):
         if named := pattern.match(what_is):
             inner = f"{path}.{named['name']}" if path else named["name"]
-            return BadRequest(f'{what}: the field "{inner}" {verdict}', "See /docs for the fields.")
+            return BadRequest(f'{what}: the field "{inner}" {verdict}', hint)
     for word, plain in _PLAIN.items():
         what_is = what_is.replace(word, plain)
     where = f'the field "{path}"' if path else "the whole"
-    return BadRequest(f"{what}: {where}: {_lower(what_is)}", "See /docs for the fields.")
+    return BadRequest(f"{what}: {where}: {_lower(what_is)}", hint)
 
 
 def _lower(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -19,6 +20,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from odcd.api.app import identifier_of
 from odcd.api.context import Api
 from odcd.api.job_answers import END_STATES
+from odcd.api.misfits import misfit
+from odcd.api.problems import malformed
 from odcd.api.streaming import Streamed
 from odcd.errors import BadRequest, OdcError
 from odcd.model import Identity
@@ -248,7 +251,8 @@ def _convert(given: dict[str, str], form: type[A]) -> A:
     try:
         return msgspec.convert(filled, form, strict=False)
     except msgspec.ValidationError as error:
-        raise BadRequest(f"the address does not fit: {error}", "Start from the overview.") from None
+        told = misfit(error, filled, form, partial(msgspec.convert, type=form, strict=False))
+        raise told or malformed(error, "address", "Start from the overview.") from None
 
 
 def _live_path(path: str, asked: Asked) -> str:

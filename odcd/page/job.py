@@ -104,21 +104,34 @@ class JobPage:
         return str(self._parts.causes(told["why"]))
 
     async def _timeline(self, job: Job) -> list[dict[str, Any]]:
-        """What happened to it, and its attempts, in order."""
-        lines: list[dict[str, Any]] = []
-        for event in json.loads(await self._api.store.job_events(job["id"], EVENTS)):
-            lines.append({
-                "at": event["at"], "kind": event["kind"], "actor": event["actor"],
-                "text": TOLD.get(event["kind"], event["kind"].replace("_", " ")),
-                "more": _more(event["kind"], event.get("detail") or {}),
-            })  # fmt: skip
-        for attempt in json.loads(await self._api.store.attempts(job["id"])):
-            if attempt["running_at"]:
-                lines.append({
-                    "at": attempt["running_at"], "kind": "running", "actor": "odcd",
-                    "text": "running", "more": f"attempt {attempt['attempt']}",
-                })  # fmt: skip
-        return sorted(lines, key=lambda line: datetime.fromisoformat(line["at"]))
+        events = json.loads(await self._api.store.job_events(job["id"], EVENTS))
+        return timeline(events, json.loads(await self._api.store.attempts(job["id"])))
+
+
+def timeline(events: list[dict[str, Any]], attempts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What happened to a job, and its attempts, in order."""
+    lines = [
+        {
+            "at": event["at"], "kind": event["kind"], "actor": event["actor"],
+            "text": TOLD.get(event["kind"], event["kind"].replace("_", " ")),
+            "more": _more(event["kind"], event.get("detail") or {}),
+        }
+        for event in events
+    ]  # fmt: skip
+    begun = {line["more"]: line["at"] for line in lines if line["kind"] == "started"}
+    for attempt in attempts:
+        if attempt["running_at"]:
+            more = f"attempt {attempt['attempt']}"
+            # It is told in whole seconds: it would come before the start that it follows.
+            at = max(attempt["running_at"], begun.get(more, attempt["running_at"]), key=_moment)
+            lines.append(
+                {"at": at, "kind": "running", "actor": "odcd", "text": "running", "more": more}
+            )
+    return sorted(lines, key=lambda line: _moment(line["at"]))
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
 
 
 def _more(kind: str, detail: dict[str, Any]) -> str:

@@ -137,7 +137,10 @@ def test_show_takes_a_name_or_the_start_of_an_id(peer: Peer, odcctl: Odcctl) -> 
         "  415  b      2 h100 GPUs  active\n"
     )
     assert odcctl("show", "42").err == "odcctl: no such reservation (OD006)\n  odcctl list\n"
-    assert "no live reservation of yours" in odcctl("show", "c").err
+    assert odcctl("show", "c").err == (
+        'odcctl: "c" is no job id, and no live reservation of yours has that name\n'
+        "  `odcctl queue --me` lists your jobs by id, `odcctl list --all` your reservations.\n"
+    )
 
 
 STANDING: dict[str, tuple[dict[str, Any], str]] = {

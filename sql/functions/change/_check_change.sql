@@ -45,13 +45,15 @@ begin
          order by p.max_time_limit_s limit 1;
         if found then
             raise exception using errcode = 'OD009',
-                message = format('time limit %s s is above the %s s of partition "%s"',
-                                 v_limit, v_max.max_time_limit_s, v_max.name),
+                message = format('time limit %s is above the %s of partition "%s"',
+                                 case when v_limit = 2147483647 then 'UNLIMITED' else _duration(v_limit) end,
+                                 _duration(v_max.max_time_limit_s), v_max.name),
                 hint = format('Ask for at most %s.', _duration(v_max.max_time_limit_s));
         end if;
         if p_place = 'running' and v_limit > p_job.time_limit_s and not p_operator then
             raise exception using errcode = 'OD013',
-                message = format('job %s runs with a limit of %s s, and others plan with that', p_job.id, p_job.time_limit_s),
+                message = format('job %s runs with a limit of %s, and others plan with that',
+                                 p_job.id, _duration(p_job.time_limit_s)),
                 hint = 'Its owner may shorten it; an operator may lengthen it.';
         end if;
     end if;

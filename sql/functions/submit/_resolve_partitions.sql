@@ -48,8 +48,8 @@ begin
     if found then
         raise exception using errcode = 'OD009',
             message = format('time limit %s is above the %s of partition "%s"',
-                             case when p_time_limit_s = 2147483647 then 'UNLIMITED' else p_time_limit_s || ' s' end,
-                             v_limit.s || ' s', v_limit.name),
+                             case when p_time_limit_s = 2147483647 then 'UNLIMITED' else _duration(p_time_limit_s) end,
+                             _duration(v_limit.s), v_limit.name),
             hint = format('Ask for at most %s, or name another partition.', _duration(v_limit.s));
     end if;
     time_limit_s := p_time_limit_s;

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import re
 from datetime import timedelta
+from html import unescape
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from odcd.api.plan_answers import Gantt
 from odcd.page import nodes
 from odcd.page.files import assets
+from odcd.page.job import timeline
 from odcd.page.jobs import PAGE
 from odcd.page.words import HUES, hue
 from tests.odcd.api.service import ALICE, BOB, OPERATOR
@@ -113,9 +116,36 @@ def test_ended_jobs_are_found_by_state(database_url: str) -> None:
         async with it.inside() as client:
             assert ids((await client.get("/page/ended")).text) == [bad, good]
             assert ids((await client.get("/page/ended?state=FAILED")).text) == [bad]
-            assert (await client.get("/page/ended?state=SLEEPING")).status_code == 400
 
     browse(database_url, work)
+
+
+def test_an_address_that_does_not_fit_is_told_as_people_write_it(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        async with it.inside() as client:
+            assert (await client.get("/page/ended?state=SLEEPING")).status_code == 400
+            wrong = await client.get("/page/queue?state=SLEEPING")
+            assert wrong.status_code == 400
+            assert 'state cannot be "SLEEPING"' in unescape(wrong.text)
+            assert "Accepted: running, waiting." in wrong.text
+            unknown = await client.get("/page/plan?hours=2")
+            assert unknown.status_code == 400
+            assert 'address: the field "hours" is not known here' in unescape(unknown.text)
+            assert "Start from the overview." in unknown.text
+
+    browse(database_url, work)
+
+
+def test_what_happened_to_a_job_comes_in_order() -> None:
+    """Events are told in milliseconds, and attempts in whole seconds."""
+
+    def event(ms: int, kind: str, **detail: Any) -> dict[str, Any]:
+        return {"at": f"2026-07-01T12:00:00.{ms}Z", "kind": kind, "actor": "odcd", "detail": detail}
+
+    events = [event(204, "submitted"), event(228, "started", attempt=1), event(900, "ended")]
+    attempts = [{"attempt": 1, "running_at": "2026-07-01T12:00:00Z"}]
+    kinds = [line["kind"] for line in timeline(events, attempts)]
+    assert kinds == ["submitted", "started", "running", "ended"]
 
 
 def test_why_it_waits_is_told_in_words(database_url: str) -> None:

@@ -116,13 +116,17 @@ def test_a_running_jobs_limit_can_be_shortened_by_its_owner_and_lengthened_by_an
     queue.start()
     started = queue.now
     queue.move(60)
-    assert one(queue, job, {"time_limit_s": 601})["code"] == "OD013"
+    longer = one(queue, job, {"time_limit_s": 601})
+    assert longer["code"] == "OD013"
+    assert "runs with a limit of 00:10:00, and" in longer["message"]
     assert one(queue, job, {"time_limit_s": 300})["outcome"] == "updated"
     assert queue.running(job)["ends_at"] == started + timedelta(seconds=300)
     assert one(queue, job, {"time_limit_s": 3600}, who=ROOT)["outcome"] == "updated"
     ends = {queue.running(job)["ends_at"], *queue.sql.values("select ends_at from odc.allocation")}
     assert ends == {started + timedelta(seconds=3600)}
-    assert one(queue, job, {"time_limit_s": 31 * 86400}, who=ROOT)["code"] == "OD009"
+    above = one(queue, job, {"time_limit_s": 31 * 86400}, who=ROOT)
+    assert above["code"] == "OD009"
+    assert "time limit 31-00:00:00 is above the 30-00:00:00 of" in above["message"]
 
 
 @pytest.mark.parametrize("changes", [{"nice": 1}, {"partitions": ["main"]}, {"begin_at": None}])

@@ -128,7 +128,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "time limit": (
         {"time_limit_s": 31 * 86400},
         "OD009",
-        '2678400 s is above the 2592000 s of partition "main"',
+        '31-00:00:00 is above the 30-00:00:00 of partition "main"',
         "at most 30-00:00:00",
     ),
     "no time limit": ({"time_limit_s": UNLIMITED_S}, "OD009", "UNLIMITED is above", "at most"),
