@@ -208,6 +208,13 @@
   const KEPT = 200000, AGAIN_MS = 5000;
   const logs = document.getElementById("logs");
   let reading = null, noted = "";
+  // What terminals take as colours and commands; the last pattern is of one that is not whole yet.
+  const CODES = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])/g;
+  const BEGUN = /\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]{0,999}\x1b?|[ -/]*)$/;
+  function written(text) {
+    const held = BEGUN.exec(text)?.[0] ?? "";
+    return [text.slice(0, text.length - held.length).replace(CODES, ""), held];
+  }
   function note(log, text) {
     if (noted !== text) log.append((log.textContent && !log.textContent.endsWith("\n") ? "\n" : "") + text);
     noted = text;
@@ -216,7 +223,7 @@
     reading?.abort();
     const mine = (reading = new AbortController());
     const log = document.getElementById("log");
-    let fresh = true;
+    let fresh = true, held = "", text;
     const query = new URLSearchParams({
       follow: "true",
       stream: document.getElementById("stream").value,
@@ -237,7 +244,8 @@
         if (fresh) log.textContent = noted = "";
         fresh = false;
         const below = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-        log.append(value);
+        [text, held] = written(held + value);
+        log.append(text);
         if (log.textContent.length > 2 * KEPT) log.textContent = log.textContent.slice(-KEPT);
         if (below) log.scrollTop = log.scrollHeight;
       }

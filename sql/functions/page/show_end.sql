@@ -1,16 +1,17 @@
 -- odc.show_end: until when a running job runs.
--- Returns    likely_end_at by what jobs like it did, never before now (null: nothing is known of any); ends_at its limit (null: it
---            has none). No row: it does not run
+-- Returns    likely_end_at by what jobs like it did, never before now (null: nothing is known of any); ends_at its limit, of a
+--            dev server when it expires, as users are told: the grace comes after it (null: it has none). No row: it does not run
 create or replace function odc.show_end(p_job_id bigint, p_now timestamptz)
 returns table (likely_end_at timestamptz, ends_at timestamptz)
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 begin
     return query
-        select case when t.level < 8 then greatest(p_now, r.started_at + make_interval(secs => t.p50_s)) end,
-               nullif(greatest(p_now, r.ends_at), 'infinity')
+        select case when t.level < 8 then greatest(p_now, least(v.expires_at, r.started_at + make_interval(secs => t.p50_s))) end,
+               nullif(greatest(p_now, coalesce(v.expires_at, r.ends_at)), 'infinity')
           from running as r
           join job as j on j.id = r.job_id
+          left join reservation as v on v.job_id = r.job_id
          cross join lateral _predict_run_times(
                    array[r.uid], array[_run_name(j.name)], array[r.shape_id], array[r.time_limit_s],
                    array[greatest(0, extract(epoch from p_now - r.started_at))::integer]) as t

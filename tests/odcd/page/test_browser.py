@@ -335,7 +335,8 @@ def test_the_real_thing_of_the_tour(browser: Browser, odc: Odc) -> None:
     odc.environment["ODC_LISTEN"] = "127.0.0.1:0"
     told = odc.up("--node", "n[1-2]=h100:8")
     assert re.search(r"page +http://127\.0\.0\.1:\d+ +\(.*odcctl page\)", told), told
-    count = "n=0; while true; do n=$((n+1)); echo line $n; sleep 0.2; done"
+    colour = r"printf '\033[?2004h\033[1;32mline 0\033[0m\n'; "
+    count = colour + "n=0; while true; do n=$((n+1)); echo line $n; sleep 0.2; done"
     both = ("-N", "2", "--gres", "gpu:h100:8", "-t", "10", "--wrap")
     blocker = odc.submit("-J", "first", *both, count)
     odc.wait_for(blocker, "RUNNING")
@@ -349,6 +350,8 @@ def test_the_real_thing_of_the_tour(browser: Browser, odc: Odc) -> None:
         tab.page.goto(f"{address}page/jobs/{blocker}")
         expect(tab.page.locator("#log")).to_contain_text("line 3\nline 4")
         expect(tab.page.locator("#log")).to_contain_text("line 12")
+        # A terminal's colours and commands are none of the text.
+        assert tab.page.locator("#log").inner_text().startswith("line 0\nline 1\n")
         keep_picture(tab, "tour-output")
         tab.page.locator("summary", has_text="Cancel").click()
         tab.page.locator("button", has_text="Yes, cancel it").click()

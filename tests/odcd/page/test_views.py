@@ -84,6 +84,22 @@ def test_the_queue_is_by_place_whatever_the_policy(database_url: str) -> None:
     browse(database_url, work)
 
 
+def test_a_job_that_may_not_start_yet_says_when_it_may(database_url: str) -> None:
+    async def work(it: Browsed) -> None:
+        begin_at = it.service.api.clock.now() + timedelta(hours=2)
+        await it.service.submit(begin_at=begin_at.isoformat())
+        await it.service.submit(hold=True)
+        await it.service.plan()
+        async with it.inside() as client:
+            html = (await client.get("/page/queue")).text
+        assert re.findall(r'soft">(not before|not in sight)', html) == [
+            "not before",
+            "not in sight",
+        ]
+
+    browse(database_url, work)
+
+
 FILTERS = (
         ("text=TRAI", ["train"]), ("text=64002", ["eval"]), ("text=hello", ["eval"]),
         ("user=64001", ["train", "100%"]), ("text=0%25", ["100%"]), ("text=nothing", []),

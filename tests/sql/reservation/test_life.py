@@ -62,6 +62,9 @@ def test_the_clock_starts_when_it_is_active(boxes: Boxes, queue: Queue) -> None:
     assert run["ends_at"] == row["expires_at"] + timedelta(seconds=GRACE_S)
     ends = queue.sql.values("select distinct ends_at from odc.allocation where job_id = $1", box)
     assert ends == [run["ends_at"]]
+    # The page tells what users are told everywhere; the nodes are held for the grace more.
+    end = queue.sql.row("select * from odc.show_end($1, $2)", box, queue.now)
+    assert end["ends_at"] == row["expires_at"]
     assert queue.contradictions() == []
 
 
