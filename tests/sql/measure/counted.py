@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
@@ -98,7 +99,18 @@ class Counted:
             self.gpu_s = told
         return folded
 
+    def until_final(self) -> None:
+        """All that is committed may be counted: nothing, of other databases neither, hides it."""
+        deadline = time.monotonic() + 30
+        while self.sql.value(
+            "select exists (select from odc.event where xid >= odc._final_below())"
+        ):
+            assert time.monotonic() < deadline, "a transaction stays open"
+            time.sleep(0.02)
+
     def fold_all(self) -> None:
+        if not self._open:
+            self.until_final()
         while self.fold(1000):
             pass
 

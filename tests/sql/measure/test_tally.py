@@ -120,6 +120,7 @@ def test_an_event_that_cannot_be_counted_is_put_aside_and_told(counted: Counted)
         "'{\"attempt\": \"none\"}') returning id", now,
     )  # fmt: skip
     counted.orphan(sql)
+    counted.until_final()
     with pytest.raises(asyncpg.DataError):
         counted.fold(1000)
     assert counted.fold(1) == 1
@@ -135,6 +136,7 @@ def test_an_event_that_cannot_be_counted_is_put_aside_and_told(counted: Counted)
     assert counted.total("odcd_orphans_found_total") == 2
     # One that is not at fault is counted, and where there is none nothing happens.
     counted.orphan(sql)
+    counted.until_final()
     assert set_aside() == set_aside() == []
     assert counted.total("odcd_orphans_found_total") == 3
     assert sql.value("select odc.retry_aside(0)") == 0
