@@ -18,7 +18,7 @@ from tests.support.daemon import Odc, new_odc, wait
 from tests.support.database import make_home
 from tests.support.users import needs_root
 
-pytestmark = needs_root
+pytestmark = [needs_root, pytest.mark.long]
 
 NODES = ("--node", "n1=h100:8x64")
 

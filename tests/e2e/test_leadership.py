@@ -16,6 +16,8 @@ import pytest
 from tests.support.daemon import Odc, new_odc, wait
 from tests.support.database import Sql
 
+pytestmark = pytest.mark.long
+
 NODES = ("--node", "n[1-2]=h100:8x64")
 LEASE_S = 2.0
 

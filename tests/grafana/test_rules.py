@@ -59,7 +59,7 @@ def test_the_configuration_of_the_operators_page_is_one(tmp_path: Path) -> None:
     found = re.search(r"^```\n(rule_files:.*?)^```$", page, re.M | re.S)
     assert found is not None
     config = tmp_path / "prometheus.yml"
-    config.write_text(found[1].replace("/opt/odc", str(GRAFANA.parent)), encoding="utf-8")
+    config.write_text(found[1].replace("/opt/odc-source", str(GRAFANA.parent)), encoding="utf-8")
     told = promtool("check", "config", config)
     assert told.count("rules found") == 4, told
 

@@ -95,6 +95,7 @@ def test_term_ends_the_daemon_alone_while_jobs_run_and_the_next_adopts_them(odc:
     wait(lambda: not odc.processes(), lambda: str(odc.processes()))
 
 
+@pytest.mark.long
 def test_killed_parts_are_found_or_started_again(odc: Odc) -> None:
     odc.up()
     job = odc.submit("--wrap", "sleep 0.5; echo $SLURM_JOB_ID")
@@ -120,6 +121,7 @@ def test_serve_runs_jobs_out_of_an_external_database(fresh: Odc, database_url: s
     assert odc.processes() == []
 
 
+@pytest.mark.long
 def test_down_sees_the_jobs_of_a_home_without_a_database(fresh: Odc, database_url: str) -> None:
     odc = fresh
     with odc.serving("serve", "--dsn", database_url, "--node", "n1=l4:4"):
@@ -139,6 +141,7 @@ def test_a_home_that_is_refused_leaves_no_folder_behind(odc_home: Path) -> None:
     assert list(closed.iterdir()) == []
 
 
+@pytest.mark.long
 def test_down_by_force_ends_jobs_and_says_why(odc: Odc) -> None:
     """Those that may run again do so after the next up; the others are cancelled."""
     odc.up()
@@ -153,6 +156,7 @@ def test_down_by_force_ends_jobs_and_says_why(odc: Odc) -> None:
     assert odc.wait_for(again, "RUNNING")["attempt"] == 2
 
 
+@pytest.mark.long
 def test_a_running_job_of_a_restored_queue_is_requeued_or_ends_node_fail(odc: Odc) -> None:
     odc.up()
     again = odc.submit("--wrap", "sleep 600")

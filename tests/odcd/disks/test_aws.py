@@ -22,6 +22,8 @@ from tests.support.aws import REGION, ZONES, FakeAws, Fault
 from tests.support.builders import NOW
 from tests.support.clock import VirtualClock
 
+pytestmark = pytest.mark.long
+
 SERVER = "lab-1"
 LIMITS = Limits(connect_s=10, read_s=30, tries=1)
 BUSY: tuple[Fault, ...] = ("throttle", "error", "cut", "swallow", "half", "hang")

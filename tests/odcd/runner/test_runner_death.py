@@ -25,6 +25,8 @@ from tests.support.runner import (
     until,
 )  # fmt: skip
 
+pytestmark = pytest.mark.long
+
 WAITS = """#!/bin/sh
 echo $$ >> began
 while [ ! -e go ]; do sleep 0.02; done

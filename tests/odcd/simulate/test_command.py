@@ -16,6 +16,8 @@ import pytest
 from odcd.__main__ import main
 from odcd.simulate.server import PREFIX
 
+pytestmark = pytest.mark.long
+
 SMALL = "lublin,jobs=40,load=0.9,users=3,seed=2"
 
 

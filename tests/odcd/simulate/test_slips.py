@@ -14,6 +14,8 @@ from odcd.simulate.trace import replayable
 from odcd.simulate.workloads import read_trace
 from tests.support.database import Sql, TestServer
 
+pytestmark = pytest.mark.long
+
 CAUSES = "select detail ->> 'cause' from odc.event where kind = 'slipped'"
 PLANS = "select count(*) from odc.event where kind = 'started'"
 
