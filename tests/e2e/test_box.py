@@ -19,6 +19,8 @@ import pytest
 
 from tests.support.daemon import Odc, gone, kill, wait
 
+pytestmark = pytest.mark.long
+
 NODES = ("--node", "n[1-2]=h100:8x64", "--node", "c1=cpu-x86:0x16")
 
 
