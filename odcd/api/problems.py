@@ -29,15 +29,16 @@ LOGIN_AFTER_S = 60
 _AT = re.compile(r"^(?P<what>.*) - at `(?P<key>key in )?\$(?P<path>[^`]*)`$", re.DOTALL)
 _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<name>.*)`$", re.DOTALL)
 _MISSING = re.compile(r"^Object missing required field `(?P<name>.*)`$", re.DOTALL)
+_TYPES = re.compile(r"`(\w+(?: \| \w+)*)`")
 _PLAIN = {
-    "`int`": "a whole number",
-    "`float`": "a number",
-    "`str`": "a string",
-    "`bool`": "true or false",
-    "`array`": "a list",
-    "`object`": "an object",
-    "`null`": "null",
-    "`datetime`": "a time as 2026-01-31T12:00:00Z",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+    "datetime": "a time as 2026-01-31T12:00:00Z",
 }
 
 
@@ -109,10 +110,16 @@ def malformed(error: Exception, what: str, hint: str = "See /docs for the fields
         if named := pattern.match(what_is):
             inner = f"{path}.{named['name']}" if path else named["name"]
             return BadRequest(f'{what}: the field "{inner}" {verdict}', hint)
-    for word, plain in _PLAIN.items():
-        what_is = what_is.replace(word, plain)
+    what_is = _TYPES.sub(_plain, what_is)
     where = f'the field "{path}"' if path else "the whole"
     return BadRequest(f"{what}: {where}: {_lower(what_is)}", hint)
+
+
+def _plain(types: re.Match[str]) -> str:
+    """`int | null` as people say it; what is no type stays."""
+    words = types[1].split(" | ")
+    known = [_PLAIN[word] for word in words if word in _PLAIN]
+    return " or ".join(known) if len(known) == len(words) else types[0]
 
 
 def _lower(text: str) -> str:

@@ -129,6 +129,9 @@ def _check_problem(answer: httpx.Response) -> None:
     assert problem["code"].startswith("OD")
     assert problem["detail"]
     assert not problem["detail"].endswith(".")
+    # A type is said in words, that of what may be missing, too.
+    assert " | " not in problem["detail"]
+    assert "`int`" not in problem["detail"]
 
 
 TOLD = (
