@@ -12,10 +12,10 @@ HEADER = ("JOB", "NAME", "USER", "STATE", "ELAPSED", "GPUS", "GPU-H", "BUSY", "S
 TOTALS = ("USER", "JOBS", "GPU-H", "BUSY", "SEEN", "IDLE GPU-H", "ENERGY")
 JOULES_A_KWH = 3_600_000
 UNMEASURED = (
-    "an operator names a Prometheus that has DCGM's series: ODC_PROMETHEUS_URL; on one machine "
-    "NVIDIA's driver tells (docs/operating/gpu-use.md)"
+    "\n  An operator names a Prometheus that has DCGM's series by ODC_PROMETHEUS_URL;"
+    "\n  on one machine NVIDIA's driver tells. See docs/operating/gpu-use.md."
 )
-"""What to do where nothing is known."""
+"""What to do where nothing is known, as the lines after that."""
 
 
 def describe(job: Mapping[str, Any], now_s: float) -> str:

@@ -90,7 +90,7 @@ def _note_unknown(client: Client, listed: Sequence[Mapping[str, Any]]) -> None:
         return
     source = client.get("/v1/idle", {}).json()["source"]
     if source is None:
-        render.note(f"odcctl: what GPUs do is not measured here; {gpu_use.UNMEASURED}")
+        render.note(f"odcctl: what GPUs do is not measured here{gpu_use.UNMEASURED}")
     else:
         render.note(
             f"odcctl: what GPUs do is measured here ({source}), but not of these jobs: they ended "

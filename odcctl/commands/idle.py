@@ -75,7 +75,7 @@ def _note(told: Mapping[str, Any]) -> None:
     if told["source"] is None:
         render.note(
             "odcctl: what GPUs do is not measured here, but for dev servers whose QOS looks for "
-            f"idle ones; {gpu_use.UNMEASURED}"
+            f"idle ones{gpu_use.UNMEASURED}"
         )
     elif not told["jobs"]:
         minutes = round(told["idle_after_s"] / 60)
