@@ -219,7 +219,9 @@ def _make_seed() -> Path:
     seed = make_home()
     postgres = EmbeddedPostgres(seed, MAJOR, durable=False)
     dsn = postgres.start()
-    as_account(postgres, lambda: asyncio.run(schema.install(dsn, SystemClock())))
+    # Read while this is root: the account may not enter the checkout.
+    source = schema.read_source(schema.sql_folder())
+    as_account(postgres, lambda: asyncio.run(schema.install(dsn, SystemClock(), source)))
     postgres.stop()
     return seed
 
