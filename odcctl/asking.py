@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -22,7 +25,7 @@ def ask(question: str) -> str:
     """One line, without blanks around it. The end of input is as Ctrl-C."""
     say(question, end=" ")
     try:
-        line = sys.stdin.readline()
+        line = _line()
     except UnicodeDecodeError:
         return ""
     except KeyboardInterrupt:
@@ -32,6 +35,22 @@ def ask(question: str) -> str:
         say("")
         raise KeyboardInterrupt
     return line.strip()
+
+
+def _line() -> str:
+    """What is typed, also when Ctrl-C comes the moment the question shows: a read that has not
+    begun yet would not notice the signal before the next key, a descriptor does."""
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    before = signal.set_wakeup_fd(wake)
+    try:
+        while sys.stdin not in select.select([sys.stdin, woken], [], [])[0]:
+            os.read(woken, 64)
+        return sys.stdin.readline()
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(woken)
+        os.close(wake)
 
 
 def ask_until(question: str, default: str, read: Callable[[str], T]) -> T:
