@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.daemon import Odc, an_odc
 from tests.support.database import (
@@ -26,6 +27,18 @@ from tests.support.workers import TRIED_AGAIN, ByFolder
 # would every child.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+# The same examples in each run, and other ones each time with ODC_HUNT=1; a machine that does much
+# else is no fault of what is tested, so no example has a deadline (there is one of 200 ms else).
+settings.register_profile(
+    "odc",
+    deadline=None,
+    derandomize=not os.environ.get("ODC_HUNT"),
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("odc")
 
 
 @pytest.hookimpl(optionalhook=True)
