@@ -88,11 +88,12 @@ def _follow(client: Client, reservation: int, progress: Progress, patience: Pati
             patience.reached()
             if one["status"] not in WAITING:
                 return reply
-            asked = time.monotonic()
-            while (passed := time.monotonic() - asked) < look_s and not events.ended:
+            asked, passed = time.monotonic(), 0.0
+            while passed < look_s and not events.ended:
                 progress.show(one, reply.now_s + passed)
                 if events.next(min(TICK_S, look_s - passed)) is not None:
                     break
+                passed = time.monotonic() - asked
     finally:
         events.close()
     raise LostAnswer("the stream of events ended")
