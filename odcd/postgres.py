@@ -97,7 +97,8 @@ class EmbeddedPostgres:
             _kill(running.pid, how)
             deadline = time.monotonic() + STOP_TIMEOUT_S
             while time.monotonic() < deadline:
-                if self.postmaster() is None:
+                # It drops its pid file a moment before it ends.
+                if not _is_postmaster(running.pid, self._data) and self.postmaster() is None:
                     log.info("postgres.stopped", extra={"pid": running.pid})
                     return
                 time.sleep(POLL_S)

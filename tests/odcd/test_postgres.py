@@ -9,7 +9,6 @@ import shutil
 import signal
 import stat
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +21,7 @@ from odcd.db import connect
 from odcd.errors import DatabaseDown, OdcError
 from odcd.postgres import EmbeddedPostgres
 from odcd.postgres_files import INSTALLS, failure
+from tests.support.daemon import gone
 from tests.support.database import Sql, admit_root, make_home, remove_home
 from tests.support.users import AS_ROOT, as_user, needs_open_checkout, needs_root
 
@@ -194,14 +194,20 @@ def test_it_waits_for_a_server_that_is_not_ready_yet(postgres: EmbeddedPostgres)
     postgres.start()
     pid_file = postgres.data / "postmaster.pid"
     text = pid_file.read_text()
-    pid_file.write_text(text.replace("ready   ", "starting"))
+
+    def say(told: str) -> None:
+        """As the server does: a file that is emptied first, if for a moment, is of no server."""
+        with pid_file.open("r+") as file:
+            file.write(told)
+
+    say(text.replace("ready   ", "starting"))
     other = EmbeddedPostgres(postgres.data.parent.parent)
 
     async def run() -> str:
         starting = asyncio.create_task(asyncio.to_thread(other.start))
         await asyncio.sleep(0.3)
         assert not starting.done()
-        pid_file.write_text(text)
+        say(text)
         return await starting
 
     assert asyncio.run(run()) == postgres.dsn
@@ -212,13 +218,7 @@ def test_stop_ends_it_and_may_be_repeated(postgres: EmbeddedPostgres) -> None:
     pid = pid_of(postgres)
     postgres.stop()
     assert not postgres.is_running()
-    # It has let go of its folder; the process itself is gone a moment later.
-    for _ in range(1000):
-        if not Path(f"/proc/{pid}").exists():
-            break
-        time.sleep(0.01)
-    else:
-        raise AssertionError("the server never ended")
+    assert gone(pid)
     postgres.stop()
     with pytest.raises(DatabaseDown, match="no PostgreSQL runs in"):
         _ = postgres.dsn
@@ -356,7 +356,8 @@ def test_a_disk_that_fills_up_loses_nothing_and_may_be_emptied_again(odc_home: P
                         kept += 1
                 filler.unlink()
             count = "select count(distinct n) from public.kept"
-            assert ask(server.start(), count) == kept
+            # The last one's commit may be on the disk though nobody was told of it.
+            assert ask(server.start(), count) in (kept, kept + 1)
         finally:
             server.stop("immediate")
 

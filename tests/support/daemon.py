@@ -183,7 +183,8 @@ class Odc:
                 working = os.fsencode((entry / "cwd").readlink())
             except OSError:
                 continue
-            if mark in command or working.startswith(mark):
+            # One that is ending has none any more.
+            if command and (mark in command or working.startswith(mark)):
                 found.append(f"{entry.name} {command.decode(errors='replace')}")
         return found
 
