@@ -21,6 +21,8 @@ from botocore.credentials import Credentials
 REGION = "us-east-2"
 ACCOUNT = "111122223333"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/GpuUsers"
+NEVER_S = 60.0
+"""Nobody is to wait so long."""
 _LIVES = itertools.cycle(range(60, 600))
 ANSWER = """\
 <GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
@@ -145,14 +147,14 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def silent(handler: _Handler) -> None:
-    time.sleep(5)
+    time.sleep(NEVER_S)
 
 
 def dripping(handler: _Handler) -> None:
     handler.send_response(200)
     handler.send_header("content-length", "100000")
     handler.end_headers()
-    for _ in range(50):
+    for _ in range(int(NEVER_S / 0.1)):
         handler.wfile.write(b" ")
         handler.wfile.flush()
         time.sleep(0.1)

@@ -59,7 +59,7 @@ def live(
     work: Callable[[House], Coroutine[Any, Any, None]],
     *,
     environment: dict[str, str] | None = None,
-    timeout_s: float = 5.0,
+    timeout_s: float = 30.0,
     clock: Any = None,
     **fields: Any,
 ) -> None:

@@ -59,18 +59,20 @@ def test_without_a_clear_answer_of_aws_nobody_comes_in(
 ) -> None:
     sts.trouble, told = TROUBLES[name]
     ann = sts.add("ann")
+    never = told == "did not answer within"
 
     async def work(house: House) -> None:
         begun = time.monotonic()
         answer = await house.log_in(ann)
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < faults.NEVER_S / 2
         assert (answer.status_code, answer.json()["code"]) == (503, "OD035"), answer.text
         assert told in answer.json()["detail"]
-        assert len(sts.asked) == 1
+        # Where the time is short, it may be over before the request is there.
+        assert len(sts.asked) in ((0, 1) if never else (1,))
         [refused] = await house.told("login_refused")
         assert refused["reason"] == "IdentityDown"
 
-    live(database_url, sts, work, timeout_s=0.8)
+    live(database_url, sts, work, timeout_s=0.8 if never else 30.0)
 
 
 def test_a_server_of_aws_that_cannot_be_trusted_is_not_asked(database_url: str, sts: Sts) -> None:
