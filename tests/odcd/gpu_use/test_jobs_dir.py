@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -26,7 +27,11 @@ def held(job_id: int, *bits: int) -> HeldGpus:
 
 
 def files(folder: Path) -> dict[str, str]:
-    return {path.name: path.read_text() for path in folder.iterdir()}
+    found: dict[str, str] = {}
+    for path in folder.iterdir():
+        with suppress(FileNotFoundError):  # it was one that is being written
+            found[path.name] = path.read_text()
+    return found
 
 
 def test_files_are_named_by_nvmls_indexes() -> None:

@@ -27,6 +27,8 @@ from tests.support.gpus import GpuQueue
 from tests.support.prometheus import Prometheus, needs_prometheus
 from tests.support.prometheus_past import Scraped, make_blocks
 
+PATIENCE_S = 60
+
 
 class Cards:
     """NVML with so many GPUs, of two types."""
@@ -38,7 +40,7 @@ class Cards:
             self.hangs.set()
 
     def devices(self) -> list[Device]:
-        self.hangs.wait(30)
+        self.hangs.wait(2 * PATIENCE_S)
         return [
             Device(index=index, uuid=f"GPU-{index}", model=model)
             for index, model in enumerate(self.models)
@@ -48,26 +50,47 @@ class Cards:
         raise AssertionError("no job holds one")
 
 
+class Telling(Store):
+    """Tells when the source of the use has been set."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.source_set = False
+
+    async def set_gpu_meter(self, *args: Any) -> None:
+        await super().set_gpu_meter(*args)
+        self.source_set = True
+
+
+def files_in(folder: Path) -> dict[str, str]:
+    """Those that stay: one that is being written has another name first."""
+    return {path.name: path.read_text() for path in folder.glob("[!.]*")}
+
+
 def meter_for(
-    url: str, settings: GpuUseSettings, seconds: float, *, pods: bool = False,
-    cards: Cards | None = None,
+    url: str, settings: GpuUseSettings, so: Callable[[], object] = lambda: True, *,
+    pods: bool = False, cards: Cards | None = None,
 ) -> Any:  # fmt: skip
-    """What the database says after so long."""
+    """What the database says once the source is set and that is so."""
 
     async def work() -> None:
-        async with Database(url, size=3) as database:
+        async with asyncio.timeout(PATIENCE_S), Database(url, size=3) as database:
+            store = Telling(database)
             meter = GpuUse(
-                0, Store(database), SystemClock(), settings,
+                0, store, SystemClock(), settings,
                 namespaces=Namespaces() if pods else None, every=timedelta(seconds=30),
                 nvml=cards or Cards(),
             )  # fmt: skip
             running = asyncio.create_task(meter.run())
-            await asyncio.wait([running], timeout=seconds)
-            if not running.done():
+            try:
+                while not running.done():
+                    if store.source_set and await asyncio.to_thread(so):
+                        return
+                    await asyncio.wait([running], timeout=0.02)
+                running.result()
+            finally:
                 running.cancel()
                 await asyncio.wait([running])
-                return
-            running.result()
 
     asyncio.run(work())
     with Sql(url) as sql:
@@ -76,9 +99,9 @@ def meter_for(
 
 def test_without_a_prometheus_and_gpus_nothing_is_known(database_url: str) -> None:
     settings = GpuUseSettings(idle_percent=10, idle_after=timedelta(minutes=30))
-    told = meter_for(database_url, settings, 1)
+    told = meter_for(database_url, settings)
     assert told == {"source": None, "idle_ratio": 0.1, "idle_after_s": 1800}
-    assert meter_for(database_url, settings, 1, pods=True)["source"] is None
+    assert meter_for(database_url, settings, pods=True)["source"] is None
 
 
 def test_what_is_owed_of_another_source_waits_for_it(database_url: str) -> None:
@@ -91,8 +114,12 @@ def test_what_is_owed_of_another_source_waits_for_it(database_url: str) -> None:
             queue.move(3600)
             queue.end(job)
         owed.append(job)
-    meter_for(database_url, GpuUseSettings(), 1)
+
     with Sql(database_url) as sql:
+        unsettled = (
+            "select from odc.gpu_use where stored_at is null and coalesce(again_at, $1) <= $1"
+        )
+        meter_for(database_url, GpuUseSettings(), lambda: not sql.rows(unsettled, now))
         rows = sql.rows("select stored_at, gave_up, again_at from odc.gpu_use order by job_id")
     assert [row["stored_at"] is None for row in rows] == [True, False, False]
     assert rows[0]["again_at"] > now
@@ -108,10 +135,10 @@ def test_a_machine_with_gpus_asks_them_and_files_have_their_indexes(
         job = GpuQueue(sql, None).run(gpus_per_node=1)
         sql.execute("update odc.running set running_at = null")
     settings = GpuUseSettings(jobs_dir=tmp_path)
-    assert meter_for(database_url, settings, 1, cards=cards)["source"] == "nvml"
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
-        "1": f"{job}\n", "2": "",
-    }  # fmt: skip
+    wanted = {"1": f"{job}\n", "2": ""}
+    told = meter_for(database_url, settings, lambda: files_in(tmp_path) == wanted, cards=cards)
+    assert told["source"] == "nvml"
+    assert {path.name for path in tmp_path.iterdir()} == set(wanted)
 
 
 @needs_prometheus
@@ -128,10 +155,11 @@ def test_on_kubernetes_prometheus_is_asked(database_url: str, tmp_path: Path) ->
     make_blocks(
         server.data, [Scraped(cards_at=lambda _: [card], begin_s=begin_s, end_s=begin_s + 3600)]
     )
-    with server:
+    with server, Sql(database_url) as sql:
         settings = GpuUseSettings(prometheus_url=server.url)
-        assert meter_for(database_url, settings, 2, pods=True)["source"] == "prometheus"
-    with Sql(database_url) as sql:
+        stored = "select from odc.gpu_use where stored_at is not null"
+        told = meter_for(database_url, settings, lambda: sql.rows(stored), pods=True)
+        assert told["source"] == "prometheus"
         use = sql.row("select * from odc.gpu_use")
     assert (use["job_id"], use["busy_gpu_s"]) == (job, pytest.approx(2700, rel=0.01))
 
@@ -144,12 +172,12 @@ def test_what_goes_wrong_here_stops_nothing_else(
         raise LookupError("unknown encoding")
 
     monkeypatch.setattr("odcd.gpu_use.jobs_dir.texts_of", fail)
-    meter_for(database_url, GpuUseSettings(jobs_dir=tmp_path), 1)
-    assert "gpu_use.failed" in caplog.text
+    settings = GpuUseSettings(jobs_dir=tmp_path)
+    meter_for(database_url, settings, lambda: "gpu_use.failed" in caplog.text)
     with Sql(database_url) as sql:
         sql.execute("update odc.term set term = 7")
     with pytest.raises(BaseExceptionGroup) as lost:
-        meter_for(database_url, GpuUseSettings(jobs_dir=tmp_path), 5)
+        meter_for(database_url, settings, lambda: False)
     assert lost.value.subgroup(LeadershipLost)
 
 
@@ -168,28 +196,25 @@ def test_a_driver_that_hangs_at_the_start_is_waited_for_by_nobody_and_asked_agai
     cards = Cards("NVIDIA T1000", "NVIDIA H100 PCIe", "NVIDIA H100 PCIe", hangs=True)
     metrics = Metrics()
 
-    def files() -> dict[str, str]:
-        return {path.name: path.read_text() for path in tmp_path.iterdir()}
-
     async def until(what: Callable[[], bool]) -> None:
         while not what():
             await asyncio.sleep(0.01)
 
     async def work() -> None:
-        async with asyncio.timeout(20), Database(database_url, size=3) as database:
+        async with asyncio.timeout(PATIENCE_S), Database(database_url, size=3) as database:
             meter = GpuUse(
                 0, Store(database), SystemClock(), GpuUseSettings(jobs_dir=tmp_path),
                 namespaces=None, every=timedelta(seconds=30), nvml=cards,
                 nvml_calls=metrics.backend("nvml"), devices_s=0.1, retry_s=0.05,
             )  # fmt: skip
             running = asyncio.create_task(meter.run())
-            await until(lambda: files() == {"0": f"{job}\n"})
+            await until(lambda: files_in(tmp_path) == {"0": f"{job}\n"})
             while not await database.fetchval(
                 "select stored_at from odc.gpu_use where job_id = $1", over
             ):
                 await asyncio.sleep(0.01)
             cards.hangs.set()
-            await until(lambda: files() == {"0": "", "1": f"{job}\n", "2": ""})
+            await until(lambda: files_in(tmp_path) == {"0": "", "1": f"{job}\n", "2": ""})
             running.cancel()
             await asyncio.wait([running])
 
