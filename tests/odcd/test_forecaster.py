@@ -36,7 +36,7 @@ async def forecasting(
         running = asyncio.create_task(forecaster.run())
         wanted = asyncio.create_task(then(database, forecaster))
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await asyncio.wait([running, wanted], return_when=asyncio.FIRST_COMPLETED)
             if running.done():
                 running.result()
@@ -85,7 +85,10 @@ def test_it_comes_back_after_its_connection_broke(
     monkeypatch.setattr("odcd.forecaster.MIN_GAP_S", 0.05)
     with Sql(database_url) as sql:
         a_waiting_job(sql)
-    backend = f"select pid from pg_stat_activity where application_name = '{APPLICATION}'"
+    backend = (
+        f"select pid from pg_stat_activity where application_name = '{APPLICATION}' "
+        "and datname = current_database()"
+    )
 
     async def then(database: Database, forecaster: Forecaster) -> None:
         first = await seen(database, backend)

@@ -27,7 +27,7 @@ def a_key(kind: str, seed: bytes = b"k") -> str:
     return f"{kind} {base64.b64encode(blob).decode()}"
 
 
-def run(work: Work, *, timeout_s: float = 5.0, **answers: str | bytes | int) -> None:
+def run(work: Work, *, timeout_s: float = 60.0, **answers: str | bytes | int) -> None:
     async def all_of_it() -> None:
         async with a_github(**answers) as github:
             clock = VirtualClock(NOW)

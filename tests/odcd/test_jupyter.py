@@ -58,7 +58,7 @@ def run(url: str, executor: Told, seen: dict[int, str]) -> dict[int, Any]:
             )
             task = asyncio.create_task(jupyters.run())
             try:
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     while True:
                         rows = await database.fetch("select job_id, error from odc.box_jupyter")
                         told = {row["job_id"]: row["error"] for row in rows}

@@ -28,7 +28,7 @@ def test_a_leader_whose_connection_breaks_leads_again_under_a_higher_term(
             follower = Leader(database, SystemClock(), timedelta(hours=1), lead, beside.append)
             running = asyncio.create_task(leader.run())
             try:
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     first = await terms.get()
                     following = asyncio.create_task(follower.run())
                     while not beside:

@@ -189,6 +189,6 @@ async def told(lines: AsyncGenerator[str]) -> dict[str, Any]:
 
 async def until(holds: Callable[[], object]) -> None:
     """What nothing announces: look until it holds."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.005)

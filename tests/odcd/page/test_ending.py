@@ -135,16 +135,19 @@ def test_a_session_outlives_no_key(
     """Neither the row nor the cookie: it ends where rotation of the key would."""
 
     async def work(it: Browsed) -> None:
+        began = it.service.api.clock.now()
         alice = await keyed(it, life, until)
         async with browser(it, alice, paste=paste) as client:
             [cookie] = client.cookies.jar
         now = it.service.api.clock.now()
         assert cookie.expires is not None
-        assert cookie.expires - now.timestamp() == pytest.approx(session.total_seconds(), abs=5)
+        # A cookie's life and the moment that it came are whole seconds.
+        begin_s = cookie.expires - session.total_seconds()
+        assert began.timestamp() - 2 <= begin_s <= now.timestamp() + 1
         expires_at = await it.service.database.fetchval(
             "select expires_at from odc.api_key where kind = 'session'"
         )
-        assert abs(expires_at - now - session) < timedelta(seconds=5)
+        assert began <= expires_at - session <= now
 
     browse(database_url, work)
 
@@ -220,7 +223,7 @@ def test_what_is_streamed_ends_with_its_session(
                 asyncio.create_task(streamed(it, client, path.format(job_id)))
                 for client in (one, two)
             )
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while len(it.page._sessions._streams) < 2:  # pyright: ignore
                     assert not first.done()
                     await asyncio.sleep(0.01)
@@ -228,8 +231,11 @@ def test_what_is_streamed_ends_with_its_session(
                 assert not first.done()
                 await end(it, alice, one)
                 assert await first == "broken"
-                await asyncio.sleep(3 * sessions.LOOK_S)
-                assert other.done() is (end is _expire)
+                if end is _expire:
+                    await asyncio.wait([other])
+                else:
+                    await asyncio.sleep(3 * sessions.LOOK_S)
+                    assert not other.done()
                 await two.post("/page/leave", headers=OURS)
                 assert await other == "broken"
         assert dict(it.page._sessions._streams) == {}  # pyright: ignore
@@ -246,7 +252,7 @@ def test_streams_that_are_over_are_asked_about_no_more(
     async def work(it: Browsed) -> None:
         async with it.inside(ALICE) as client:
             stream = asyncio.create_task(streamed(it, client, "/page/live?of=/"))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not it.page._sessions._streams:  # pyright: ignore
                     await asyncio.sleep(0.01)
                 await asyncio.sleep(5 * sessions.LOOK_S)

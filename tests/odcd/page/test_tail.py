@@ -11,6 +11,12 @@ from odcd.page import tail as module
 from odcd.page.tail import CUT, KEPT_BYTES, QUIET_S, tail
 
 
+@pytest.fixture(autouse=True)
+def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that stalls makes no pieces of what comes at once."""
+    monkeypatch.setattr(module, "LONGEST_S", 60.0)
+
+
 def read(*steps: bytes | float) -> list[bytes]:
     """What comes of pieces, and of pauses between them."""
     closed: list[int] = []
