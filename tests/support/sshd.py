@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.controlplane import openssh
+from tests.support.controlplane.children import free_port
 
 INSTALLED = Path("/usr/sbin/sshd")
 USER, UID = "dev", 64_100
@@ -87,9 +88,7 @@ def an_sshd(folder: Path) -> Iterator[Sshd]:
     """Lets nobody in before admit(). As root it has a user dev; else who runs the test is its only
     user. Raises NoServer."""
     found = program()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+    port = free_port()
     home = folder / "home"
     home.mkdir()
     subprocess.run(
@@ -125,7 +124,7 @@ def an_sshd(folder: Path) -> Iterator[Sshd]:
     finally:
         # Sessions too: each has a process of its own.
         os.killpg(process.pid, signal.SIGTERM)
-        process.wait(10)
+        process.wait(60)
 
 
 def _with_users(folder: Path, home: Path, argv: list[str]) -> list[str]:
@@ -142,7 +141,7 @@ def _with_users(folder: Path, home: Path, argv: list[str]) -> list[str]:
 
 
 def _wait(process: subprocess.Popen[bytes], server: Sshd) -> None:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         if process.poll() is not None:
             raise NoServer(f"sshd does not run here: {server.log()[-500:]}")

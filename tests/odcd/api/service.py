@@ -94,6 +94,14 @@ class Service:
         )  # fmt: skip
         await self.database.execute("notify odc")
 
+    async def final(self) -> None:
+        """Until every event that there is can be told: behind an open transaction none is."""
+        async with asyncio.timeout(60):
+            while await self.database.fetchval(
+                "select exists (select from odc.event where xid >= odc._final_below())"
+            ):
+                await asyncio.sleep(0.005)
+
 
 @asynccontextmanager
 async def serving(
@@ -169,7 +177,7 @@ async def on_socket(
 
 def over(path: Path) -> httpx.AsyncClient:
     return httpx.AsyncClient(
-        transport=httpx.AsyncHTTPTransport(uds=str(path)), base_url="http://odc", timeout=30
+        transport=httpx.AsyncHTTPTransport(uds=str(path)), base_url="http://odc", timeout=60
     )
 
 

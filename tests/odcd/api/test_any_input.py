@@ -51,7 +51,7 @@ def test_no_request_makes_the_daemon_fail(
                     "--max-examples", "10", "--seed", "1", "--request-timeout", "20",
                     "--exclude-path-regex", f"{ENDLESS}|{OF_THE_KEY}", "--no-color",
                 ],
-                capture_output=True, text=True, timeout=500, cwd=tmp_path, check=False,
+                capture_output=True, text=True, timeout=1800, cwd=tmp_path, check=False,
             )  # fmt: skip
         assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
         assert " 0 generated" not in done.stdout

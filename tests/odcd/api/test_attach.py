@@ -42,7 +42,7 @@ class Terminal:
 
 
 def connect(path: Path, job_id: int) -> unix_connect:
-    return unix_connect(str(path), f"ws://odc/v1/jobs/{job_id}/attach")
+    return unix_connect(str(path), f"ws://odc/v1/jobs/{job_id}/attach", open_timeout=60)
 
 
 async def refused(path: Path, job_id: int) -> tuple[int, dict[str, str]]:
@@ -66,7 +66,7 @@ def test_keys_go_in_and_the_screen_comes_out_until_the_job_ends(
     terminal = Terminal()
 
     async def work(service: Service) -> None:
-        async with on_socket(service, folder / "s"), asyncio.timeout(20):
+        async with on_socket(service, folder / "s"), asyncio.timeout(60):
             job_id = await service.submit(pty=True)
             await service.plan()
             async with connect(folder / "s", job_id) as connection:
@@ -94,7 +94,7 @@ def test_a_client_that_goes_frees_the_terminal_and_the_job_runs_on(
     terminal = Terminal()
 
     async def work(service: Service) -> None:
-        async with on_socket(service, folder / "s"), asyncio.timeout(20):
+        async with on_socket(service, folder / "s"), asyncio.timeout(60):
             job_id = await service.submit(pty=True)
             await service.plan()
             async with connect(folder / "s", job_id) as connection:
@@ -114,7 +114,7 @@ def test_a_text_frame_that_is_no_resize_ends_the_session(
     terminal = Terminal()
 
     async def work(service: Service) -> None:
-        async with on_socket(service, folder / "s"), asyncio.timeout(20):
+        async with on_socket(service, folder / "s"), asyncio.timeout(60):
             job_id = await service.submit(pty=True)
             await service.plan()
             async with connect(folder / "s", job_id) as connection:
@@ -131,7 +131,7 @@ def test_what_has_no_terminal_is_refused_before_the_handshake(
     database_url: str, folder: Path
 ) -> None:
     async def work(service: Service) -> None:
-        async with on_socket(service, folder / "s"), asyncio.timeout(20):
+        async with on_socket(service, folder / "s"), asyncio.timeout(60):
             plain, waiting = await service.submit(gpus=8), await service.submit(gpus=8, pty=True)
             await service.plan()
             told = [(plain, 409, "OD012"), (waiting, 409, "OD012"), (99, 404, "OD006")]
@@ -145,7 +145,7 @@ def test_what_has_no_terminal_is_refused_before_the_handshake(
 
 def test_only_the_owner_and_operators_attach(database_url: str, folder: Path) -> None:
     async def work(service: Service) -> None:
-        async with on_socket(service, folder / "s"), asyncio.timeout(20):
+        async with on_socket(service, folder / "s"), asyncio.timeout(60):
             job_id = await service.submit(Peer(64009, 64009), pty=True)
             await service.plan()
             # Whoever runs this test is neither, to a daemon of another user.
@@ -159,7 +159,7 @@ def test_a_daemon_that_stops_ends_sessions(database_url: str, folder: Path) -> N
     terminal = Terminal()
 
     async def work(service: Service) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             async with on_socket(service, folder / "s"):
                 job_id = await service.submit(pty=True)
                 await service.plan()

@@ -105,7 +105,7 @@ def test_an_answer_under_way_is_finished_before_the_end(database_url: str, folde
         async with over(folder / "s") as client:
             async with on_socket(service, folder / "s"):
                 answer = asyncio.create_task(client.get("/v1/nodes"))
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     await began.wait()
                 asyncio.get_running_loop().call_later(0.3, go_on.set)
             assert (await answer).status_code == 200
@@ -217,7 +217,7 @@ def test_a_large_answer_waits_for_its_reader(database_url: str, folder: Path) ->
                 size = sum([len(piece) async for piece in answer.aiter_bytes()])
             assert size > 2_000_000
             with pytest.raises(httpx.ReadTimeout):
-                await client.get("/v1/events", timeout=0.2)
+                await client.get("/v1/events", timeout=httpx.Timeout(60, read=0.2))
 
     serve(database_url, work)
 
