@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 CHROMIUM = os.environ.get("ODC_TEST_CHROMIUM") or shutil.which("chromium")
 FLAGS = [
@@ -22,7 +22,8 @@ needs_chromium = pytest.mark.skipif(
     CHROMIUM is None,
     reason="needs Chromium: apt-get install chromium, or name one by ODC_TEST_CHROMIUM",
 )
-TIMEOUT_MS = 10_000
+TIMEOUT_MS = 60_000
+expect.set_options(timeout=TIMEOUT_MS)
 AXE = importlib.resources.files("axe_playwright_python").joinpath("axe.min.js")
 GRAVE = ("serious", "critical")
 

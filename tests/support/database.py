@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -284,8 +284,10 @@ def _remove_left_over() -> None:
     """Homes of test runs that were killed."""
     for home in (*DISK.glob(f"{PREFIX}*"), *MEMORY.glob(f"{PREFIX}*")):
         pid = home.name.removeprefix(PREFIX).partition("-")[0]
-        if not Path(f"/proc/{pid}").exists() and home.stat().st_uid in (0, os.geteuid()):
-            remove_home(home)
+        # Another run may remove it at the same time.
+        with suppress(FileNotFoundError):
+            if not Path(f"/proc/{pid}").exists() and home.stat().st_uid in (0, os.geteuid()):
+                remove_home(home)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -18,6 +17,8 @@ from typing import Any, Self
 
 import pytest
 import yaml
+
+from tests.support.controlplane.children import free_port
 
 PATIENCE_S = 60
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -91,7 +92,7 @@ class Prometheus:
         self.scrapes = list(scrapes)
         self._rules = [path.resolve() for path in rules]
         self._every = f"{round(every_s * 1000)}ms"
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -239,9 +240,3 @@ def promtool(*argv: str | Path, given: str | None = None, cwd: Path | None = Non
     )  # fmt: skip
     assert done.returncode == 0, f"promtool {argv}: {done.stdout}{done.stderr}"
     return done.stdout + done.stderr
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
