@@ -1,4 +1,4 @@
--- odc.take_disk_work: what is due to be done for disks. What pods may come to see is noted before it is done.
+-- odc.take_disk_work: what is due to be done for disks, the longest due first. What pods may come to see is noted before it is done.
 -- Arguments  p_limit  how much
 -- Returns    kind and id of a row, and what is to be done with it:
 --            volume    create, look, publish, withdraw, detach (by force), delete
@@ -17,7 +17,8 @@ begin
     perform _hold_term(p_term);
     update disk_volume as v set state = 'published', state_at = p_now where v.state = 'available' and v.due_at <= p_now;
     return query
-    select * from (
+    select w.kind, w.id, w.verb, w.operation, w.cloud_id, w.volume_cloud_id, w.snapshot_cloud_id, w.zone, w.size_gib, w.uid, w.tries, w.tags
+      from (
         select 'volume', v.id,
                case when v.state = 'creating' and v.cloud_id is null then 'create'
                     when v.state = 'creating' then 'look'
@@ -28,7 +29,7 @@ begin
                     when v.state = 'deleting' then 'delete' end,
                v.operation::text, v.cloud_id, null::text, s.cloud_id, v.zone, v.size_gib, d.uid, v.tries,
                jsonb_build_object('gpu-dev-user', d.user_name, 'disk_name', d.name, 'Name', format('odc %s %s', d.user_name, d.name),
-                                  'created_at', _iso(v.made_at), 'last_used', _iso(d.used_at))
+                                  'created_at', _iso(v.made_at), 'last_used', _iso(d.used_at)), v.due_at
           from disk_volume as v
           join disk as d on d.id = v.disk_id
           left join disk_snapshot as s on s.id = v.snapshot_id
@@ -41,16 +42,18 @@ begin
                jsonb_strip_nulls(jsonb_build_object(
                    'gpu-dev-user', d.user_name, 'disk_name', d.name, 'SnapshotType', s.kind, 'created_at', _iso(s.asked_at),
                    'disk_size', s.size_gib::text, 'snapshot_content', case when s.contents is not null then format('odc:%s', s.id) end,
-                   'marked-deleted-at', _iso(d.deleted_at), 'delete-date', to_char(d.purge_at at time zone 'UTC', 'YYYY-MM-DD')))
+                   'marked-deleted-at', _iso(d.deleted_at), 'delete-date', to_char(d.purge_at at time zone 'UTC', 'YYYY-MM-DD'))), s.due_at
           from disk_snapshot as s
           join disk as d on d.id = s.disk_id
           join disk_volume as v on v.id = s.volume_id
          where s.due_at <= p_now
          union all
         select 'storage', t.uid, case when t.cloud_id is null then 'create' else 'publish' end, format('storage-%s', t.uid), t.cloud_id, null, null, null, null::integer,
-               t.uid, t.tries, jsonb_build_object('gpu-dev-user', t.user_name)
+               t.uid, t.tries, jsonb_build_object('gpu-dev-user', t.user_name), t.due_at
           from shared_storage as t
-         where t.due_at <= p_now) as w
+         where t.due_at <= p_now) as w (
+           kind, id, verb, operation, cloud_id, volume_cloud_id, snapshot_cloud_id, zone, size_gib, uid, tries, tags, due_at)
+     order by w.due_at, w.kind desc, w.id
      limit p_limit;
 end;
 $$;

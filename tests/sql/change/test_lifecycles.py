@@ -73,7 +73,9 @@ class Lives:
             if job in self.arrays and self.chance.random() < 0.6:
                 low = self.chance.randint(0, 6)
                 chosen[at] = (job, f"{{[{low},{low + self.chance.randint(1, 3)})}}")
-        rows = self.queue.sql.values("select id from odc.job where array_task_id is not null")
+        rows = self.queue.sql.values(
+            "select id from odc.job where array_task_id is not null order by 1"
+        )
         return chosen + self.chance.sample(rows, min(len(rows), 1))
 
     def start(self) -> None:
@@ -215,7 +217,7 @@ def live(queue: Queue, seed: int) -> None:
     for _ in range(200):
         queue.release(all=True)
         started = queue.start()
-        running = queue.sql.values("select job_id from odc.running")
+        running = queue.sql.values("select job_id from odc.running order by 1")
         if not started and not running:
             break
         queue.end(*running)

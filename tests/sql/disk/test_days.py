@@ -59,7 +59,7 @@ class Day:
             self.boxes.reserve(who, hours=1, asked={"disk": self.random.choice(NAMES)})
 
     def cancel(self) -> None:
-        waiting = self.queue.sql.values("select job_id from odc.pending")
+        waiting = self.queue.sql.values("select job_id from odc.pending order by 1")
         if waiting and self.random.random() < 0.3:
             self.queue.cancel(self.random.choice(waiting), who=ALICE)
 
@@ -67,7 +67,8 @@ class Day:
         """The pods of one whose volume they can mount are there, and its user writes."""
         for job in self.queue.sql.values(
             "select v.job_id from odc.disk_volume as v join odc.running as r "
-            "on r.job_id = v.job_id and r.attempt = v.attempt where v.published_at is not null"
+            "on r.job_id = v.job_id and r.attempt = v.attempt where v.published_at is not null "
+            "order by 1"
         ):
             volume = self.disks.volume(job)["cloud_id"]
             key = self.disk_of(job)
@@ -90,7 +91,7 @@ class Day:
         return row["uid"], row["name"]
 
     def end(self) -> None:
-        running = self.queue.sql.values("select job_id from odc.running")
+        running = self.queue.sql.values("select job_id from odc.running order by 1")
         if not running:
             return
         used = [job for job in running if job in self.mounted]
@@ -113,7 +114,7 @@ class Day:
     def work(self) -> None:
         self.disks.work(self.cloud)
         for job in self.queue.sql.values(
-            "select job_id from odc.running where intent = 'member_failed'"
+            "select job_id from odc.running where intent = 'member_failed' order by 1"
         ):
             self.gone(job, "cancel")
 
@@ -142,12 +143,12 @@ class Day:
 
     def settle(self) -> None:
         """Everything ends; the cloud is well again."""
-        for job in self.queue.sql.values("select job_id from odc.pending"):
+        for job in self.queue.sql.values("select job_id from odc.pending order by 1"):
             for who in USERS:
                 self.queue.cancel(job, who=who)
-        for job in self.queue.sql.values("select job_id from odc.running"):
+        for job in self.queue.sql.values("select job_id from odc.running order by 1"):
             self.gone(job, "lost")
-        for job in self.queue.sql.values("select job_id from odc.pending"):
+        for job in self.queue.sql.values("select job_id from odc.pending order by 1"):
             for who in USERS:
                 self.queue.cancel(job, who=who)
         for _ in range(300):

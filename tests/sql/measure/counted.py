@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
 from odcd.errors import LeadershipLost
 from tests.support.builders import ALICE, BOB, ROOT, Queue, a_cluster
 from tests.support.database import Sql
+
+T = TypeVar("T")
 
 
 class Counted:
@@ -99,20 +103,40 @@ class Counted:
             self.gpu_s = told
         return folded
 
-    def until_final(self) -> None:
-        """All that is committed may be counted: nothing, of other databases neither, hides it."""
-        deadline = time.monotonic() + 30
-        while self.sql.value(
-            "select exists (select from odc.event where xid >= odc._final_below())"
-        ):
+    def fold_whole(self, limit: int) -> int:
+        """Fold when no event is hidden: one statement sees the others' transactions but once."""
+        return self.until(
+            lambda: self.sql.value(
+                "select case when not exists (select from odc.event where xid >= "
+                "odc._final_below()) then odc.fold_tally($1, $2, $3) end",
+                self.term, limit, self.queue.now,
+            )
+        )  # fmt: skip
+
+    def until(self, look: Callable[[], T]) -> T:
+        """What it tells, once it tells something. Of a transaction of another database that ends as
+        an event is looked for, nobody can say that it was none of this one: it hides the event."""
+        deadline = time.monotonic() + 60
+        while not (told := look()):
             assert time.monotonic() < deadline, "a transaction stays open"
             time.sleep(0.02)
+        return told
 
     def fold_all(self) -> None:
-        if not self._open:
-            self.until_final()
+        """All that is committed is counted, unless what is to be committed late hides it."""
+        if self._open:
+            while self.fold(1000):
+                pass
+        else:
+            self.until(self._all_folded)
+
+    def _all_folded(self) -> bool:
         while self.fold(1000):
             pass
+        return not self.sql.value(
+            "select exists (select from odc.event as e, odc.tally_event as t "
+            "where (e.xid, e.id) > (t.xid, t.event_id))"
+        )
 
     def total(self, metric: str) -> float:
         return self.sql.value(
