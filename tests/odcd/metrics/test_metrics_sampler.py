@@ -18,6 +18,15 @@ from odcd.metrics.sampler import APPLICATION, Sampler
 from tests.support.builders import Queue, a_cluster
 from tests.support.database import Sql, TestServer
 
+PENDING = 'odcd_jobs{partition="main",state="PENDING"}'
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first sample is waited for, and no measurement given up, for as long as it takes."""
+    monkeypatch.setattr(sampler, "PATIENCE_S", 60.0)
+    monkeypatch.setattr(sampler, "MOST_S", 60.0)
+
 
 class Leading:
     """A daemon's metrics, and its sampler at work under a term."""
@@ -42,6 +51,18 @@ class Leading:
         lines = [line for line in body.decode().splitlines() if not line.startswith("#")]
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
 
+    async def until(self, **wanted: float) -> dict[str, float]:
+        """The first scrape that tells so."""
+        while not wanted.items() <= (told := await self.scrape()).items():
+            await asyncio.sleep(0.02)
+        return told
+
+    def asked(self, operation: str) -> float:
+        """How often that was measured."""
+        name = "odcd_database_request_seconds_count"
+        labels = {"operation": operation}
+        return self.metrics.registry.get_sample_value(name, labels) or 0.0
+
     async def end(self) -> None:
         if self.running is not None:
             self.running.cancel()
@@ -60,7 +81,7 @@ async def a_daemon(dsn: str, measures: dict[str, float] | None = None) -> AsyncG
 
 def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def within() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await work()
 
     asyncio.run(within())
@@ -73,9 +94,9 @@ def test_a_leader_tells_of_the_cluster_and_a_follower_of_itself(database_url: st
             one.metrics.leading(True)
             await one.connected()
             told, beside = await one.scrape(), await other.scrape()
-            assert told['odcd_jobs{partition="main",state="PENDING"}'] == 0
+            assert told[PENDING] == 0
             assert (told["odcd_leader"], beside["odcd_leader"]) == (1, 0)
-            assert abs(told["odcd_sample_timestamp_seconds"] - time.time()) < 10
+            assert abs(told["odcd_sample_timestamp_seconds"] - time.time()) < 60
             assert not [name for name in beside if name.startswith("odcd_jobs")]
             await one.end()
             gone = await one.scrape()
@@ -97,11 +118,12 @@ def test_counters_go_on_under_another_leader(
             async with a_daemon(database_url) as one, a_daemon(database_url) as other:
                 one.lead(term=0)
                 await one.connected()
-                assert (await one.scrape())[name] == 2
+                # Events are counted when they are final, which may be a moment later.
+                await one.until(**{name: 2})
                 await asyncio.to_thread(more)
                 other.lead(term=1)
                 await other.connected()
-                assert (await other.scrape())[name] == 3
+                await other.until(**{name: 3})
                 one.sampler._wake.set()
                 assert one.running is not None
                 one.sampler._asked_at = float("-inf")
@@ -136,7 +158,7 @@ def test_without_a_database_a_scrape_is_answered_at_once_and_says_so(
                 await asyncio.sleep(0.01)
             begun = time.perf_counter()
             told = await daemon.scrape()
-            assert time.perf_counter() - begun < 0.5
+            assert time.perf_counter() - begun < sampler.PATIENCE_S / 2
             assert not [name for name in told if name.startswith("odcd_jobs")]
 
     run(work)
@@ -145,6 +167,7 @@ def test_without_a_database_a_scrape_is_answered_at_once_and_says_so(
 def test_one_measurement_that_hangs_leaves_the_others(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sampler, "EVERY_S", 0.01)
     monkeypatch.setattr(sampler, "MOST_S", 0.3)
     with Sql(database_url) as sql:
         sql.execute(
@@ -154,12 +177,12 @@ def test_one_measurement_that_hangs_leaves_the_others(
         )
 
     async def work() -> None:
-        measures = {"measure_hang": 5.0, "measure_queue": 5.0, "measure_nothing": 5.0}
+        measures = {"measure_hang": 3600.0, "measure_queue": 0.0, "measure_nothing": 3600.0}
         async with a_daemon(database_url, measures) as daemon:
             daemon.lead()
             await daemon.connected()
-            told = await daemon.scrape()
-            assert told['odcd_jobs{partition="main",state="PENDING"}'] == 0
+            # Even this one may take as long, on a machine that is busy; not for ever.
+            told = await daemon.until(**{PENDING: 0})
             assert told['odcd_sample_errors_total{measure="measure_hang"}'] == 1
             assert told['odcd_sample_errors_total{measure="measure_nothing"}'] == 1
             assert told["odcd_database_up"] == 1
@@ -187,18 +210,14 @@ def test_an_event_that_cannot_be_counted_keeps_no_other_from_it(
         async with a_daemon(database_url, {"measure_tally": 0.0}) as daemon:
             daemon.lead()
             await daemon.connected()
-            while (told := await daemon.scrape()).get("odcd_tally_events_aside") != 1:
-                daemon.sampler._wake.set()
-                await asyncio.sleep(0.05)
-            assert told['odcd_orphans_found_total{kind="pod"}'] == 60
+            orphans = 'odcd_orphans_found_total{kind="pod"}'
+            told = await daemon.until(odcd_tally_events_aside=1, **{orphans: 60})
             assert told['odcd_sample_errors_total{measure="fold_tally"}'] == 1
             await daemon.end()
             # The next leader tries it again.
             await asyncio.to_thread(mend)
             daemon.lead()
-            while (told := await daemon.scrape()).get("odcd_tally_events_aside") != 0:
-                await asyncio.sleep(0.05)
-            assert told['odcd_orphans_found_total{kind="pod"}'] == 61
+            await daemon.until(odcd_tally_events_aside=0, **{orphans: 61})
 
     run(work)
     [record] = [one for one in caplog.records if one.message == "metrics.event_aside"]
@@ -210,12 +229,13 @@ def test_a_fold_that_takes_too_long_is_tried_with_less_and_holds_no_sample_up(
 ) -> None:
     monkeypatch.setattr(sampler, "EVERY_S", 0.01)
     monkeypatch.setattr(sampler, "SHARE", 1)
-    monkeypatch.setattr(sampler, "MOST_S", 0.2)
     with Sql(database_url) as sql:
         sql.execute(
             "create or replace function odc.fold_tally(p_term bigint, p_limit integer, "
             "p_now timestamptz) returns integer language plpgsql as $$ begin if p_limit > 300 then "
-            "perform pg_sleep(60); end if; return 0; end; $$"
+            # As the limit would, which a busy machine may pass elsewhere, too.
+            "perform pg_cancel_backend(pg_backend_pid()), pg_sleep(60); "
+            "end if; return 0; end; $$"
         )
 
     async def work() -> None:
@@ -224,7 +244,7 @@ def test_a_fold_that_takes_too_long_is_tried_with_less_and_holds_no_sample_up(
             await daemon.connected()
             name = 'odcd_sample_errors_total{measure="fold_tally"}'
             while (told := await daemon.scrape())[name] < 3:
-                assert told['odcd_jobs{partition="main",state="PENDING"}'] == 0
+                assert told[PENDING] == 0
                 await asyncio.sleep(0.02)
             stamp = told["odcd_sample_timestamp_seconds"]
             while (told := await daemon.scrape())["odcd_sample_timestamp_seconds"] <= stamp + 0.1:
@@ -241,6 +261,7 @@ def test_nothing_is_measured_while_nobody_scrapes(
 ) -> None:
     monkeypatch.setattr(sampler, "EVERY_S", 0.01)
     monkeypatch.setattr(sampler, "ASKED_S", 0.3)
+    monkeypatch.setattr(sampler, "FOLD_EVERY_S", 0.05)
     monkeypatch.setattr(sampler, "SHARE", 1)
 
     async def work() -> None:
@@ -249,18 +270,24 @@ def test_nothing_is_measured_while_nobody_scrapes(
             await daemon.connected()
 
             def measured() -> float:
-                name = "odcd_database_request_seconds_count"
-                return daemon.metrics.registry.get_sample_value(
-                    name, {"operation": "measure_server"}
-                ) or 0.0  # fmt: skip
+                return daemon.asked("measure_server")
 
-            await asyncio.sleep(0.2)
+            async def some_rounds() -> None:
+                """What goes on though nobody asks: counting events."""
+                before = daemon.asked("fold_tally")
+                while daemon.asked("fold_tally") < before + 3:
+                    await asyncio.sleep(0.01)
+
+            await some_rounds()
             assert measured() == 0
-            await daemon.scrape()
-            await asyncio.sleep(1.0)
-            assert measured() > 2
+            while measured() <= 2:
+                await daemon.scrape()
+                await asyncio.sleep(0.01)
+            while daemon.sampler._is_asked:
+                await asyncio.sleep(0.01)
+            await some_rounds()
             rest = measured()
-            await asyncio.sleep(0.3)
+            await some_rounds()
             assert measured() == rest
             # And it comes back with the first who asks, who is told what is true now.
             await daemon.scrape()
