@@ -18,7 +18,7 @@ language sql stable as $$
         select distinct on (m.node_id, w.now) m.node_id, w.now, w.told
           from window_of as w
           join odc.booking_node as m on m.booking_id = w.id
-         order by m.node_id, w.now, w.starts_at
+         order by m.node_id, w.now, w.starts_at, w.id
     )
     select coalesce(n.node_id, t.node_id), n.told, t.told
       from (select * from first as f where f.now) as n

@@ -42,7 +42,7 @@ language sql stable as $$
           from usable as u
           join odc._plan_bookings(p_now) as w on w.node_id = u.id
          where w.ends_at > u.free_at and (u.length is null or w.starts_at < u.free_at + u.length)
-         order by u.id, w.starts_at
+         order by u.id, w.starts_at, w.booking_id
     ), window_of as (
         select c.booking_id, c.starts_at, c.ends_at, count(*) as nodes, odc._fold_names(array_agg(c.name)) as names,
                min(c.free_at) as free_at, min(c.length) as length

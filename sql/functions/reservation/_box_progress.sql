@@ -9,7 +9,8 @@ language sql stable as $$
           (select distinct on (b.rank) b.rank, b.phase, b.at, coalesce(b.message, replace(b.phase, '_', ' ')) as message
              from odc.box_phase as b
             where b.job_id = p_job_id and b.attempt = p_attempt
-            order by b.rank, b.told_at desc, b.at desc)
+            order by b.rank, b.told_at desc, b.at desc,
+                     array_position(array['scheduling', 'init', 'image_pull', 'ssh', 'gang_barrier'], b.phase) desc)
            union all
           -- Pods wait for their disk before they are scheduled.
           select null, 'disk', v.made_at,

@@ -20,7 +20,7 @@ language sql stable as $$
          where not exists (select from odc.node as n join odc.node_free as f on f.node_id = n.id and f.up
                              left join odc.booking_node as m on m.booking_id = b.id and m.node_id = n.id
                             where n.gpu_type = p.gpu_type and m.node_id is null)
-         order by p.gpu_type, w.ends_at desc
+         order by p.gpu_type, w.ends_at desc, b.id
     ), type as (
         select p.gpu_type, max(p.gpus) as gpus_per_node, min(p.cpus) as cpus, min(p.mem_mib) as mem_mib, count(*) as nodes, count(*) filter (where p.up) as nodes_up,
                count(*) filter (where p.idle) as free_nodes, coalesce(sum(p.gpus) filter (where p.up), 0) as gpus,

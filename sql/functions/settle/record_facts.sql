@@ -28,7 +28,7 @@ begin
           join running as r on r.job_id = f.job_id and r.attempt = f.attempt
     ), finish as (
         select distinct on (f.job_id, f.rank) f.*
-          from fact as f where f.kind <> 'started' order by f.job_id, f.rank, f.at
+          from fact as f where f.kind <> 'started' order by f.job_id, f.rank, f.at, f.kind, f.cause, f.exit_code, f.signal
     ), begun as (
         select f.job_id, f.rank, min(f.at) as at from fact as f where f.kind = 'started' group by f.job_id, f.rank
     ), member as (

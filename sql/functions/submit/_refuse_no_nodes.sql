@@ -5,7 +5,7 @@ returns void
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_asked text;
-    v_where text := (select string_agg(format('"%s"', p.name), ', ') from partition as p
+    v_where text := (select string_agg(format('"%s"', p.name), ', ' order by array_position(p_shape.partition_ids, p.id)) from partition as p
                       where p.id = any (p_shape.partition_ids));
 begin
     if not exists (select from node_free) then

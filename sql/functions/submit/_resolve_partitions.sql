@@ -14,7 +14,7 @@ begin
         p_names := array(select name from partition where is_default);
     end if;
     select array_agg(p.id order by w.ord),
-           string_agg(format('"%s" is %s', p.name, p.state), ', ') filter (where p.state in ('INACTIVE', 'DRAIN')),
+           string_agg(format('"%s" is %s', p.name, p.state), ', ' order by w.ord) filter (where p.state in ('INACTIVE', 'DRAIN')),
            least(min(coalesce(p.default_time_limit_s, p.max_time_limit_s, 2147483647)),
                  min(coalesce(p.max_time_limit_s, 2147483647)))
       into partition_ids, v_closed, time_limit_s

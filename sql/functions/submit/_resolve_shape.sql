@@ -79,7 +79,7 @@ begin
     select p.name, p.max_nodes into v_limit
       from partition as p
      where p.id = any (p_partition_ids) and p.max_nodes < v_counts.node_count
-     order by p.max_nodes limit 1;
+     order by p.max_nodes, p.name limit 1;
     if found then
         raise exception using errcode = 'OD009',
             message = format('%s nodes are above the %s of partition "%s"', v_counts.node_count, v_limit.max_nodes, v_limit.name),
