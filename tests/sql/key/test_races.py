@@ -56,7 +56,7 @@ def _meet(url: str, race: Any) -> None:
         await first.execute(KEEP, *TIMES)
         assert await first.fetchval(TICKET, *TIMES, "ticket")
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await race(first, second, lambda: until_it_waits(watcher, second.get_server_pid()))
         finally:
             for connection in connections:
