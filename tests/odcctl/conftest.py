@@ -56,7 +56,7 @@ def odcctl(home: Path, environment: dict[str, str]) -> Odcctl:
         done = subprocess.run(
             [sys.executable, "-m", "odcctl", *args],
             input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True, timeout=30, cwd=home, env={**environment, **env},
+            capture_output=True, timeout=120, cwd=home, env={**environment, **env},
         )  # fmt: skip
         return Run(done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -64,13 +64,40 @@ def odcctl(home: Path, environment: dict[str, str]) -> Odcctl:
 
 
 def interrupt(process: subprocess.Popen[Any], number: int) -> int:
-    """Send a signal until the process has ended; its code. Python loses one that arrives just
-    before it blocks in a system call."""
-    for _ in range(15):
-        process.send_signal(number)
+    """Send a signal, and wait for the end of the process; its code."""
+
+    def ended(within_s: float) -> bool:
         with suppress(subprocess.TimeoutExpired):
-            return process.wait(2)
-    raise AssertionError("the process never ended")
+            process.wait(within_s)
+        return process.returncode is not None
+
+    send(process, number, ended)
+    return process.returncode
+
+
+def send(process: subprocess.Popen[Any], number: int, heeded: Callable[[float], object]) -> None:
+    """Send a signal until it is heeded, which heeded(seconds) waits for: again when the process
+    slept on, for Python loses one that arrives just before it blocks in a system call. One that is
+    only slow gets no second, which means something else."""
+    process.send_signal(number)
+    for _ in range(60):
+        before = _sleep(process.pid)
+        if heeded(2):
+            return
+        if before is not None and before == _sleep(process.pid):
+            process.send_signal(number)
+    raise AssertionError("the signal was never heeded")
+
+
+def _sleep(pid: int) -> list[str] | None:
+    """Of its main thread: another after each time that it was awake, and none while it is."""
+    try:
+        told = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return None
+    if "State:\tS" not in told:
+        return None
+    return [line for line in told.splitlines() if "ctxt_switches" in line]
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ class _Answers(ThreadingMixIn):
 
         def answer(_: Request) -> Reply:
             asked.set()
-            self.stopping.wait(60)
+            self.stopping.wait(600)
             return Reply(lose=True)
 
         self.on(method, path, answer)
@@ -103,7 +103,7 @@ class _Answers(ThreadingMixIn):
     def wait_for(self, path: str, count: int) -> None:
         """Until this path was asked for so many times."""
         with self.arrived:
-            assert self.arrived.wait_for(lambda: len(self.asked(path)) >= count, 30)
+            assert self.arrived.wait_for(lambda: len(self.asked(path)) >= count, 120)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that hangs up is no error here."""
@@ -194,7 +194,7 @@ def event_stream(
     for event in events:
         yield f"id: {event['id']}\nevent: {event['kind']}\ndata: {json.dumps(event)}\n\n".encode()
     if hold is not None:
-        hold.wait(30)
+        hold.wait(600)
 
 
 @dataclass

@@ -171,7 +171,7 @@ def test_ctrl_c_is_130_and_silent(peer: Peer, home: Path, environment: dict[str,
     with subprocess.Popen(
         [sys.executable, "-m", "odcctl", "wait", "7"], env=environment, stderr=subprocess.PIPE
     ) as process:
-        assert waiting.wait(20)
+        assert waiting.wait(60)
         assert interrupt(process, signal.SIGINT) == 130
         assert process.stderr is not None
         assert process.stderr.read() == b""
@@ -184,7 +184,7 @@ def test_a_reader_that_leaves_is_no_error(
     peer.on("GET", "/v1/jobs", {"jobs": jobs, "next": None})
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {sys.executable} -m odcctl queue | head -1"],
-        env=environment, capture_output=True, text=True, timeout=30, check=False,
+        env=environment, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.stdout.startswith("JOB")
     assert (done.returncode, done.stderr) == (141, "")
@@ -196,7 +196,7 @@ def test_output_that_cannot_be_written_is_told(peer: Peer, environment: dict[str
     def shell(redirect: str, **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["sh", "-c", f"{sys.executable} -m odcctl queue {redirect}"],
-            env={**environment, **env}, capture_output=True, text=True, timeout=30, check=False,
+            env={**environment, **env}, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
 
     full = shell("> /dev/full")

@@ -111,7 +111,7 @@ def test_everyday_verbs_import_nothing_heavy(
     )
     done = subprocess.run(
         [sys.executable, "-I", "-c", code],
-        env=environment, capture_output=True, text=True, timeout=30, cwd=home, check=False,
+        env=environment, capture_output=True, text=True, timeout=120, cwd=home, check=False,
     )  # fmt: skip
     assert done.stdout.splitlines()[-1:] == ["HEAVY"], done.stdout + done.stderr
 
@@ -135,7 +135,7 @@ def test_bash_completes_verbs_options_states_and_jobs(
         done = subprocess.run(
             ["bash", "-c", script, "bash", "odcctl", *words],
             env={**environment, "PATH": f"{bin_folder}:{environment['PATH']}"},
-            capture_output=True, text=True, timeout=60, check=True,
+            capture_output=True, text=True, timeout=120, check=True,
         )  # fmt: skip
         return done.stdout.split()
 

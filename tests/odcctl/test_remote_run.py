@@ -36,8 +36,9 @@ def box(peer: Peer) -> Box:
     one = a_reservation(12, connect="ssh", ssh_command="ssh -A odc-12")
     peer.on("POST", PATH, Reply(a_reservation(12, "pending"), status=201))
     peer.on("GET", f"{PATH}/12", a_reservation(12, "pending"), one)
-    events = event_stream([an_event(1, "submitted", job_id=12)], peer.stopping)
-    peer.on("GET", "/v1/jobs/12/events", lambda _: Reply(pieces=events))
+    submitted = an_event(1, "submitted", job_id=12)
+    peer.on("GET", "/v1/jobs/12/events",
+            lambda _: Reply(pieces=event_stream([submitted], peer.stopping)))  # fmt: skip
     peer.on("POST", "/v1/jobs/cancel", {"jobs": [outcome(12, "cancelled")]})
     return one
 

@@ -76,7 +76,7 @@ class Terminal:
 
     def until(self, text: bytes) -> bytes:
         """What is on the screen once this text has been written since the last call."""
-        limit = time.monotonic() + 30
+        limit = time.monotonic() + 120
         while text not in self.seen:
             ready, _, _ = select.select([self.master], [], [], limit - time.monotonic())
             assert ready, self.seen
@@ -85,7 +85,7 @@ class Terminal:
         return shown
 
     def end(self) -> int:
-        code = self.process.wait(30)
+        code = self.process.wait(120)
         assert termios.tcgetattr(self.slave) == self.before
         return code
 
@@ -154,7 +154,7 @@ def test_detaching_leaves_the_job_and_restores_the_terminal(
         shell.type(b"\x1dd")
         assert b"job 7 runs on" in shell.until(b"runs on\r\n")
         assert shell.end() == 0
-        assert left.wait(20)
+        assert left.wait(60)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_input_that_is_no_terminal_is_typed_and_ended(
     with attaching(home / "odcd.sock", job):
         done = subprocess.run(
             [sys.executable, "-m", "odcctl", "attach", "7"],
-            input=b"echo hi\n", env=environment, capture_output=True, timeout=30, check=False,
+            input=b"echo hi\n", env=environment, capture_output=True, timeout=120, check=False,
         )  # fmt: skip
     assert (done.returncode, done.stdout, b"".join(got)) == (0, b"bye\n", b"echo hi\n\x04")
 

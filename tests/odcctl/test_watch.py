@@ -18,7 +18,7 @@ def test_a_change_is_pushed_and_only_its_line_is_written(
     changed = threading.Event()
 
     def events() -> Iterator[bytes]:
-        changed.wait(30)
+        changed.wait(600)
         yield from event_stream([an_event(1, "started")], peer.stopping)
 
     jobs = [a_job(1, "RUNNING", node_names=["n1"]), a_job(2, reason="Priority"), a_job(3)]

@@ -32,7 +32,7 @@ def test_a_user_with_aws_credentials_just_works(
     def odcctl(*argv: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "odcctl", *argv], env={**environment, **more}, text=True,
-            capture_output=True, timeout=30, cwd=Path.cwd(), check=False,
+            capture_output=True, timeout=120, cwd=Path.cwd(), check=False,
         )  # fmt: skip
 
     async def work(house: House) -> None:
