@@ -42,6 +42,15 @@ def a_dispatch(job: int, script: str, work_dir: Path, **changes: Any) -> dict[st
     } | changes  # fmt: skip
 
 
+def a_start(*dispatches: dict[str, Any]) -> dict[str, Any]:
+    """The request to start them."""
+    texts: dict[str, str] = {}
+    for dispatch in dispatches:
+        texts |= dispatch.get("texts", {})
+    bare = [{k: v for k, v in d.items() if k != "texts"} for d in dispatches]
+    return {"op": "start", "dispatches": bare, "texts": texts}
+
+
 def a_part(rank: int, work_dir: Path, **changes: Any) -> dict[str, Any]:
     return {
         "rank": rank, "env": {}, "stdin": None, "stdout": a_file(work_dir / "out"), "stderr": None,
@@ -91,6 +100,27 @@ class Client:
                 return message["ok"], fds
             self.facts += message["facts"]
 
+    def ask_together(self, *requests: dict[str, Any]) -> list[dict[str, Any]]:
+        """Each with its op: the runner reads them in one go, before it does anything else."""
+        numbers = range(self._number + 1, self._number + 1 + len(requests))
+        self._number += len(requests)
+        self._sock.sendall(
+            b"".join(
+                protocol.encode({"id": number, **request})
+                for number, request in zip(numbers, requests, strict=True)
+            )
+        )
+        answers: dict[int, dict[str, Any]] = {}
+        while len(answers) < len(requests):
+            message = self._next()
+            if "facts" in message:
+                self.facts += message["facts"]
+            elif "error" in message:
+                raise RequestRefused(message["error"])
+            else:
+                answers[message["id"]] = message["ok"]
+        return [answers[number] for number in numbers]
+
     def _next(self, fds: list[int] | None = None) -> dict[str, Any]:
         while b"\n" not in self._received:
             data, got, _, _ = socket.recv_fds(self._sock, 1 << 20, 4)
@@ -107,11 +137,7 @@ class Client:
         self.ask("observe")
 
     def start(self, *dispatches: dict[str, Any]) -> dict[str, Any]:
-        texts: dict[str, str] = {}
-        for dispatch in dispatches:
-            texts |= dispatch.get("texts", {})
-        bare = [{k: v for k, v in d.items() if k != "texts"} for d in dispatches]
-        return self.ask("start", dispatches=bare, texts=texts)
+        return self.ask(**a_start(*dispatches))
 
     def wait(self, enough: Callable[[list[dict[str, Any]]], Any]) -> Any:
         """Read facts until enough(facts) is true; its value. Fails after PATIENCE_S."""

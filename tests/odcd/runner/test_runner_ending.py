@@ -5,8 +5,18 @@ from __future__ import annotations
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
-from tests.support.runner import Client, RunnerHome, a_dispatch, a_part, is_running, until
+from tests.support.runner import (
+    Client,
+    RunnerHome,
+    a_dispatch,
+    a_file,
+    a_part,
+    a_start,
+    is_running,
+    until,
+)  # fmt: skip
 
 DEAF = """#!/bin/sh
 trap '' TERM INT HUP
@@ -25,6 +35,10 @@ def _pids(path: Path, count: int) -> list[int]:
 
 def _stop(client: Client, job: int, number: int = 15, grace_s: float = 10.0) -> None:
     client.ask("stop", job=job, attempt=1, signal=number, grace_s=grace_s)
+
+
+def _an_end(job: int, ends_at: float | None) -> dict[str, Any]:
+    return {"op": "set_end", "job": job, "attempt": 1, "ends_at": ends_at}
 
 
 def test_a_stop_lets_the_job_end_itself(home: RunnerHome, work_dir: Path) -> None:
@@ -71,8 +85,13 @@ def test_a_stop_before_the_script_began_ends_it(home: RunnerHome, work_dir: Path
         a_dispatch(job, "#!/bin/sh\nexec sleep 1000\n", work_dir) for job in range(1, 101)
     ]
     client = home.client()
-    client.start(*dispatches)
-    for job in reversed(range(1, 101)):
+    # The last ones before the runner has begun any, however long this process is kept waiting.
+    client.ask_together(
+        a_start(*dispatches),
+        *({"op": "stop", "job": job, "attempt": 1, "signal": 15, "grace_s": 1000}
+          for job in range(100, 80, -1)),
+    )  # fmt: skip
+    for job in range(80, 0, -1):
         _stop(client, job, grace_s=1000)
     ends = [client.wait_end(job) for job in range(1, 101)]
     assert "stopped before it began" in [end.get("detail") for end in ends]
@@ -113,33 +132,51 @@ def test_an_attempt_nobody_knows_is_lost(home: RunnerHome) -> None:
 
 
 def test_the_time_limit_ends_a_job(home: RunnerHome, work_dir: Path) -> None:
-    script = "#!/bin/sh\ntrap 'exit 0' TERM\nsleep 1000 & wait\n"
-    limit = time.time() + 0.5
+    script = "#!/bin/sh\ntrap 'exit 0' TERM\necho up\nsleep 1000 & wait\n"
     client = home.client()
-    client.start(a_dispatch(1, script, work_dir, ends_at=limit))
+    limit = time.time() + 0.5
+    client.start(
+        a_dispatch(1, script, work_dir, ends_at=time.time() + 1000),
+        a_dispatch(2, "#!/bin/sh\nexec sleep 1000\n", work_dir, ends_at=limit,
+                   members=[a_part(0, work_dir, stdout=a_file("/dev/null"))]),
+    )  # fmt: skip
+    # Sooner it would not hear of its limit.
+    _lines(work_dir, 1)
+    moved = time.time() + 0.1
+    client.ask(**_an_end(1, moved))
     end = client.wait_end(1)
     assert (end["kind"], end["exit_code"], end["cause"]) == ("exited", 0, "timeout")
+    assert end["at"] >= moved
+    end = client.wait_end(2)
+    assert end["cause"] == "timeout"
     assert end["at"] >= limit
 
 
 def test_a_job_that_ignores_its_limit_is_killed(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
-    client.start(a_dispatch(1, DEAF, work_dir, ends_at=time.time() + 0.5, grace_s=0.2))
+    client.start(a_dispatch(1, DEAF, work_dir, ends_at=time.time() + 1000, grace_s=0.2))
+    _pids(work_dir / "pids", 4)
+    client.ask(**_an_end(1, time.time() + 0.1))
     end = client.wait_end(1)
     assert (end["signal"], end["cause"]) == (signal.SIGKILL, "timeout")
 
 
 def test_a_moved_limit_counts(home: RunnerHome, work_dir: Path) -> None:
+    waits = "#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.02; done\n"
     client = home.client()
-    client.start(
-        a_dispatch(1, "#!/bin/sh\nsleep 1\n", work_dir, ends_at=time.time() + 0.6),
-        a_dispatch(2, "#!/bin/sh\nsleep 1000\n", work_dir, ends_at=time.time() + 1000),
-        a_dispatch(3, "#!/bin/sh\nsleep 1\n", work_dir, ends_at=time.time() + 0.6),
-    )
-    client.ask("set_end", job=1, attempt=1, ends_at=time.time() + 1000)
-    client.ask("set_end", job=2, attempt=1, ends_at=time.time() + 0.2)
-    client.ask("set_end", job=3, attempt=1, ends_at=None)
+    client.start(*(a_dispatch(job, waits, work_dir, ends_at=time.time() + 1000)
+                   for job in (1, 2, 3)))  # fmt: skip
+    for job in (1, 2, 3):
+        client.wait_for(job, "started")
+    soon = time.time() + 0.2
+    # Together, so that the first limits are not over before the next ones come.
+    client.ask_together(
+        _an_end(1, soon), _an_end(3, soon), _an_end(2, soon + 0.2),
+        _an_end(1, time.time() + 1000), _an_end(3, None),
+    )  # fmt: skip
+    # By then the limits that the others had at first are over.
     assert client.wait_end(2)["cause"] == "timeout"
+    (work_dir / "go").touch()
     assert client.wait_end(1)["exit_code"] == 0
     assert client.wait_end(3)["exit_code"] == 0
 
