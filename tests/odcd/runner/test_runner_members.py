@@ -148,7 +148,8 @@ def test_a_thousand_quick_members_give_a_thousand_exits(home: RunnerHome, work_d
     client.start(
         *(a_dispatch(job, "#!/bin/sh\ntrue\n", work_dir, members=null) for job in range(1, 1001))
     )
-    client.wait(lambda facts: sum(fact["kind"] == "exited" for fact in facts) == 1000)
+    # On a slow machine some are told again before the last one is.
+    client.wait(lambda facts: len({f["job"] for f in facts if f["kind"] == "exited"}) == 1000)
     exits = [fact for fact in client.facts if fact["kind"] == "exited"]
     assert {fact["job"] for fact in exits} == set(range(1, 1001))
     assert {fact["exit_code"] for fact in exits} == {0}
@@ -240,7 +241,8 @@ def test_a_fifo_nobody_reads_holds_up_no_one_else(home: RunnerHome, work_dir: Pa
     assert client.wait_end(99)["exit_code"] == 0
     for job in range(2, 31):
         client.ask("stop", job=job, attempt=1, signal=15, grace_s=5)
-    assert client.wait_end(2)["kind"] == "start_failed"
+    for job in range(2, 31):
+        assert client.wait_end(job)["kind"] == "start_failed"
     assert (work_dir / "fifo").read_text() == "read\n"
     assert client.wait_end(1)["exit_code"] == 0
 
