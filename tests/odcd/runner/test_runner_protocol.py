@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from odcd.runner import launch, protocol
-from tests.support.runner import RequestRefused, RunnerHome, a_dispatch
+from tests.support.runner import PATIENCE_S, RequestRefused, RunnerHome, a_dispatch
 
 
 def test_a_newer_daemon_and_this_runner_agree_on_the_highest_common_version(
@@ -33,7 +33,7 @@ def test_a_daemon_with_no_version_in_common_is_told_so(home: RunnerHome) -> None
 def _lines(home: RunnerHome, *lines: bytes) -> list[dict[str, object]]:
     """Send raw lines over one connection; an answer to each."""
     with launch.connect(home.run_dir) as sock:
-        sock.settimeout(10)
+        sock.settimeout(PATIENCE_S)
         answers = sock.makefile("rb")
         told: list[dict[str, object]] = []
         for line in lines:
