@@ -404,7 +404,7 @@ def test_contents_are_kept_with_the_snapshot(boxes: Boxes, disks: Disks, queue: 
 def test_a_holder_that_nobody_knows_is_forgotten(boxes: Boxes, disks: Disks, queue: Queue) -> None:
     """STO-21, BUG-08."""
     disks.create()
-    queue.sql.execute("update odc.disk set holder = 4711")
+    queue.sql.execute("update odc.disk set holder = 1000000000")
     box = reserve(boxes)
     assert queue.start() == []
     queue.sweep()

@@ -244,14 +244,14 @@ def test_the_last_task_of_an_array_takes_the_arrays_own_id(sql: Sql) -> None:
 def test_what_does_not_exist_is_named(sql: Sql) -> None:
     cluster = Cluster(sql)
     array = cluster.submit(array="0-3")
-    with pytest.raises(UnknownJob, match="job 999 does not exist"):
-        cluster.show(999)
+    with pytest.raises(UnknownJob, match="job 1000000000 does not exist"):
+        cluster.show(10**9)
     with pytest.raises(UnknownJob, match=f"job {array} has no task 7"):
         cluster.show(array, "{[7,8)}")
-    with pytest.raises(UnknownJob, match="array 999 does not exist"):
-        cluster.ended(999, "{[7,8)}")
+    with pytest.raises(UnknownJob, match="array 1000000000 does not exist"):
+        cluster.ended(10**9, "{[7,8)}")
     with pytest.raises(UnknownJob):
-        cluster.explain(999)
+        cluster.explain(10**9)
 
 
 def test_jobs_have_ended_only_when_all_of_the_selection_have(sql: Sql) -> None:

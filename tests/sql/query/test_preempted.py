@@ -136,7 +136,7 @@ def test_a_checkpoint_is_its_users_word_on_a_running_job(told: Told) -> None:
     told.move(100)
     assert told.checkpoint(job) == {job: "OD013"}
     assert told.checkpoint(waits) == {waits: "OD012"}
-    assert told.checkpoint(999) == {999: "OD006"}
+    assert told.checkpoint(10**9) == {10**9: "OD006"}
     assert told.running(job)["checkpoint_at"] is None
     assert told.checkpoint(job, who=BOB) == {job: "checkpointed"}
     assert told.show(job)["checkpoint_at"] == "2026-01-01T00:01:40Z"
