@@ -106,6 +106,9 @@ class Answer:
             try:
                 self._parser.feed_data(data)
             except httptools.HttpParserError as error:
+                # A signal that came while the parser called us: it has made its own error of it.
+                if error.__context__ and not isinstance(error.__context__, Exception):
+                    raise error.__context__ from None
                 if self._whole:
                     return  # What follows the answer is nobody's.
                 raise LostAnswer(f"not an HTTP answer: {error}") from error
