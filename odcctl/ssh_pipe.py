@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import tarfile
 import threading
@@ -34,7 +35,7 @@ def run_ssh(
         words, stdin=quiet if write is None else subprocess.PIPE,
         stdout=None if read is None else subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
-        last, shower = showing(process)
+        last, shown = showing(process)
         try:
             if write is not None:
                 assert process.stdin is not None
@@ -49,24 +50,38 @@ def run_ssh(
         finally:
             # After Ctrl-C and the like, or a failure of ours; ended, it is left alone.
             _end(process)
-        shower.join(SHOWN_S)
+        shown()
     return exit_code(code), bytes(last)
 
 
-def showing(process: subprocess.Popen[bytes]) -> tuple[bytearray, threading.Thread]:
-    """The end of what it tells on standard error, and who shows it."""
+def showing(process: subprocess.Popen[bytes]) -> tuple[bytearray, Callable[[], None]]:
+    """The end of what it tells on standard error, and what waits, once it has ended, until all of
+    that is shown."""
     assert process.stderr is not None
-    last, source = bytearray(), process.stderr.fileno()
+    # Its own, for the other is closed when something interrupts.
+    last, source = bytearray(), os.dup(process.stderr.fileno())
+    ended, end = os.pipe()
 
     def show() -> None:
-        while data := os.read(source, 4096):
+        while source in select.select([source, ended], [], [])[0]:
+            data = os.read(source, 4096)
+            if not data:
+                break
             last.extend(data)
             del last[:-TOLD_BYTES]
             os.write(2, data)
+        os.close(source)
+        os.close(ended)
+
+    def shown() -> None:
+        thread.join(SHOWN_S)
+        # Who stays may say more; what is there already is shown, however slow the machine is.
+        os.close(end)
+        thread.join()
 
     thread = threading.Thread(target=show, daemon=True)
     thread.start()
-    return last, thread
+    return last, shown
 
 
 def exit_code(code: int) -> int:

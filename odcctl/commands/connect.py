@@ -99,15 +99,15 @@ def _run_ssh(words: Sequence[str]) -> tuple[int, bytes]:
     """Its exit code, and the end of what it told on standard error, which is shown as it comes."""
     import subprocess
 
-    from odcctl.ssh_pipe import SHOWN_S, exit_code, showing
+    from odcctl.ssh_pipe import exit_code, showing
 
     # A handler, since what is ignored would be ignored by ssh, too: the keys are ssh's.
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
         with subprocess.Popen(words, stderr=subprocess.PIPE) as process:
-            last, shower = showing(process)
+            last, shown = showing(process)
             code = process.wait()
-            shower.join(SHOWN_S)
+            shown()
     finally:
         signal.signal(signal.SIGINT, before)
     return exit_code(code), bytes(last)
