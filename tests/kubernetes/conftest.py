@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.controlplane import build
-from tests.support.controlplane.api import Api
+from tests.support.controlplane.api import Api, Manifest, Refused
 from tests.support.controlplane.build import NoBinaries
+from tests.support.controlplane.children import wait_until
 from tests.support.controlplane.kwok import Kwok
 from tests.support.controlplane.nodes import a_node, delete_nodes, many_nodes, until_ready
 from tests.support.controlplane.plane import Cluster, ControlPlane
@@ -21,7 +23,7 @@ from tests.support.manifests import FOLDER, applicable, apply
 from tests.support.pods import SMALL
 
 _HERE = Path(__file__).parent
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -59,6 +61,7 @@ def shared_plane(cluster: Cluster) -> ControlPlane:
 @pytest.fixture
 def plane(shared_plane: ControlPlane) -> Iterator[ControlPlane]:
     """A control plane of our own, which a test may kill and pause; whole again afterwards."""
+    shared_plane.mend()
     yield shared_plane
     shared_plane.mend()
 
@@ -83,6 +86,7 @@ def kwok(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture
 def namespace(cluster: Cluster, api: Api) -> Iterator[str]:
     """A namespace of the test's own, removed with all in it."""
+    cluster.mend()
     made = api.create(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "test-"}}
     )
@@ -100,6 +104,7 @@ def nodes(cluster: Cluster, api: Api, kwok: Kwok) -> Iterator[Callable[..., list
     They go at the end, with every pod that is on them.
     """
     made: list[str] = []
+    cluster.mend()
 
     def make(**counts: int) -> list[str]:
         new = [one["metadata"]["name"] for one in api.create_all(many_nodes(**counts))]
@@ -132,6 +137,7 @@ def installed(cluster: Cluster, kubectl: Path) -> Iterator[Kube]:
     kube = Kube(kubectl=kubectl, kubeconfig=cluster.admin)
     manifests = applicable(kubectl, FOLDER / "overlays" / "production")
     apply(kube, manifests)
+    _until_in_force(cluster.api)
     until = time.monotonic() + PATIENCE_S
     while "only odcd" not in kube.refusal(SMALL) or kube.as_user(ODCD).refusal(SMALL):
         assert time.monotonic() < until, "the admission policies never came into force"
@@ -139,6 +145,42 @@ def installed(cluster: Cluster, kubectl: Path) -> Iterator[Kube]:
     yield kube
     given = as_list([each for each in manifests if each["kind"] != "Namespace"])
     kube.do("delete", "--wait=false", "--ignore-not-found", "-f", "-", given=given)
+
+
+def _until_in_force(api: Api) -> None:
+    """The API server takes policies up some time after they are written, all there are at once:
+    one that is written last tells of the others."""
+    name = f"test-{secrets.token_hex(4)}"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
+    group = "admissionregistration.k8s.io/v1"
+    policy: Manifest = {
+        "apiVersion": group, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule | {"operations": ["CREATE"]}]},
+            "validations": [{"expression": f"object.metadata.name != '{name}'", "message": name}],
+        },
+    }  # fmt: skip
+    binding: Manifest = {
+        "apiVersion": group, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"]},
+    }  # fmt: skip
+    refused: Manifest = {
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"},
+    }  # fmt: skip
+
+    def in_force() -> bool:
+        try:
+            api.create(refused, dryRun="All")
+        except Refused as told:
+            return name in told.message
+        return False
+
+    for one in (policy, binding):
+        api.create(one)
+    wait_until(in_force, "the admission policies to come into force", PATIENCE_S)
+    for one in (binding, policy):
+        api.delete(api.path_of(one))
 
 
 @pytest.fixture

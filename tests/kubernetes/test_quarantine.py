@@ -172,6 +172,7 @@ def test_a_node_that_eats_jobs_is_tried_until_it_works_again(
             for number in range(2):
                 script = f"echo {name} {number}"
                 stack.submit("--gpus", "1", "--nodelist", name, script=script)
+        wait(lambda: not stack.json("queue")["jobs"], stack.log)
         for number, (user, uid) in enumerate([(USER, UID), ("bob", UID + 1), ("carol", UID + 2)]):
             with as_user(stack, user, uid):
                 job = stack.submit("--gpus", "1", "--nodelist", bad, script=f"echo {number}")
@@ -186,7 +187,7 @@ def test_a_node_that_eats_jobs_is_tried_until_it_works_again(
             "other h100 nodes 0 did"
         )
         waits = stack.submit("--gpus", "1", "--nodelist", bad, script="true")
-        assert "3 of its last 3 jobs failed" in stack("why", str(waits))
+        wait(lambda: "3 of its last 3 jobs failed" in stack("why", str(waits)), stack.log)
 
         execute(stack, "update odc.node_quarantine set try_at = now()")
         assert wait(

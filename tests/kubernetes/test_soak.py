@@ -95,7 +95,7 @@ def test_every_job_ends_as_it_should_whatever_fails(
                 SEED,
                 spread_s=JOBS / (20 if large else 15),
             )
-            soak.run(patience_s=1_200 if large else 240)
+            soak.run(patience_s=1_200 if large else 600)
             wrong = soak.wrong()
             print(f"\nseed {SEED}, {NODES:,} nodes\n{soak.summary()}")
     finally:

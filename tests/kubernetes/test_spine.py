@@ -13,7 +13,7 @@ from tests.support.controlplane.plane import ControlPlane
 from tests.support.controlplane.processes import ProcessNodes
 from tests.support.daemon import wait
 from tests.support.database import TestServer
-from tests.support.stacks import Stack, on_kubernetes, on_local
+from tests.support.stacks import ENDED, Stack, on_kubernetes, on_local
 
 pytestmark = pytest.mark.long
 
@@ -171,8 +171,9 @@ def test_an_array_runs_each_task_and_a_dependent_job_after_all(stack: Stack) -> 
 def test_a_killed_daemon_is_followed_by_one_that_knows_every_exit(stack: Stack) -> None:
     going = stack.submit(script="sleep 6; exit 7")
     ends = stack.submit(script="sleep 1; echo last words; exit 5")
-    stack.until(going, "RUNNING")
-    stack.until(ends, "RUNNING")
+    # By the time it is seen, a short one may have ended.
+    stack.until(going, "RUNNING", *ENDED)
+    stack.until(ends, "RUNNING", *ENDED)
     stack.kill(signal.SIGKILL)
     stack.start()
     assert (stack.end(ends)["exit_code"], stack.end(going)["exit_code"]) == (5, 7)

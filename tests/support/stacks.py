@@ -59,7 +59,9 @@ class Stack:
             made = self.odc.odcd("token", USER, "--uid", str(UID), "--dsn", self.dsn).stdout.strip()
             self.odc.environment |= {"ODC_SERVER": f"http://{self._address}", "ODC_TOKEN": made}
             self._token = False
-        wait(lambda: len(self.json("nodes")["nodes"]) >= len(self.nodes), self.log)
+        wait(
+            lambda: {one["name"] for one in self.json("nodes")["nodes"]} >= {*self.nodes}, self.log
+        )
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
         process, self._process = self._process, None
