@@ -107,14 +107,14 @@ def test_interrupted_it_leaves_nothing_behind(number: signal.Signals) -> None:
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     mine = f"{PREFIX}{replay.pid}-*"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not list(Path("/tmp").glob(f"{mine}/home/data/*/postmaster.pid")):
         assert replay.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)
     time.sleep(1.0)
     replay.send_signal(number)
-    out, err = replay.communicate(timeout=30)
+    out, err = replay.communicate(timeout=60)
     assert (replay.returncode, out) == (130, ""), err
     assert "Traceback" not in err
     assert list(Path("/tmp").glob(mine)) == []
