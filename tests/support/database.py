@@ -254,7 +254,7 @@ def admit_root(postgres: EmbeddedPostgres) -> None:
         mapping.write(f"odc {pwd.getpwuid(os.geteuid()).pw_name} odc\n")
     os.kill(running.pid, signal.SIGHUP)
     # Nothing tells when a reload is over, so knock until let in.
-    for _ in range(1000):
+    for _ in range(6000):
         try:
             Sql(postgres.dsn).close()
         except DatabaseDown:
