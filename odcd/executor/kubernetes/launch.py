@@ -39,19 +39,24 @@ WITH_FILES = (
     + """\
 append=$2 out=$3 err=$4 in=$5
 shift 5
+trap 'exit 143' TERM
 mkfifo /odc/run/out /odc/run/err
 tee $append -- "$out" </odc/run/out &
 copies=$!
 if [ -n "$err" ]; then
   tee $append -- "$err" </odc/run/err >&2 &
   copies="$copies $!"
+fi
+child= told=
+trap 'if [ -n "$child" ]; then kill -TERM "$child"; else told=1; fi' TERM
+if [ -n "$err" ]; then
   "$script" "$@" <"$in" >/odc/run/out 2>/odc/run/err &
 else
   "$script" "$@" <"$in" >/odc/run/out 2>&1 &
 fi
 child=$!
 printf '%s\\n' "$child" >/odc/run/pid
-trap 'kill -TERM "$child"' TERM
+[ -z "$told" ] || kill -TERM "$child"
 while :; do
   wait "$child"
   code=$?

@@ -7,6 +7,7 @@ import gzip
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odcd.executor.kubernetes.launch import (
@@ -25,6 +26,7 @@ from odcd.executor.kubernetes.launch import (
     signal_command,
 )
 from tests.support.dispatches import a_dispatch_of, a_member
+from tests.support.runner import PATIENCE_S
 
 REFERENCE = re.compile(r"\$(\$|\([A-Za-z_][A-Za-z0-9_]*\))")
 
@@ -69,7 +71,7 @@ class Container:
 
     def run(self, **fields: Any) -> tuple[int, str, str]:
         process = self.begin(**fields)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=PATIENCE_S)
         return process.returncode, out, err
 
     def read(self, name: str) -> str:
@@ -91,7 +93,7 @@ def test_the_script_is_the_process_that_is_told_to_end(tmp_path: Path) -> None:
     assert process.stdout.readline() == "up\n"
     assert int((tmp_path / "run" / "pid").read_text()) == process.pid
     process.terminate()
-    assert process.wait(10) == -signal.SIGTERM
+    assert process.wait(PATIENCE_S) == -signal.SIGTERM
     process.communicate()
 
 
@@ -141,10 +143,22 @@ def test_a_job_with_files_is_told_to_end_and_may_take_its_time(tmp_path: Path) -
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
     process.terminate()
-    assert process.wait(10) == 4
+    assert process.wait(PATIENCE_S) == 4
     assert process.stdout.read() == "saving\nsaved\n"
     assert box.read("o") == "up\nsaving\nsaved\n"
     process.communicate()
+
+
+def test_a_job_with_files_that_is_told_to_end_before_it_begins_does_not_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    mkfifo = tmp_path / "bin" / "mkfifo"
+    mkfifo.write_text(f'#!/bin/sh\nkill -TERM "$PPID"\nexec {shutil.which("mkfifo")} "$@"\n')
+    mkfifo.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    box = Container(tmp_path, "#!/bin/sh\necho ran\n")
+    assert box.run(stdout="o")[:2] == (128 + signal.SIGTERM, "")
 
 
 def test_a_file_that_cannot_be_written_is_said_and_the_job_goes_on(tmp_path: Path) -> None:
@@ -167,7 +181,7 @@ def test_a_signal_reaches_the_script(
     words = list(signal_command("USR1", batch_only=batch_only))
     words[2] = words[2].replace("/odc/", f"{tmp_path}/")
     assert subprocess.run(words, check=False).returncode == 0
-    assert process.wait(10) == 9
+    assert process.wait(PATIENCE_S) == 9
     assert "told" in process.stdout.read()
     process.communicate()
 
@@ -180,6 +194,7 @@ def test_a_packed_script_that_is_broken_does_not_run(tmp_path: Path) -> None:
     assert (code, out) == (126, "")
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="$()aA_x \n'\"`\\", max_size=40))
 def test_kubernetes_leaves_what_is_literal_alone(text: str) -> None:
     assert expanded(literal(text), {"a": "WRONG", "A_x": "WRONG", "x": "WRONG"}) == text
@@ -189,7 +204,7 @@ def test_no_process_is_left_behind(tmp_path: Path) -> None:
     """The copies end with the job, so the container ends."""
     box = Container(tmp_path, "#!/bin/sh\necho out\n")
     process = box.begin(stdout="o")
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE_S)
     time.sleep(0.1)
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
