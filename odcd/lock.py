@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
 from odcd.account import Account
 from odcd.errors import OdcError
+
+_PAUSES_S = (0.0, 0.01, 0.1)
 
 
 class HomeLock:
@@ -28,17 +32,24 @@ class HomeLock:
                 f"{self._path} cannot be written: {error.strerror}",
                 "Run odcd as the user who made this home, or choose another with --home.",
             ) from error
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not self._take():
             pid = _read(self._path)
             os.close(self._descriptor)
             raise OdcError(
                 f"odcd runs in {self._path.parent} already: process {pid or 'unknown'}",
                 "Stop it with `odcd down`, or choose another home with --home.",
-            ) from None
+            )
         self.write_pid()
         return self
+
+    def _take(self) -> bool:
+        """Is it ours now? Who only looks for the holder has it for an instant, too."""
+        for pause_s in _PAUSES_S:
+            time.sleep(pause_s)
+            with suppress(BlockingIOError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+        return False
 
     def write_pid(self) -> None:
         os.ftruncate(self._descriptor, 0)
