@@ -26,7 +26,7 @@ from tests.support.clock import VirtualClock
 from tests.support.database import Sql
 from tests.support.disks import Disks
 
-LIMITS = Limits(connect_s=2, read_s=2, tries=1, settle_s=0, new_s=0)
+LIMITS = Limits(connect_s=60, read_s=60, tries=1, settle_s=0, new_s=0)
 NODES = [
     {"name": f"n-{zone}", "gpu_type": "h100", "gpus": 8, "cpus": 64, "mem_mib": 64_000,
      "declared": True, "zone": zone}
