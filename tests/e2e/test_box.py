@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon import Odc, gone, kill, wait
+from tests.support.daemon import TIMEOUT_S, Odc, gone, kill, wait
 
 pytestmark = pytest.mark.long
 
@@ -53,7 +53,7 @@ class Terminal:
         os.write(self._fd, text.encode())
 
     def until(self, text: str, times: int = 1) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + TIMEOUT_S
         while self.seen.count(text) < times:
             assert time.monotonic() < deadline, f"waited in vain for {text!r}:\n{self.seen}"
             if select.select([self._fd], [], [], 0.2)[0]:
@@ -133,10 +133,13 @@ def test_what_waits_says_for_what_and_starts_when_it_can(odc: Odc) -> None:
     told = odc.odcctl("reserve", "-t", "h100", "-g", "8", "-h", "2", "--no-wait", "--json")
     waiting = json.loads(told.stdout)["id"]
     wait(lambda: box(odc, waiting)["status"] == "queued", lambda: str(box(odc, waiting)))
+
     # Places are read anew once a second.
-    wait(lambda: box(odc, waiting)["queue_position"] == 1, lambda: str(box(odc, waiting)))
-    found = box(odc, waiting)
-    assert found["planned_start_at"] is not None
+    def placed() -> bool:
+        found = box(odc, waiting)
+        return found["queue_position"] == 1 and found["planned_start_at"] is not None
+
+    wait(placed, lambda: str(box(odc, waiting)))
     why = odc.odcctl("why", str(waiting)).stdout
     assert f"job {job}" in why
     odc.odcctl("cancel", str(job))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import signal
-
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from tests.e2e.test_first_steps import kill_daemon
 from tests.support.daemon import Odc, wait
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
@@ -31,16 +29,17 @@ def test_what_a_daemon_counted_the_next_one_goes_on_with(odc: Odc) -> None:
     job = odc.submit("-G", "h100:2", "--wrap", "sleep 600")
     odc.wait_for(job, "RUNNING")
 
-    def told(name: str, value: float) -> dict[str, float]:
+    def told(*names: str) -> dict[str, float]:
+        """Once these are 1."""
+
         def reached() -> dict[str, float] | None:
             found = scrape(odc)
-            return found if found.get(name) == value else None
+            return found if all(found.get(name) == 1 for name in names) else None
 
         return wait(reached, lambda: str(sorted(scrape(odc).items())))
 
     ended = 'odcd_jobs_finished_total{account="default",partition="main",state="COMPLETED"}'
-    found = told('odcd_jobs{partition="main",state="RUNNING"}', 1)
-    assert found[ended] == 1
+    found = told('odcd_jobs{partition="main",state="RUNNING"}', ended)
     assert found['odcd_gpus{gpu_type="h100",state="allocated"}'] == 2
     assert found['odcd_gpus{gpu_type="h100",state="idle"}'] == 6
     assert found["odcd_listener_up"] == found["odcd_leader"] == found["odcd_database_up"] == 1
@@ -52,13 +51,13 @@ def test_what_a_daemon_counted_the_next_one_goes_on_with(odc: Odc) -> None:
     held = [name for name in found if name.startswith("odcd_gpu_seconds_total")]
     assert len(held) == 1
 
-    os.kill(odc.pid, signal.SIGKILL)
+    kill_daemon(odc)
     odc.up("--node", "n1=h100:8")
-    again = told(ended, 1)
+    again = told(ended)
     assert again[held[0]] >= found[held[0]]
     odc.odcctl("cancel", str(job))
     odc.wait_for(job, "CANCELLED")
-    told(ended.replace("COMPLETED", "CANCELLED"), 1)
+    told(ended.replace("COMPLETED", "CANCELLED"))
 
 
 def test_a_daemon_is_well_formed_to_prometheus(odc: Odc) -> None:
