@@ -45,7 +45,7 @@ def test_pods_of_an_overlay_pass_pod_security(installed: Kube, kubectl: Path, na
 
 def test_expressions_of_policies_fit_the_types(installed: Kube, cluster: Cluster) -> None:
     """The controller manager checks them against the schemas of what they match."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while True:
         policies = installed.get("validatingadmissionpolicies")["items"]
         ours = [p for p in policies if p["metadata"]["name"].startswith("odc-")]

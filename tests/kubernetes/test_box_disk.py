@@ -105,12 +105,12 @@ class Site:
         options = {
             "Port": "2222", "IdentityFile": str(self.folder / "key"), "IdentitiesOnly": "yes",
             "UserKnownHostsFile": str(self.folder / "known_hosts"), "HostKeyAlias": "odc",
-            "BatchMode": "yes", "ConnectTimeout": "5", "LogLevel": "ERROR",
+            "BatchMode": "yes", "ConnectTimeout": "60", "LogLevel": "ERROR",
         }  # fmt: skip
         given = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
         done = subprocess.run(
             ["ssh", "-F", "none", *given, "dev@127.0.0.1", words], capture_output=True, text=True,
-            timeout=30, check=False, stdin=subprocess.DEVNULL,
+            timeout=120, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout.strip()

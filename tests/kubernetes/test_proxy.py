@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.support.controlplane.api import Api, Refused
+from tests.support.controlplane.children import wait_until
 from tests.support.controlplane.plane import Cluster
 from tests.support.controlplane.proxy import FaultProxy
 
@@ -99,7 +100,7 @@ def test_a_stalled_watch_stays_open_and_says_nothing(
     patient = Api(through.kubeconfig, timeout_s=1)
     seen: list[str] = []
     with patient.stream(path, watch=True) as lines:
-        time.sleep(0.5)
+        wait_until(lambda: proxy.counts().get("stall_watch_s"), "the watch to stall")
         cluster.api.create(_configmap(namespace, "unseen"))
         with pytest.raises(httpx.ReadTimeout):
             seen.extend(lines)
@@ -111,7 +112,7 @@ def test_refused_for_a_while_and_then_well_again(proxy: FaultProxy, through: Api
     through.get(VERSION)
     began = time.monotonic()
     proxy.refuse(0.5)
-    assert 0.4 < time.monotonic() - began < 2
+    assert 0.4 < time.monotonic() - began < 30
     with contextlib.suppress(ConnectionError):  # of the pooled connection that was cut
         through.get(VERSION)
     assert through.get(VERSION)["major"] == "1"
