@@ -27,6 +27,7 @@ begin
         select p_now, 'held', p_actor, h.job_id, jsonb_build_object(
                    'reason', 'ReservationDeleted', 'booking_id', h.id, 'booking', h.name)
           from held as h
+         order by h.job_id
     )
     select array_agg(distinct h.array_job_id) filter (where h.array_job_id is not null) into v_arrays from held as h;
     if v_arrays is not null then

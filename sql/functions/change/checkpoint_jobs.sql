@@ -21,6 +21,7 @@ begin
         insert into event (at, kind, actor, job_id, detail)
         select p_now, 'checkpointed', p_actor ->> 'user', job_id, jsonb_build_object('attempt', attempt)
           from found where place = 'running' and runs
+         order by job_id
     )
     select coalesce(json_agg(
                case when f.code is not null then _answer(f.job_id, f.array_task_id, 'refused', f.code, f.message, f.hint)

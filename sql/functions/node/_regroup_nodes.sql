@@ -4,8 +4,10 @@ create or replace function odc._regroup_nodes()
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
+    -- In an order of its own: the planner takes groups by their ids.
     insert into node_group (gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids)
     select distinct gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids from _node_values()
+     order by gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids
     on conflict do nothing;
     with placed as materialized (
         select v.node_id, g.id as group_id, v.up, v.gpus, v.cpus, v.mem_mib

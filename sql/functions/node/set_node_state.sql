@@ -66,7 +66,8 @@ begin
     insert into event (at, kind, actor, node_id, detail)
     select p_now, 'node_' || lower(p_state), p_actor ->> 'user', id,
            jsonb_strip_nulls(jsonb_build_object('reason', p_reason))
-      from changed;
+      from changed
+     order by id;
     perform _regroup_nodes();
     notify odc;
     return json_build_object('nodes', p_names)::text;

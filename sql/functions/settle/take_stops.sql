@@ -8,11 +8,14 @@ language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
     perform _hold_term(p_term);
     return query
-    update running as r set stop_sent_at = case when p_again then coalesce(r.stop_sent_at, p_now) else p_now end
-     where r.intent is not null
-       and (p_again or r.stop_sent_at is null or r.stop_sent_at < p_now - interval '60 seconds')
-    returning r.job_id, r.attempt, r.intent::text,
-              case when r.intent = 'preempt' and r.kill_at > r.intent_at
-                   then greatest(0, extract(epoch from r.kill_at - p_now))::double precision end;
+    with told as (
+        update running as r set stop_sent_at = case when p_again then coalesce(r.stop_sent_at, p_now) else p_now end
+         where r.intent is not null
+           and (p_again or r.stop_sent_at is null or r.stop_sent_at < p_now - interval '60 seconds')
+        returning r.job_id, r.attempt, r.intent::text,
+                  case when r.intent = 'preempt' and r.kill_at > r.intent_at
+                       then greatest(0, extract(epoch from r.kill_at - p_now))::double precision end
+    )
+    select * from told as t order by t.job_id;
 end;
 $$;
