@@ -37,12 +37,15 @@ def test_what_gpus_did_is_known_over_a_kill_and_the_exporters_files_are_right() 
 
         odc.up("--node", "self")
         until(gpu0="", gpu1="")
-        flag, over = odc.work / "end", odc.work / "over"
+        flag, go, over = odc.work / "end", odc.work / "go", odc.work / "over"
         long = odc.submit("--gpus=1", "--wrap", f"until [ -e {flag} ]; do sleep 0.2; done")
-        short = odc.submit("--gpus=1", "--wrap", f"sleep 3; touch {over}")
+        short = odc.submit(
+            "--gpus=1", "--wrap", f"until [ -e {go} ]; do sleep 0.2; done; touch {over}"
+        )
         until(gpu0=f"{long}\n", gpu1=f"{short}\n")
         kill_daemon(odc)
         # Its job ends while nobody is there; and somebody writes where only odcd should.
+        go.touch()
         wait(lambda: over.exists() or None, odc.log)
         (folder / "0").unlink()
         (folder / "0").write_text("999\n")
