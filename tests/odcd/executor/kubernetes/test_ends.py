@@ -53,7 +53,7 @@ def stopped(cluster: Cluster) -> list[str]:
         members.begun.add(KEY)
         unlisted = cast("Any", Cluster(0))
         Ends(members, {}, fake, fake, background, clock, 1.0, unlisted).stop(KEY[:2], 1.0)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while "removed" not in cluster.done:
                 await asyncio.sleep(0.01)
         await background.close()

@@ -52,14 +52,14 @@ async def a_cluster(talk: Talk | None) -> AsyncGenerator[Cluster]:
 
 def run(talk: Talk | None, work: Callable[[Cluster], Awaitable[None]]) -> None:
     async def all_of_it() -> None:
-        async with a_cluster(talk) as cluster, asyncio.timeout(20):
+        async with a_cluster(talk) as cluster, asyncio.timeout(60):
             await work(cluster)
 
     asyncio.run(all_of_it())
 
 
 async def opened(cluster: Cluster) -> Forward:
-    return await cluster.forward("dev", "p", PORT, 5)
+    return await cluster.forward("dev", "p", PORT, 60)
 
 
 async def echo(socket: web.WebSocketResponse) -> None:

@@ -88,7 +88,7 @@ def test_a_start_that_is_sent_again_has_no_more_time_than_it_had(sent_again: boo
         for one in starts.works():
             background.spawn(one)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 return await ledger.take(), maker.tries
         finally:
             await background.close()
@@ -114,7 +114,7 @@ def test_who_asks_why_is_told_what_refuses_the_pods() -> None:
         for one in starts.works():
             background.spawn(one)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not maker.tries:
                     await asyncio.sleep(0)
                 await asyncio.sleep(0)

@@ -49,7 +49,7 @@ def test_requests_go_on_beside_more_streams_than_requests_may_be(
             kubeconfig.write_text(KUBECONFIG.format(server=server.make_url("")))
             cluster = await Cluster.connect(kubeconfig)
             opened.push_async_callback(cluster.close)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 for _ in range(streams):
                     stream = await opened.enter_async_context(cluster.stream("/log"))
                     assert await stream.content.readline() == b"a line\n"
