@@ -43,6 +43,8 @@ def test_what_gpus_did_is_known_over_a_kill_and_the_exporters_files_are_right() 
             "--gpus=1", "--wrap", f"until [ -e {go} ]; do sleep 0.2; done; touch {over}"
         )
         until(gpu0=f"{long}\n", gpu1=f"{short}\n")
+        # It has its GPU before its script begins.
+        odc.wait_for(short, "RUNNING")
         kill_daemon(odc)
         # Its job ends while nobody is there; and somebody writes where only odcd should.
         go.touch()
