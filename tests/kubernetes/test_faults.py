@@ -17,7 +17,7 @@ from tests.support.controlplane.proxy import FaultProxy
 from tests.support.daemon import wait
 from tests.support.database import Sql
 from tests.support.relay import Relay
-from tests.support.stacks import IMAGE, LEASE_S, Stack, on_kubernetes
+from tests.support.stacks import ENDED, IMAGE, LEASE_S, Stack, on_kubernetes
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("installed")]
 
@@ -56,7 +56,7 @@ def check(stack: Stack, plane: ControlPlane) -> None:
 
 def test_jobs_do_not_notice_that_the_api_server_is_away(stack: Stack, plane: ControlPlane) -> None:
     going = stack.submit(script="sleep 8; exit 7")
-    stack.until(going, "RUNNING")
+    stack.until(going, "RUNNING", *ENDED)
     plane.kill_apiserver()
     held = stack.submit(script="echo later")
     time.sleep(LEASE_S * 3)
