@@ -166,7 +166,7 @@ def configure(data: Path, sockets: Path, account: Account, *, durable: bool) -> 
         "port": PORT,
         "unix_socket_directories": str(sockets),
         "unix_socket_permissions": "0700",
-        "max_connections": 40,
+        "max_connections": 100,
         "shared_buffers": f"{_shared_buffers_mib()}MB",
         "work_mem": "32MB",
         "maintenance_work_mem": "128MB",
