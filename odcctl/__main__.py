@@ -33,6 +33,15 @@ GROUPS = {
 }  # fmt: skip
 VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
 
+ELSEWHERE = {
+    "sbatch": "submit", "srun": "run", "salloc": "reserve", "squeue": "queue", "sinfo": "nodes",
+    "scancel": "cancel", "sacct": "history", "scontrol": "show", "sattach": "attach",
+    "sprio": "priority", "sshare": "shares", "sreport": "usage", "sacctmgr": "account",
+    "sdiag": "diag", "drain": "node drain", "cordon": "node drain", "resume": "node resume",
+    "uncordon": "node resume",
+}  # fmt: skip
+"""What Slurm and Kubernetes call it -> our words."""
+
 EXITS = """\
 Exit codes: 0 done, 1 refused, 2 wrong usage, 3 daemon not reached, 130 interrupted. `wait`, `run`
 and `submit --wait` give the job's own code: 128+n for signal n, 4 when it ended without one."""
@@ -108,8 +117,9 @@ def load(verb: str) -> Command:
     if verb not in VERBS:
         import difflib  # only for those who mistyped
 
-        near = difflib.get_close_matches(verb, VERBS, n=1)
-        hint = f"Did you mean: odcctl {near[0]}" if near else "See: odcctl --help"
+        near = [ELSEWHERE.get(verb), *difflib.get_close_matches(verb, VERBS, n=1)]
+        meant = next(filter(None, near), None)
+        hint = f"Did you mean: odcctl {meant}" if meant else "See: odcctl --help"
         raise WrongUsage(f'no command "{verb}"', hint)
     return importlib.import_module(f"odcctl.commands.{verb.replace('-', '_')}").COMMAND
 

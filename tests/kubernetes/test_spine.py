@@ -183,7 +183,7 @@ def test_a_killed_daemon_is_followed_by_one_that_knows_every_exit(stack: Stack) 
 
 def test_a_job_is_told_before_its_limit(stack: Stack) -> None:
     script = "trap 'echo told; exit 0' USR1\necho up\nwhile :; do sleep .1; done"
-    job = stack.submit("--signal", "B:USR1@57", "-t", "1", script=script)
+    job = stack.submit("--signal", "B:USR1@50", "-t", "1", script=script)
     assert stack.end(job)["state"] == "COMPLETED"
     wait(lambda: "told" in stack("logs", str(job)), stack.log)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from odcctl.__main__ import VERBS, load, overview
+from odcctl.__main__ import ELSEWHERE, VERBS, load, overview
+from odcctl.exits import WrongUsage
 from odcctl.reference import page
 from tests.odcctl.conftest import Golden, Odcctl
 from tests.odcctl.objects import a_job, a_reservation, a_type, availability
@@ -42,6 +43,15 @@ def test_the_commands_of_gpu_dev_are_there(odcctl: Odcctl) -> None:
     assert odcctl("help", "reserve").out == odcctl("reserve", "--help").out
     wrong = odcctl("help", "resrve")
     assert (wrong.code, "Did you mean: odcctl reserve" in wrong.err) == (2, True)
+
+
+@pytest.mark.parametrize("word", ELSEWHERE)
+def test_words_of_slurm_and_kubernetes_lead_to_ours(word: str) -> None:
+    with pytest.raises(WrongUsage) as refused:
+        load(word)
+    verb, _, action = ELSEWHERE[word].partition(" ")
+    assert refused.value.hint == f"Did you mean: odcctl {ELSEWHERE[word]}"
+    assert action in load(verb).usage
 
 
 @pytest.mark.parametrize("verb", VERBS)
