@@ -53,6 +53,10 @@ def _carry(client: Client, path: str, accepted: socket.socket) -> None:
         except OSError:
             # Whoever connected here has gone.
             return
+        finally:
+            # Closing it ends nothing for whoever waits at its other end while the feeder reads.
+            with suppress(OSError):
+                accepted.shutdown(socket.SHUT_RDWR)
 
 
 def _exchange(connection: Connection, accepted: socket.socket) -> None:
