@@ -199,17 +199,20 @@ def test_a_fail_over_skips_a_few_ids_once_and_starts_what_was_to_start(
         assert len(recoveries(sql)) == 1
 
 
-def test_a_copy_in_another_postgresql_is_a_recovery(sql: Sql) -> None:
+def test_a_copy_in_another_postgresql_is_a_recovery(database_url: str) -> None:
     """As pg_dump makes one: the transactions of its events are numbered by another server."""
-    lead(sql, NOW)
-    sql.execute("insert into odc.local_host (machine_id, host_name) values ('m', 'h')")
-    sql.execute("insert into odc.event (at, kind, actor) values ($1, 'submitted', 'alice')", NOW)
-    sql.execute("update odc.event set xid = '9000000000' where kind = 'submitted'")
-    sql.execute("update odc.server set system_id = system_id + 1")
-    lead(sql, NOW + timedelta(hours=1))
-    assert len(recoveries(sql)) == 1
-    assert sql.value("select count(*) from odc.local_host") == 0
-    assert sql.values("select xid::text from odc.event where kind = 'submitted'") == ["0"]
+    with Sql(database_url) as sql:
+        lead(sql, NOW)
+        sql.execute("insert into odc.local_host (machine_id, host_name) values ('m', 'h')")
+        sql.execute(
+            "insert into odc.event (at, kind, actor) values ('2030-01-01Z', 'submitted', 'alice')"
+        )
+        sql.execute("update odc.event set xid = '9000000000' where kind = 'submitted'")
+        sql.execute("update odc.server set system_id = system_id + 1")
+        lead(sql, NOW + timedelta(hours=1))
+        assert len(recoveries(sql)) == 1
+        assert sql.value("select count(*) from odc.local_host") == 0
+        assert sql.values("select xid::text from odc.event where kind = 'submitted'") == ["0"]
 
 
 @pytest.mark.parametrize(
@@ -224,17 +227,33 @@ def test_a_copy_in_another_postgresql_is_a_recovery(sql: Sql) -> None:
     ],
 )
 def test_the_longer_nobody_led_the_more_ids_are_skipped(
-    sql: Sql, away: timedelta | None, skipped: int
+    database_url: str, away: timedelta | None, skipped: int
 ) -> None:
     """A leader whose clock is behind skips the least; one that nothing is known of, the most."""
-    term = lead(sql, NOW)
-    sql.execute("update odc.server set timeline = timeline + 1")
-    if away is None:
-        sql.execute("update odc.server set led_at = null")
-    assert lead(sql, NOW + (away or timedelta())) == term + 1 + skipped
-    assert [row["detail"] for row in recoveries(sql)] != []
+    with Sql(database_url) as sql:
+        term = lead(sql, NOW)
+        sql.execute("update odc.server set timeline = timeline + 1")
+        if away is None:
+            sql.execute("update odc.server set led_at = null")
+        assert lead(sql, NOW + (away or timedelta())) == term + 1 + skipped
+        assert recoveries(sql)[0]["detail"] != "{}"
+
+
+def test_a_take_over_that_is_rolled_back_skips_no_more(database_url: str) -> None:
+    """Sequences keep what a rolled back transaction did to them: tries must not add up."""
+    with Sql(database_url) as sql:
+        lead(sql, NOW)
+        before = sql.value("select max(id) from odc.event")
+        sql.execute("update odc.server set timeline = timeline + 1, led_at = null")
+        for _ in range(5):
+            sql.begin()
+            lead(sql, NOW)
+            sql.rollback()
+        lead(sql, NOW)
+        assert sql.value("select max(id) from odc.event") < before + 4_000_100
 
 
 def test_a_leader_of_the_same_postgresql_skips_nothing(sql: Sql) -> None:
-    assert lead(sql, NOW + timedelta(days=1)) == lead(sql, NOW) - 1
+    first = lead(sql, NOW)
+    assert lead(sql, NOW + timedelta(days=1)) == first + 1
     assert recoveries(sql) == []

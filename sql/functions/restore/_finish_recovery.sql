@@ -26,8 +26,11 @@ begin
     v_lost := case when v_server.led_at is not null then greatest(p_now - v_server.led_at, '0') end;
     v_skip := case when v_lost is null then v_most
                    else least(1000 + 100 * ceil(extract(epoch from v_lost)), v_most) end;
-    perform setval('job_id_seq', nextval('job_id_seq') + v_skip);
-    perform setval('event_id_seq', nextval('event_id_seq') + v_skip);
+    -- From the rows, not from where the sequence is: a sequence keeps a step that is rolled back, and the next try would add to it.
+    perform setval('job_id_seq', greatest(s.last_value, coalesce((select max(id) from job), s.last_value) + v_skip))
+       from job_id_seq as s;
+    perform setval('event_id_seq', greatest(s.last_value, coalesce((select max(id) from event), s.last_value) + v_skip))
+       from event_id_seq as s;
     if v_lost is null or v_lost > v_outage then
         update allocation set state = 'running' where state = 'starting';
     end if;
