@@ -144,15 +144,39 @@ class _Installer:
         return done
 
     async def _upgrade(self) -> Installed:
-        await self.create_records()
-        migrations = await self.migrate()
-        loaded, dropped = await self.reload()
+        """In one transaction: no daemon meets new tables with old functions. Each migration without
+        a transaction splits it, and so do the migrations before it."""
+        await self._runs("the table of migrations", self.create_records)
+        new = await self._new()
+        together: list[Migration] = []
+        for migration in new:
+            if migration.text.startswith(NO_TRANSACTION):
+                await self._commit(together)
+                await self._migrate_alone(migration)
+                together = []
+            else:
+                together.append(migration)
+
+        async def finish() -> tuple[int, list[str]]:
+            async with self._db.transaction():
+                await self._migrate_all(together)
+                return await self.reload()
+
+        loaded, dropped = await self._runs(f"the upgrade to version {self._source.version}", finish)
         return Installed(
             version=self._source.version,
-            migrations=tuple(migrations),
+            migrations=tuple(m.name for m in new),
             loaded=loaded,
             dropped=tuple(dropped),
         )
+
+    async def _commit(self, migrations: Sequence[Migration]) -> None:
+        async def work() -> None:
+            async with self._db.transaction():
+                await self._migrate_all(migrations)
+
+        if migrations:
+            await self._runs(f"migration {migrations[-1].name}", work)
 
     async def _may_change(self, beside: Beside) -> bool:
         """Not when only a function was made by hand beside daemons. Raises WrongState."""
@@ -224,38 +248,36 @@ class _Installer:
                 )
         return {row["version"] for row in rows}
 
-    async def migrate(self, up_to: int | None = None) -> list[str]:
+    async def _new(self, up_to: int | None = None) -> list[Migration]:
         applied = await self._check_applied()
         last = self._source.version if up_to is None else up_to
-        new = [m for m in self._source.migrations if m.version not in applied and m.version <= last]
-        if new:
+        return [
+            m for m in self._source.migrations if m.version not in applied and m.version <= last
+        ]
+
+    async def migrate(self, up_to: int | None = None) -> None:
+        """In the caller's transaction."""
+        await self._migrate_all(await self._new(up_to))
+
+    async def _migrate_all(self, migrations: Sequence[Migration]) -> None:
+        if migrations:
             # Its views would be in the way of a table that changes; reload() makes it anew.
-            await self._runs("the views of the past", self._drop_past)
-        for migration in new:
-            await self._migrate_one(migration)
-        return [m.name for m in new]
-
-    async def _drop_past(self) -> None:
-        await self._db.execute("drop schema if exists odc_past cascade")
-
-    async def _migrate_one(self, migration: Migration) -> None:
-        async def in_transaction() -> None:
+            await self._db.execute("drop schema if exists odc_past cascade")
+        for migration in migrations:
             async with self._db.transaction():
                 await self._run(migration.name, migration.text)
                 await self._record(migration)
 
-        if not migration.text.startswith(NO_TRANSACTION):
-            await self._runs(f"migration {migration.name}", in_transaction)
-            return
+    async def _migrate_alone(self, migration: Migration) -> None:
         for statement in _statements(migration.text):
 
-            async def alone(statement: str = statement) -> None:
+            async def work(statement: str = statement) -> None:
                 await self._drop_broken()
                 await self._run(migration.name, statement)
 
             # What is built concurrently waits for others, but nobody waits for it.
             queues = not re.search(r"\bconcurrently\b", statement, re.IGNORECASE)
-            await self._runs(f"migration {migration.name}", alone, queues=queues)
+            await self._runs(f"migration {migration.name}", work, queues=queues)
         await self._record(migration)
 
     async def _drop_broken(self) -> None:
@@ -271,9 +293,6 @@ class _Installer:
         )  # fmt: skip
 
     async def reload(self) -> tuple[int, list[str]]:
-        return await self._runs("functions and views", self._reload)
-
-    async def _reload(self) -> tuple[int, list[str]]:
         files = self._source.functions + self._source.views
         dropped: list[str] = []
         async with self._db.transaction():

@@ -120,8 +120,13 @@ def test_a_folder_that_declares_nothing_is_compatible_with_itself_only(
 def test_what_works_on_an_interrupted_upgrade_is_known(
     empty_database_url: str, old: Path, new: Path
 ) -> None:
-    """The migrations are applied, the functions do not load: an old daemon still starts."""
+    """A migration is applied, the functions do not load: an old daemon still starts."""
     install(empty_database_url, old)
+    write(
+        new,
+        "migrations/0002_second.sql",
+        "-- transaction: none\nalter table odc.thing add column if not exists more text;\n",
+    )
     write(new, COUNT, function("select nobody_knows()"))
     with pytest.raises(OdcError, match="does not load"):
         install(empty_database_url, new)
@@ -226,3 +231,15 @@ def test_a_compatible_version_is_that_of_a_migration(old: Path, text: str) -> No
     write(old, "compatible_since", text)
     with pytest.raises(OdcError, match="compatible_since"):
         schema.read_source(old)
+
+
+def test_an_upgrade_that_fails_leaves_tables_and_functions_as_they_were(
+    empty_database_url: str, old: Path, new: Path
+) -> None:
+    install(empty_database_url, old)
+    write(new, COUNT, function("select nobody_knows()"))
+    with pytest.raises(OdcError, match="does not load"):
+        install(empty_database_url, new)
+    with Sql(empty_database_url) as sql:
+        assert sql.value("select max(version) from odc.migration") == 1
+        assert sql.value("select count(*) from pg_attribute where attname = 'more'") == 0
