@@ -208,8 +208,13 @@ def test_a_copy_in_another_postgresql_is_a_recovery(database_url: str) -> None:
             "insert into odc.event (at, kind, actor) values ('2030-01-01Z', 'submitted', 'alice')"
         )
         sql.execute("update odc.event set xid = '9000000000' where kind = 'submitted'")
+        sql.execute(
+            "insert into odc.pass (term, at, looked, started, took_ms, snapshot) "
+            "values (1, '2030-01-01Z', 1, 0, 0, pg_current_snapshot())"
+        )
         sql.execute("update odc.server set system_id = system_id + 1")
         lead(sql, NOW + timedelta(hours=1))
+        assert sql.value("select snapshot from odc.pass") is None, "nothing to replay it with"
         assert len(recoveries(sql)) == 1
         assert sql.value("select count(*) from odc.local_host") == 0
         assert sql.values("select xid::text from odc.event where kind = 'submitted'") == ["0"]

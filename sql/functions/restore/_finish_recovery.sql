@@ -6,7 +6,7 @@
 -- that were to start do so; after more than that they may have run, and do not.
 -- Arguments  p_holder  who takes the term
 -- Returns    how many terms to skip; 0 when nothing was recovered
--- Locks      term is the caller's, for update; server; allocation
+-- Locks      term is the caller's, for update; server; allocation; event; pass
 create or replace function odc._finish_recovery(p_holder text, p_now timestamptz)
 returns bigint
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -39,6 +39,7 @@ begin
         delete from local_host;
         update event set xid = '0' where xid >= pg_current_xact_id();
         update tally_event set xid = '0' where xid >= pg_current_xact_id();
+        update pass set snapshot = null;
     end if;
     update server set system_id = v_here.system_id, timeline = v_here.timeline, led_at = p_now;
     insert into event (at, kind, actor, detail)
