@@ -1275,7 +1275,8 @@ CREATE TABLE odc.migration (
     version integer NOT NULL,
     name text NOT NULL,
     digest text NOT NULL,
-    applied_at timestamp with time zone NOT NULL
+    applied_at timestamp with time zone NOT NULL,
+    compatible_since integer
 );
 
 CREATE TABLE odc.node (
@@ -1952,6 +1953,9 @@ CREATE TABLE odc.running_past (
 CREATE TABLE odc.server (
     one boolean DEFAULT true NOT NULL,
     id uuid DEFAULT gen_random_uuid() NOT NULL,
+    system_id bigint,
+    timeline integer,
+    led_at timestamp with time zone,
     CONSTRAINT server_one_check CHECK (one)
 );
 
