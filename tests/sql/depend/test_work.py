@@ -1,4 +1,4 @@
-"""Judging dependencies is work in proportion to the jobs, whatever the planner knows of the tables."""
+"""Judging dependencies takes work in proportion to the jobs, whatever the planner knows."""
 
 from __future__ import annotations
 

@@ -203,6 +203,7 @@ def test_members_are_told_with_what_users_named_as_a_label_is_written(queue: Que
 
 def test_the_oldest_snapshot_is_measured(database_url: str) -> None:
     with Sql(database_url) as sql, Sql(database_url) as reader:
+
         def age() -> float:
             return sql.value(
                 "select value from odc.measure_database(clock_timestamp() + interval '1 hour') "
