@@ -76,7 +76,7 @@ class Lead:
         return self.clock.monotonic() - self._confirmed < self._lease_s
 
     async def plan_pass(self, now: datetime) -> Pass:
-        """One pass. Raises LeadershipLost, DatabaseDown or DatabaseBusy; nothing was started then."""
+        """One pass. Raises LeadershipLost, DatabaseDown, DatabaseBusy; nothing was started then."""
         async with self._one_at_a_time:
             row = await self._session.fetchrow(
                 "select started, looked, more, next_at, decide_ms, took_ms "
@@ -249,7 +249,7 @@ class Leader:
             raise error
 
     async def _until_lost(self, lead: Lead) -> None:
-        """Beat and work side by side; the first error ends both, an expected one comes out plain."""
+        """Beat and work side by side; the first error ends both, an expected one plainly."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._beat(lead), name="beat")
