@@ -18,7 +18,9 @@ FAULTS = "## Kubernetes under faults"
 DEV_SERVERS = "## Dev servers with disks"
 METRICS = "## Metrics"
 PAGE = "## The page"
-KEPT = (TRACES, KUBERNETES, FAULTS, DEV_SERVERS, METRICS, PAGE)
+FAIL_OVER = "## Fail-over"
+BUSY_API = "## A busy API"
+KEPT = (TRACES, KUBERNETES, FAULTS, DEV_SERVERS, METRICS, PAGE, FAIL_OVER, BUSY_API)
 """Not written by `make bench`, which takes over what is there."""
 
 
