@@ -6,6 +6,7 @@ long. The daemon waits a little longer than that, then takes the server for gone
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from dataclasses import dataclass, replace
@@ -13,7 +14,10 @@ from typing import Any, Literal
 
 import asyncpg
 
-from odcd.translation import BROKEN, ROLLED_BACK, translate
+from odcd.errors import OdcError
+from odcd.translation import BROKEN, POOLERS, ROLLED_BACK, translate
+
+log = logging.getLogger(__name__)
 
 Isolation = Literal["read committed", "repeatable read"]
 
@@ -157,3 +161,43 @@ async def close(connection: asyncpg.Connection) -> None:
         await connection.close(timeout=2.0)
     except (OSError, TimeoutError, *BROKEN, asyncpg.PostgresError):
         connection.terminate()
+
+
+async def check_direct(dsn: str) -> None:
+    """Refuse a connection pooler that drops the settings of connections or shares backends out.
+
+    Raises OdcError, or DatabaseDown when PostgreSQL cannot be reached.
+    """
+    first = await connect(dsn, kind=API, name="odcd check")
+    try:
+        setting, backend = await _ask(first)
+        if setting != settings_of(API, "")["lock_timeout"]:
+            raise OdcError(
+                "a connection pooler between odcd and PostgreSQL drops the connections' settings",
+                POOLERS,
+            )
+        if backend == first.get_server_pid():
+            return
+        # The other end of the connection is not PostgreSQL itself.
+        second = await connect(dsn, kind=API, name="odcd check")
+        try:
+            if (await _ask(second))[1] == backend:
+                raise OdcError(
+                    "a connection pooler between odcd and PostgreSQL gives two connections the "
+                    "same backend, as in transaction mode",
+                    POOLERS,
+                )
+        finally:
+            await close(second)
+        log.warning("database.pooler", extra={"hint": POOLERS})
+    finally:
+        await close(first)
+
+
+async def _ask(connection: asyncpg.Connection) -> tuple[str, int]:
+    """lock_timeout in ms, and the backend that answers."""
+    row = await connection.fetchrow(
+        "select setting, pg_backend_pid() as pid from pg_settings where name = 'lock_timeout'"
+    )
+    assert row is not None
+    return row["setting"], row["pid"]

@@ -13,6 +13,7 @@ import uvloop
 from odcd import account as accounts
 from odcd import app, keeper, schema
 from odcd.clock import Clock, SystemClock
+from odcd.connections import check_direct
 from odcd.errors import DatabaseDown, OdcError
 from odcd.lock import HomeLock
 from odcd.page import app as page
@@ -111,6 +112,7 @@ async def _serve(
 ) -> bool:  # fmt: skip
     """Run the daemon; whether nothing was left running at its end."""
     clock = SystemClock()
+    await check_direct(dsn)
     installed = await schema.install(dsn, clock, source)
     log.info(
         "schema.ready", extra={"version": installed.version, "migrations": installed.migrations}

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -21,12 +22,15 @@ from odcd.connections import (
     METRICS,
     PASS,
     Kind,
+    check_direct,
     close,
     connect,
+    connect_alive,
     keep_alive,
+    settings_of,
 )
 from odcd.db import Database
-from odcd.errors import DatabaseBusy, DatabaseDown, TooManyRequests
+from odcd.errors import DatabaseBusy, DatabaseDown, OdcError, TooManyRequests
 from odcd.slots import Slots, ask_as
 from tests.support.relay import Relay
 
@@ -208,8 +212,6 @@ def test_a_tcp_connection_notices_a_peer_that_is_gone(database_url: str) -> None
 
 
 def test_keepalives_are_asked_of_postgresql_too() -> None:
-    from odcd.connections import settings_of
-
     sent = settings_of(API, "odcd")
     assert {name: sent[name] for name in sent if name.startswith("tcp_")} == {
         "tcp_keepalives_idle": "4",
@@ -217,6 +219,49 @@ def test_keepalives_are_asked_of_postgresql_too() -> None:
         "tcp_keepalives_count": "2",
         "tcp_user_timeout": "8000",
     }
+
+
+def test_a_direct_connection_passes_the_check_for_poolers(database_url: str) -> None:
+    run(lambda: check_direct(database_url))
+
+
+def test_a_pooler_that_drops_settings_is_refused(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PgBouncer with ignore_startup_parameters drops them without a word."""
+
+    def dropped(kind: Kind, name: str, isolation: str = "") -> dict[str, str]:
+        settings = settings_of(kind, name)
+        # What PgBouncer passes on.
+        return {key: settings[key] for key in ("application_name", "timezone")}
+
+    async def connect_through(*args: Any, **more: Any) -> Any:
+        more["server_settings"] = dropped(API, "odcd check")
+        return await connect_alive(*args, **more)
+
+    monkeypatch.setattr("odcd.connections.connect_alive", connect_through)
+
+    async def work() -> None:
+        with pytest.raises(OdcError, match="drops the connections' settings") as caught:
+            await check_direct(database_url)
+        assert "connection-poolers.md" in str(caught.value.hint)
+
+    run(work)
+
+
+def test_a_pooler_that_shares_one_backend_is_refused(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask(connection: Any) -> tuple[str, int]:
+        return settings_of(API, "")["lock_timeout"], 1
+
+    monkeypatch.setattr("odcd.connections._ask", ask)
+
+    async def work() -> None:
+        with pytest.raises(OdcError, match="as in transaction mode"):
+            await check_direct(database_url)
+
+    run(work)
 
 
 def test_a_unix_socket_is_left_as_it_is(database_url: str) -> None:
