@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import argparse
 import http.client
+import multiprocessing
 import os
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,27 +53,35 @@ class Beside:
 def load(odc: Odc, users: int) -> Generator[Counter[str]]:
     """Users that ask again as soon as they are answered, each in a process of its own."""
     statuses: Counter[str] = Counter()
+    # Not new programs: another user may not be able to read this one.
+    forks = multiprocessing.get_context("fork")
     with ExitStack() as stack:
         for number in range(users):
-            process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.busy_api", "--ask", str(odc.home / "odcd.sock")],
-                stdout=subprocess.PIPE, text=True,
-                user=64_000 + number if os.getuid() == 0 else None,
-            )  # fmt: skip
-            stack.callback(process.wait)
+            reads, writes = os.pipe()
+            uid = 64_000 + number if os.getuid() == 0 else None
+            process = forks.Process(
+                target=ask, args=(str(odc.home / "odcd.sock"), uid, writes), daemon=True
+            )
+            process.start()
+            os.close(writes)
+            stack.callback(process.join)
             stack.callback(process.kill)
-            assert process.stdout is not None
-            threading.Thread(target=count, args=(process.stdout, statuses), daemon=True).start()
+            lines = stack.enter_context(os.fdopen(reads))
+            threading.Thread(target=count, args=(lines, statuses), daemon=True).start()
         yield statuses
 
 
 def count(lines: Iterable[str], statuses: Counter[str]) -> None:
-    for line in lines:
-        statuses[line.strip()] += 1
+    # At the end the file is closed under it.
+    with suppress(ValueError):
+        for line in lines:
+            statuses[line.strip()] += 1
 
 
-def ask(path: str) -> None:
-    """Twenty threads that ask for ever."""
+def ask(path: str, uid: int | None, output: int) -> None:
+    """Twenty threads that ask for ever; the statuses of the answers, a line each."""
+    if uid is not None:
+        os.setuid(uid)
 
     def one() -> None:
         while True:
@@ -84,11 +92,11 @@ def ask(path: str) -> None:
                 connection.request("GET", "/v1/policies")
                 answer = connection.getresponse()
                 answer.read()
-                print(answer.status, flush=True)
+                os.write(output, f"{answer.status}\n".encode())
                 if retry := answer.getheader("retry-after"):
                     time.sleep(int(retry))
             except (OSError, http.client.HTTPException):
-                print("none", flush=True)
+                os.write(output, b"none\n")
                 time.sleep(1)
             finally:
                 connection.close()
@@ -169,10 +177,7 @@ def _figures(what: str, quiet: Beside, busy: Beside) -> list[Figure]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.busy_api", description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"write them into {RESULTS.name}")
-    parser.add_argument("--ask", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.ask:
-        ask(options.ask)
     with (
         tempfile.TemporaryDirectory(prefix="odc-bench-") as folder,
         shared_server(Path(folder)) as server,
