@@ -14,7 +14,7 @@ from odcd import account as accounts
 from odcd import app, keeper, schema
 from odcd.clock import Clock, SystemClock
 from odcd.connections import check_direct
-from odcd.errors import DatabaseDown, OdcError
+from odcd.errors import OdcError, Unavailable
 from odcd.lock import HomeLock
 from odcd.page import app as page
 from odcd.postgres import EmbeddedPostgres
@@ -129,7 +129,7 @@ async def _serve(
         raise _first(errors) from errors
     try:
         return await count_running(dsn) == 0
-    except DatabaseDown as error:
+    except Unavailable as error:
         log.warning("daemon.leaves_all", extra={"why": error.message})
         return False
 
