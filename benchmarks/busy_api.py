@@ -197,7 +197,7 @@ def section(figures: list[Figure]) -> str:
         "Written by `python -m benchmarks.busy_api --write`, at commit "
         f"{git('log', '-1', '--format=%h')}.",
         f"{USERS} users with {REQUESTS} slow requests each at one endpoint, {PENDING:,} jobs",
-        f"that wait, a pass every {GAP_S * 1000:.0f} ms for {SECONDS:.0f} s. They share the machine",
+        f"that wait, a pass every {GAP_S * 1000:.0f} ms for {SECONDS:.0f} s. All on one machine",
         f"{machine()}; load average at the end: {os.getloadavg()[0]:.1f}.",
         "",
         *(line.rsplit("|", 2)[0] + "|" for line in HEAD.splitlines()),

@@ -95,6 +95,7 @@ class Daemon:
             clock_limit=settings.clock_limit,
             tokens=lambda: [for_leader.token, database.token],
         )  # fmt: skip
+        metrics.watch_clock(lambda: self._leader.clock_ahead_s)
         self._leading: Leading | None = None
         self._engine = make_engine(settings, Store(for_leader), clock, launch_runner, metrics)
         self._keys = GithubKeys(settings.github_url, clock) if self._engine.ssh else None

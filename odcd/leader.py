@@ -56,8 +56,10 @@ class Lead:
     def __init__(
         self, term: int, session: Session, clock: Clock, lease: timedelta = timedelta.max, *,
         beats: Session | None = None, clock_limit: timedelta = timedelta.max,
+        saw_clock: Callable[[float], None] = lambda ahead_s: None,
     ) -> None:  # fmt: skip
-        """beats: the connection of the beats; by default that of the passes."""
+        """beats: the connection of the beats; by default that of the passes. saw_clock: hears at
+        each beat how many seconds this daemon's clock is ahead of PostgreSQL's."""
         self.term = term
         self.clock = SteadyClock(clock, clock_limit)
         """For all that the leader does: it stops the leader when the clock has stepped."""
@@ -65,6 +67,7 @@ class Lead:
         self._beats = beats or session
         self._lease_s = lease.total_seconds()
         self._clock_limit = clock_limit
+        self._saw_clock = saw_clock
         self._wall = clock
         self._confirmed = clock.monotonic()
         self._one_at_a_time = asyncio.Lock()
@@ -110,7 +113,9 @@ class Lead:
         )
         assert row is not None
         took = timedelta(seconds=self.clock.monotonic() - asked)
-        if abs(ahead_by(ours, took, row["now"])) > self._clock_limit:
+        ahead = ahead_by(ours, took, row["now"])
+        self._saw_clock(ahead.total_seconds())
+        if abs(ahead) > self._clock_limit:
             raise wrong_clock(ours, row["now"], self._clock_limit)
         self._confirmed = asked
         self.clock.confirm()
@@ -219,7 +224,7 @@ class Leader:
             self._saw(taken)
             lead = Lead(
                 taken, session, self._clock, self._lease, beats=beats,
-                clock_limit=self._clock_limit,
+                clock_limit=self._clock_limit, saw_clock=self._note_clock,
             )  # fmt: skip
             self.leading = taken
             try:
@@ -241,12 +246,15 @@ class Leader:
         theirs: datetime = await session.fetchval("select clock_timestamp()")
         took = timedelta(seconds=self._clock.monotonic() - asked)
         ahead = ahead_by(ours, took, theirs)
-        self.clock_ahead_s = ahead.total_seconds()
+        self._note_clock(ahead.total_seconds())
         if abs(ahead) > self._clock_limit:
             error = wrong_clock(ours, theirs, self._clock_limit)
             log.error("leader.clock_wrong", extra={"why": error.message, "hint": HINT})
             self._rest_s = CLOCK_REST_S
             raise error
+
+    def _note_clock(self, ahead_s: float) -> None:
+        self.clock_ahead_s = ahead_s
 
     async def _until_lost(self, lead: Lead) -> None:
         """Beat and work side by side; the first error ends both, an expected one plainly."""
