@@ -17,6 +17,7 @@ from odcd.errors import RunnerDown
 from odcd.executor.base import Executor
 from odcd.forecaster import Forecaster
 from odcd.gpu_use.meter import GpuUse
+from odcd.history.partitions import Partitions
 from odcd.idles import Idles
 from odcd.jupyter import Jupyters
 from odcd.leader import Lead, Leader, Pass
@@ -84,6 +85,7 @@ class Leading:
             term, store, executor, clock, every=every, on_change=self._planner.wake
         )
         self._forecaster = Forecaster(term, database, clock, every, metrics.foresaw)
+        self._partitions = Partitions(database, clock)
         self._idles = Idles(term, store, executor, clock, settings.look)
         self._disks: DiskWorker | None = None
         self._builds: BuildWorker | None = None
@@ -139,6 +141,7 @@ class Leading:
                     group.create_task(loop.run(), name=name)
                 group.create_task(self._forecaster.run(), name="forecaster")
                 group.create_task(self._idles.run(), name="idles")
+                group.create_task(self._partitions.run(), name="partitions")
                 group.create_task(self._sampler.run(lead.term, executor.placed), name="metrics")
                 group.create_task(self._keep_inventory(executor, lead.term), name="inventory")
                 if self._settings.disks.aws_region is not None:
