@@ -20,7 +20,10 @@ begin
                    select j.id, j.ended_at
                      from odc.job as j
                     where %2$s and j.state is not null
-                      and ($2 is null or (j.ended_at, j.id) < (select c.ended_at, c.id from odc.job as c where c.id = $2))
+                      -- Of a job that retention deleted since there is no end: all behind it went before it.
+                      and (j.ended_at, j.id) < (case when $2 is null then 'infinity'::timestamptz
+                                                     else (select c.ended_at from odc.job as c where c.id = $2) end,
+                                                coalesce($2, 9223372036854775807))
                       and %3$s
                     order by j.ended_at desc, j.id desc
                     limit $3 + 1) as e
