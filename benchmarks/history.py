@@ -15,7 +15,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -32,7 +32,7 @@ from tests.support.builders import Queue
 from tests.support.database import Sql, admit_root, remove_home
 
 DAY = 1_000_000
-CHUNK = 500_000
+CHUNK = 100_000
 EVENTS_PER_JOB = 3
 BATCH = 100
 LIST = (
@@ -46,7 +46,7 @@ ENDED = (
 
 
 @contextmanager
-def database(kept: Path | None = None) -> Iterator[Sql]:
+def database(kept: Path | None = None) -> Generator[Sql]:
     """A server of its own, on disk: the history may be larger than memory. kept: its home, which
     stays for another run."""
     home = kept or Path(tempfile.mkdtemp(prefix="odc-bench-", dir="/tmp"))
@@ -57,8 +57,7 @@ def database(kept: Path | None = None) -> Iterator[Sql]:
     new = not postgres.data.exists()
     try:
         postgres.start()
-        if new:
-            admit_root(postgres)
+        admit_root(postgres)
         asyncio.run(schema.install(postgres.dsn, SystemClock()))
         asyncio.run(finish_indexes(postgres.dsn))
         with Sql(postgres.dsn) as sql:
@@ -208,7 +207,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.history", description=__doc__)
     parser.add_argument("--jobs", type=int, default=10_000_000, help="how many ended jobs")
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--home", type=Path, help="keep the filled database there, and use it again")
+    parser.add_argument(
+        "--home", type=Path, help="keep the filled database there, and use it again"
+    )
     parser.add_argument("--write", action="store_true", help=f"write them into {RESULTS.name}")
     options = parser.parse_args()
     free = shutil.disk_usage("/tmp").free

@@ -18,6 +18,7 @@ from odcd.executor.base import Executor
 from odcd.forecaster import Forecaster
 from odcd.gpu_use.meter import GpuUse
 from odcd.history.partitions import Partitions
+from odcd.history.retention import Retention
 from odcd.idles import Idles
 from odcd.jupyter import Jupyters
 from odcd.leader import Lead, Leader, Pass
@@ -86,6 +87,7 @@ class Leading:
         )
         self._forecaster = Forecaster(term, database, clock, every, metrics.foresaw)
         self._partitions = Partitions(database, clock)
+        self._retention = Retention(term, database, clock, settings.history)
         self._idles = Idles(term, store, executor, clock, settings.look)
         self._disks: DiskWorker | None = None
         self._builds: BuildWorker | None = None
@@ -142,6 +144,7 @@ class Leading:
                 group.create_task(self._forecaster.run(), name="forecaster")
                 group.create_task(self._idles.run(), name="idles")
                 group.create_task(self._partitions.run(), name="partitions")
+                group.create_task(self._retention.run(), name="retention")
                 group.create_task(self._sampler.run(lead.term, executor.placed), name="metrics")
                 group.create_task(self._keep_inventory(executor, lead.term), name="inventory")
                 if self._settings.disks.aws_region is not None:

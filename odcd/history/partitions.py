@@ -1,8 +1,8 @@
 """Create the PostgreSQL partitions that the next ids need, and the indexes that old ones lack.
 
-Runs on the leader only, on a connection of its own and outside every pass and sweep. Another session
-never waits long for it: creating a partition gives up after two seconds, and an index is built
-concurrently. Whatever fails is tried again; ids for weeks are left then.
+Runs on the leader only, on a connection of its own and outside every pass and sweep. Another
+session never waits long for it: creating a partition gives up after two seconds, and an index is
+built concurrently. Whatever fails is tried again; ids for weeks are left then.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import asyncpg
 
 from odcd.clock import Clock
-from odcd.db import Database, close, connect, translate_on
+from odcd.db import Database, Session, close, connect, translate_on
 from odcd.errors import OdcError
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,8 @@ MISSING = """
                              and k.relname = format('%s_%s', p.relname, t.relname)
       left join pg_index as x on x.indexrelid = k.oid
      where p.relnamespace = 'odc'::regnamespace and not i.indisprimary
-       and not exists (select from pg_inherits as ih join pg_index as c on c.indexrelid = ih.inhrelid
+       and not exists (select from pg_inherits as ih
+                         join pg_index as c on c.indexrelid = ih.inhrelid
                         where ih.inhparent = p.oid and c.indrelid = t.oid)
      order by t.oid, p.relname
 """
@@ -78,7 +79,7 @@ async def make_partitions(dsn: str) -> Sequence[str]:
     """The names of the partitions that were created. Raises OdcError when a lock was not free."""
     connection = await connect(dsn, name=APPLICATION)
     try:
-        return await connection.fetchval("select odc.make_partitions()")
+        return await Session(connection).fetchval("select odc.make_partitions()")
     except asyncpg.LockNotAvailableError as error:
         raise OdcError(f"a partition was not created: {error}", "It is tried again.") from error
     except Exception as error:
