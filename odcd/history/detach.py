@@ -18,12 +18,6 @@ FITTING = """
      -- The jobs last: as long as they are there, an interrupted run begins again.
      order by p.relname = 'job', c.relname
 """
-# A partition that does not lie within keeps rows of these ids.
-LEFT = """
-    select p.relname as name
-      from pg_class as p
-     where p.relnamespace = 'odc'::regnamespace and p.relname in ('attempt', 'prediction')
-"""
 UNFINISHED = """
     select c.relname as name, p.relname as parent, coalesce(i.inhdetachpending, false) as pending,
            i.inhrelid is not null as attached
@@ -35,19 +29,14 @@ UNFINISHED = """
 
 
 async def drop_partition(session: Session, term: int, part: str, low: int, high: int) -> None:
-    """With the partitions of attempt and prediction that have only the same ids."""
+    """With the partitions of attempt and prediction that have only the same ids. Where there is
+    none, their rows of these ids stay: no command reads them without the job."""
     fitting = await session.fetch(FITTING, low, high)
-    whole = {row["parent"] for row in fitting}
-    for row in await session.fetch(LEFT):
-        if row["name"] not in whole:
-            await session.execute(
-                f'delete from odc."{row["name"]}" where job_id >= $1 and job_id < $2', low, high
-            )
     await session.execute("select odc._hold_term($1)", term)
     for row in fitting:
         await session.execute(f"comment on table odc.\"{row['name']}\" is '{MARK}'")
         await _detach(session, row["parent"], row["name"])
-        await session.execute(f'drop table odc."{row["name"]}"')
+        await session.execute("select odc.drop_detached($1)", row["name"])
 
 
 async def finish_drops(session: Session) -> None:
@@ -59,7 +48,7 @@ async def finish_drops(session: Session) -> None:
                 f'alter table odc."{row["parent"]}" detach partition odc."{row["name"]}" finalize'
             )
         if row["pending"] or not row["attached"]:
-            await session.execute(f'drop table odc."{row["name"]}"')
+            await session.execute("select odc.drop_detached($1)", row["name"])
 
 
 async def _detach(session: Session, parent: str, name: str) -> None:

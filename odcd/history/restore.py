@@ -28,10 +28,19 @@ CHUNK = 1 << 20
 KEEP = timedelta(days=30)
 # Lower than every transaction of this database: no one takes restored events for new ones.
 OLD_XID = "'1'::xid8"
+USED_AGAIN = """
+    update odc.history_gone
+       set gpu_ms = gpu_ms - coalesce((
+               select sum(b.gpus * odc._attempt_ms(b.started_at, b.ended_at, b.ended_at))
+                 from back as b
+                where not exists (select from odc.attempt as a
+                                   where a.job_id = b.job_id and a.attempt = b.attempt)), 0)
+"""
 REMEMBER = """
     insert into odc.history_export
         (name, kind, low, high, rows, target, digest, made_at, restored_until)
-    values ($1, $2, $3, $4, $5, '', '', $6, $6 + $7)
+    values ($1, $2, $3, $4, $5, '', '', $6::timestamptz,
+            $6::timestamptz + $7::interval)
     on conflict (name) do update set restored_until = excluded.restored_until
 """
 
@@ -127,6 +136,8 @@ async def _table(connection: asyncpg.Connection, manifest: Manifest, name: str, 
         raise OdcError(
             f"{name}.copy.gz has other rows than its manifest", "Use another copy of the export."
         )
+    if name == "attempt":
+        await connection.execute(USED_AGAIN)
     xid = ("xid",) if name == "event" else ()
     inserted = await connection.execute(
         f"insert into odc.{name} ({_names([*known, *xid])}) overriding system value "

@@ -9,6 +9,13 @@ create index job_user_ended on only job (user_name, ended_at desc, id desc) wher
 -- Until when a text may have been referenced by a submission, to the day: retention deletes those older than every job.
 alter table job_text add column used_at timestamptz not null default now();
 
+-- What retention deleted of the sums that odc.check_books compares.
+create table history_gone (
+    one    boolean primary key default true check (one),
+    gpu_ms bigint not null default 0
+);
+insert into history_gone default values;
+
 -- Exports of ended jobs (kind jobs) and of events without a job (kind events): written to a target and read back.
 -- restored_until: the rows were restored for reading, and retention leaves them alone until then.
 create table history_export (

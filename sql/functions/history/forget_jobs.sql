@@ -19,6 +19,9 @@ begin
     if v_ids = '{}' then
         return 0;
     end if;
+    update history_gone
+       set gpu_ms = gpu_ms + (select coalesce(sum(a.gpus * _attempt_ms(a.started_at, a.ended_at, a.ended_at)), 0)
+                                from attempt as a where a.job_id = any (v_ids));
     -- The deletes of some leave rows of the past, which go as well: tables of the past come last.
     for v_table in select t.name, t.key from history_tables() as t order by t.name like '%\_past' loop
         execute format('delete from %I where %I = any ($1)', v_table.name, v_table.key) using v_ids;
