@@ -88,6 +88,8 @@ def fill(sql: Sql, jobs: int) -> float:
     shape = sql.value("select bench.shape(1, 8)")
     begin = NOW - timedelta(days=jobs / DAY + 1)
     there: int = sql.value("select coalesce(max(id), 0) from odc.job where user_name like 'user%'")
+    if there:
+        sql.execute("select setval('odc.job_id_seq', (select max(id) from odc.job))")
     for first in range(there + 1, jobs + 1, CHUNK):
         count = min(CHUNK, jobs - first + 1)
         took = timed_ms(
