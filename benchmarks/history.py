@@ -190,6 +190,7 @@ def measured(jobs: int, runs: int, home: Path | None) -> list[Figure]:
         locks = locks_of_a_pass(sql)
     with database() as nothing, database(home) as sql:
         per_job = fill(sql, jobs)
+        nothing.execute("vacuum analyze")
         works = Work(nothing), Work(sql)
         side_by_side(*works, runs)
         empty, full = (work.medians() for work in works)

@@ -1,6 +1,6 @@
 -- odc.make_partitions: create the PostgreSQL partitions that the next ids need.
 -- A new partition begins where the highest one ends. It is created when less than half a span of ids is left, so that a
--- site at a million jobs a day creates one of each parent every 50 days and has weeks to retry.
+-- site at a million jobs a day creates one of each parent every 100 days and has weeks to retry.
 -- A new table is filled with the parent's definition and then attached: that needs no lock that a reader or writer of the
 -- parent holds, unlike `create table ... partition of`.
 -- Returns    the names of the partitions that were created
@@ -22,10 +22,10 @@ begin
                (select max((regexp_match(pg_get_expr(c.relpartbound, c.oid), 'TO \(''?(\d+)'))[1]::bigint)
                   from pg_inherits as i join pg_class as c on c.oid = i.inhrelid
                  where i.inhparent = to_regclass('odc.' || p.parent)) as upper
-          from (values ('job', 50000000::bigint, pg_sequence_last_value('job_id_seq')),
-                       ('attempt', 50000000, pg_sequence_last_value('job_id_seq')),
-                       ('prediction', 50000000, pg_sequence_last_value('job_id_seq')),
-                       ('event', 200000000, pg_sequence_last_value('event_id_seq'))) as p (parent, span, last_id)
+          from (values ('job', 100000000::bigint, pg_sequence_last_value('job_id_seq')),
+                       ('attempt', 100000000, pg_sequence_last_value('job_id_seq')),
+                       ('prediction', 100000000, pg_sequence_last_value('job_id_seq')),
+                       ('event', 400000000, pg_sequence_last_value('event_id_seq'))) as p (parent, span, last_id)
          order by p.parent
     loop
         v_upper := coalesce(v_part.upper, 0);
