@@ -87,7 +87,7 @@ def test_a_page_of_ended_jobs_reads_little_of_a_long_history(sql: Sql) -> None:
     )
     sql.execute(
         f"insert into odc.job (id, user_name, state, ended_at, {', '.join(columns)}) "
-        "select 1000 + n, 'user' || n % 50, 'COMPLETED', "
+        "select 10000000 + n, 'user' || n % 50, 'COMPLETED', "
         "$1::timestamptz + n * interval '1 second', "
         f"{', '.join(columns)} from generate_series(1, 20000) as n, odc.job where id = $2",
         cluster.now, first,
@@ -95,7 +95,7 @@ def test_a_page_of_ended_jobs_reads_little_of_a_long_history(sql: Sql) -> None:
     sql.execute("analyze odc.job")
     for filters, after in (
         ({"state": ENDED}, None),
-        ({"state": ENDED}, 11_000),
+        ({"state": ENDED}, 10_010_000),
         ({"state": ENDED, "user": ["user7"]}, None),
         ({"state": ENDED, "user": ["nobody"]}, None),
         ({"state": ["FAILED"]}, None),
