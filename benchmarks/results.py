@@ -21,10 +21,11 @@ PAGE = "## The page"
 DEPENDENCIES = "## Dependencies"
 FAIL_OVER = "## Fail-over"
 BUSY_API = "## A busy API"
+HISTORY = "## History"
 ARRAY_ENDS = "## One array's ends"
 KEPT = (
     TRACES, KUBERNETES, FAULTS, DEV_SERVERS, METRICS, PAGE, DEPENDENCIES, FAIL_OVER, BUSY_API,
-    ARRAY_ENDS,
+    ARRAY_ENDS, HISTORY,
 )  # fmt: skip
 """Not written by `make bench`, which takes over what is there."""
 

@@ -171,8 +171,8 @@ class LeaderStore(ReservationStore):
     ) -> datetime | None:  # fmt: skip
         """What time alone does: begin times, delays, deadlines, limits overrun, nodes away for
         longer than node_grace, nodes that eat jobs (quarantine; None: not now. canaries: they can
-        be tried), partitions made ahead, old keys dropped; dev servers that have waited for
-        stale_after. keeps_time: the executor ends jobs at their limits.
+        be tried), old keys dropped; dev servers that have waited for stale_after. keeps_time: the
+        executor ends jobs at their limits.
         Returns when it should run next, at the latest."""
         return await self._db.fetchval(
             "select odc.sweep(p_term => $1, p_now => $2, p_keeps_time => $3, p_node_grace => $4, "

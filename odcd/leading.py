@@ -16,6 +16,8 @@ from odcd.errors import DatabaseBusy, RunnerDown
 from odcd.executor.base import Executor
 from odcd.forecaster import Forecaster
 from odcd.gpu_use.meter import GpuUse
+from odcd.history.partitions import Partitions
+from odcd.history.retention import Retention
 from odcd.idles import Idles
 from odcd.jupyter import Jupyters
 from odcd.leader import Lead, Leader, Pass
@@ -86,6 +88,8 @@ class Leading:
             term, store, executor, clock, every=every, on_change=self._planner.wake
         )
         self._forecaster = Forecaster(term, database, clock, every, metrics.foresaw)
+        self._partitions = Partitions(database, clock)
+        self._retention = Retention(term, database, clock, settings.history)
         self._idles = Idles(term, store, executor, clock, settings.look)
         self._disks: DiskWorker | None = None
         self._builds: BuildWorker | None = None
@@ -150,6 +154,8 @@ class Leading:
         loops |= {
             "forecaster": self._forecaster.run,
             "idles": self._idles.run,
+            "partitions": self._partitions.run,
+            "retention": self._retention.run,
             "metrics": lambda: self._sampler.run(lead.term, executor.placed),
             "inventory": lambda: self._keep_inventory(executor, lead.term),
         }

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from odcd.clock import Clock
-from odcd.errors import OdcError, RunnerDown
+from odcd.errors import DatabaseBusy, OdcError, RunnerDown
 from odcd.executor.base import Executor
 from odcd.leader import Lead
+from odcd.model import Fact
 from odcd.store import Store
 
 log = logging.getLogger(__name__)
@@ -22,6 +23,7 @@ MAX_GATHER_S = 0.05
 """The longest that facts are let gather before they are written together."""
 MIN_SWEEP_GAP_S = 0.5
 """Between two sweeps that starts call for."""
+BUSY_RETRY_S = 1.0
 JUDGE_S = 5.0
 """Between two judgements on nodes that may eat jobs: all failures of an hour are looked at."""
 
@@ -81,7 +83,7 @@ class Reaper:
     async def _record(self) -> None:
         async for facts in self._executor.observe():
             begun = self._clock.monotonic()
-            ended = await self._store.record_facts(self._lead.term, facts, self._clock.now())
+            ended = await self._write(facts)
             await self._executor.acknowledge(facts)
             # One member of a gang that failed leaves others to be stopped.
             self._wake.set()
@@ -93,6 +95,15 @@ class Reaper:
             took_s = self._clock.monotonic() - begun
             if took_s > 0:
                 await self._clock.sleep(min(2 * took_s, MAX_GATHER_S))
+
+    async def _write(self, facts: Sequence[Fact]) -> list[int]:
+        """Write what the executor saw, however long the database is busy: it says it only once."""
+        while True:
+            try:
+                return await self._store.record_facts(self._lead.term, facts, self._clock.now())
+            except DatabaseBusy as error:
+                log.warning("reap.busy", extra={"facts": len(facts), "why": error.message})
+                await self._clock.sleep(BUSY_RETRY_S)
 
     async def _carry_out(self) -> None:
         while True:

@@ -21,6 +21,7 @@ from odcd.builds.settings import BuildSettings
 from odcd.disks.settings import DiskSettings
 from odcd.executor.kubernetes.settings import KubernetesSettings
 from odcd.gpu_use.settings import GpuUseSettings
+from odcd.history.settings import HistorySettings
 from odcd.login.settings import LoginSettings
 from odcd.metrics import Metrics
 from odcd.metrics.families import CLUSTER, JOB_INFO
@@ -79,6 +80,7 @@ def settings_page() -> str:
         *_field_docs(LoginSettings),
         *_field_docs(BuildSettings),
         *_field_docs(GpuUseSettings),
+        *_field_docs(HistorySettings),
     ):
         if not text:  # the settings that stand further below
             continue

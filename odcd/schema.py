@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -397,7 +398,9 @@ class _Installer:
                 await self._db.execute(f"drop {old} cascade")
 
     async def _make_partitions(self) -> None:
-        await self._db.execute("select odc.make_partitions()")
+        # When a lock is not free now, the leader tries again: ids for weeks are left.
+        with suppress(asyncpg.LockNotAvailableError):
+            await self._db.execute("select odc.make_partitions()")
 
     async def _run(self, name: str, text: str) -> None:
         # A migration may be a comment: it only orders the functions of two versions.

@@ -16,6 +16,7 @@ from odcd.disks.settings import DiskSettings, read_disks
 from odcd.errors import BadRequest
 from odcd.executor.kubernetes.settings import KubernetesSettings, read_kubernetes
 from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
+from odcd.history.settings import HistorySettings, read_history
 from odcd.login.settings import LoginSettings, read_login
 from odcd.slurm.hostlists import expand_hosts
 from odcd.variables import read_seconds, read_words
@@ -84,6 +85,7 @@ class Settings:
     login: LoginSettings = field(default_factory=LoginSettings)
     builds: BuildSettings = field(default_factory=BuildSettings)
     gpu_use: GpuUseSettings = field(default_factory=GpuUseSettings)
+    history: HistorySettings = field(default_factory=HistorySettings)
     nodes: tuple[DeclaredNode, ...] = ()
     """--node. Nodes declared for accounting only, NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]]:
     where they lie is a zone, a placement group and the layers of the network, outermost first; an
@@ -164,6 +166,7 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
         login=read_login(environment),
         builds=read_builds(environment) if on_kubernetes else BuildSettings(),
         gpu_use=read_gpu_use(environment, one_machine=not on_kubernetes),
+        history=read_history(environment),
         nodes=nodes,
         self_node=self_node,
         pg_version=getattr(args, "pg", None),

@@ -37,7 +37,8 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     state: str | None = None
     """Naming a state of ended jobs implies ended."""
     ended: bool = False
-    """false: live jobs, running ones first; true: all jobs, newest first."""
+    """false: live jobs, running ones first; true: all jobs, newest first. Where the filters leave
+    ended jobs only, the job that ended last comes first."""
     ended_since: datetime | None = None
     """Only jobs that ended at this time or later; implies ended."""
     fields: str | None = None

@@ -3,7 +3,7 @@
 --                       name [], partition [], account [], qos [], state [], ended_since,
 --                       text (in a name, a user's name or a comment)
 --            p_ended    false: live jobs, running ones by start, then pending ones in the planner's order;
---                       true: all jobs, newest id first
+--                       true: all jobs, newest id first; where the filters leave only ended ones, the last ended first
 --            p_after    the cursor of the page before: of all jobs an id; of live ones the id of a running
 --                       job, or of a pending one negated. A job that moved on since keeps its place
 --            p_limit    jobs at most
@@ -18,6 +18,7 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_from constant record := odc._live_cursor(case when not p_ended then p_after end);
     v_ids  bigint[];    -- one more than asked, so that it is known whether there is a next page
+    v_over boolean;     -- only ended jobs are asked for
 begin
     if p_filters ?| '{partition,account,qos}' then
         perform _check_names(p_filters);
@@ -25,11 +26,17 @@ begin
     if p_filters ? 'user' then
         p_filters := jsonb_set(p_filters, '{user}', to_jsonb(_known_as(_words(p_filters -> 'user'))));
     end if;
-    execute case when p_ended then odc._page_of_all(p_filters) else odc._page_of_live(p_filters) end
+    if p_ended and p_filters ? 'ended_since' and not p_filters ? 'state' then
+        p_filters := p_filters || jsonb_build_object('state', odc._end_states());
+    end if;
+    v_over := p_ended and not p_filters ?| '{ids,job_ids}' and p_filters ? 'state'
+              and odc._words(p_filters -> 'state') <@ odc._end_states();
+    execute case when v_over then odc._page_of_ended(p_filters)
+                 when p_ended then odc._page_of_all(p_filters) else odc._page_of_live(p_filters) end
        into v_ids
       using p_filters, p_after, p_limit, v_from.at, v_from.nice;
     jobs := odc._render_jobs(array(select abs(i) from unnest(v_ids[1:p_limit]) as i),
-                             case when p_ended then 'newest' else 'live' end, p_fields, p_now);
+                             case when v_over then 'given' when p_ended then 'newest' else 'live' end, p_fields, p_now);
     next := case when cardinality(v_ids) > p_limit then v_ids[p_limit] end;
     return next;
 end;

@@ -27,13 +27,14 @@ begin
                "array" jsonb, dependency jsonb, options jsonb, reservation jsonb)
          where u.id is not null
     ), kept as (
-        insert into job_text (digest, content)
-        select t.digest, t.content
+        insert into job_text as k (digest, content, used_at)
+        select t.digest, t.content, p_now
           from unnest(p_digests, p_texts) as t (digest, content)
          where t.digest in (select script_digest from asked union select environment_digest from asked)
-           and not exists (select from job_text as k where k.digest = t.digest)
+           -- When a text was used last is noted once a day: see odc.forget_texts.
+           and not exists (select from job_text as o where o.digest = t.digest and o.used_at > p_now - interval '1 day')
          order by t.digest
-            on conflict do nothing
+            on conflict (digest) do update set used_at = excluded.used_at where k.used_at < excluded.used_at
     ), written as (
         insert into job (
             id, kind, array_job_id, name, user_name, uid, gid, account_id, qos_id, partition_ids, shape_id,

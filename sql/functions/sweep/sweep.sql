@@ -67,7 +67,6 @@ begin
     delete from login_signature where expires_at < p_now;
     update server set led_at = p_now;
     delete from pass where id <= (select max(id) - 10000 from pass);
-    perform make_partitions();
     return least(p_now + interval '60 seconds', v_booked,
                  (select min(begin_at) from pending where not begun),
                  (select min(deadline_at) from pending),

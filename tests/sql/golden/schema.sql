@@ -1108,6 +1108,27 @@ CREATE TABLE odc.gpu_use (
     CONSTRAINT gpu_use_gpus_check CHECK ((gpus > 0))
 );
 
+CREATE TABLE odc.history_export (
+    name text NOT NULL,
+    kind text NOT NULL,
+    low bigint NOT NULL,
+    high bigint NOT NULL,
+    rows bigint NOT NULL,
+    target text NOT NULL,
+    digest text NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    restored_until timestamp with time zone,
+    CONSTRAINT history_export_check CHECK ((high > low)),
+    CONSTRAINT history_export_kind_check CHECK ((kind = ANY (ARRAY['jobs'::text, 'events'::text]))),
+    CONSTRAINT history_export_rows_check CHECK ((rows >= 0))
+);
+
+CREATE TABLE odc.history_gone (
+    one boolean DEFAULT true NOT NULL,
+    gpu_ms bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT history_gone_one_check CHECK (one)
+);
+
 CREATE TABLE odc.idempotency (
     uid integer NOT NULL,
     key text NOT NULL,
@@ -1199,7 +1220,8 @@ CREATE TABLE odc.job_past (
 
 CREATE TABLE odc.job_text (
     digest text NOT NULL,
-    content text NOT NULL
+    content text NOT NULL,
+    used_at timestamp with time zone DEFAULT now() NOT NULL
 );
 ALTER TABLE ONLY odc.job_text ALTER COLUMN content SET STORAGE EXTERNAL;
 
@@ -1630,54 +1652,6 @@ CREATE TABLE odc.prediction (
 PARTITION BY RANGE (job_id);
 
 CREATE TABLE odc.prediction_0 (
-    id bigint CONSTRAINT prediction_id_not_null NOT NULL,
-    job_id bigint CONSTRAINT prediction_job_id_not_null NOT NULL,
-    attempt integer CONSTRAINT prediction_attempt_not_null NOT NULL,
-    cause text CONSTRAINT prediction_cause_not_null NOT NULL,
-    at timestamp with time zone CONSTRAINT prediction_at_not_null NOT NULL,
-    plan_s integer CONSTRAINT prediction_plan_s_not_null NOT NULL,
-    p10 timestamp with time zone CONSTRAINT prediction_p10_not_null NOT NULL,
-    p50 timestamp with time zone CONSTRAINT prediction_p50_not_null NOT NULL,
-    p90 timestamp with time zone CONSTRAINT prediction_p90_not_null NOT NULL,
-    exact boolean CONSTRAINT prediction_exact_not_null NOT NULL,
-    open boolean DEFAULT true CONSTRAINT prediction_open_not_null NOT NULL,
-    started_at timestamp with time zone,
-    CONSTRAINT prediction_cause_check CHECK ((cause = ANY (ARRAY['submit'::text, 'exact'::text, 'moved'::text])))
-);
-
-CREATE TABLE odc.prediction_1 (
-    id bigint CONSTRAINT prediction_id_not_null NOT NULL,
-    job_id bigint CONSTRAINT prediction_job_id_not_null NOT NULL,
-    attempt integer CONSTRAINT prediction_attempt_not_null NOT NULL,
-    cause text CONSTRAINT prediction_cause_not_null NOT NULL,
-    at timestamp with time zone CONSTRAINT prediction_at_not_null NOT NULL,
-    plan_s integer CONSTRAINT prediction_plan_s_not_null NOT NULL,
-    p10 timestamp with time zone CONSTRAINT prediction_p10_not_null NOT NULL,
-    p50 timestamp with time zone CONSTRAINT prediction_p50_not_null NOT NULL,
-    p90 timestamp with time zone CONSTRAINT prediction_p90_not_null NOT NULL,
-    exact boolean CONSTRAINT prediction_exact_not_null NOT NULL,
-    open boolean DEFAULT true CONSTRAINT prediction_open_not_null NOT NULL,
-    started_at timestamp with time zone,
-    CONSTRAINT prediction_cause_check CHECK ((cause = ANY (ARRAY['submit'::text, 'exact'::text, 'moved'::text])))
-);
-
-CREATE TABLE odc.prediction_2 (
-    id bigint CONSTRAINT prediction_id_not_null NOT NULL,
-    job_id bigint CONSTRAINT prediction_job_id_not_null NOT NULL,
-    attempt integer CONSTRAINT prediction_attempt_not_null NOT NULL,
-    cause text CONSTRAINT prediction_cause_not_null NOT NULL,
-    at timestamp with time zone CONSTRAINT prediction_at_not_null NOT NULL,
-    plan_s integer CONSTRAINT prediction_plan_s_not_null NOT NULL,
-    p10 timestamp with time zone CONSTRAINT prediction_p10_not_null NOT NULL,
-    p50 timestamp with time zone CONSTRAINT prediction_p50_not_null NOT NULL,
-    p90 timestamp with time zone CONSTRAINT prediction_p90_not_null NOT NULL,
-    exact boolean CONSTRAINT prediction_exact_not_null NOT NULL,
-    open boolean DEFAULT true CONSTRAINT prediction_open_not_null NOT NULL,
-    started_at timestamp with time zone,
-    CONSTRAINT prediction_cause_check CHECK ((cause = ANY (ARRAY['submit'::text, 'exact'::text, 'moved'::text])))
-);
-
-CREATE TABLE odc.prediction_3 (
     id bigint CONSTRAINT prediction_id_not_null NOT NULL,
     job_id bigint CONSTRAINT prediction_job_id_not_null NOT NULL,
     attempt integer CONSTRAINT prediction_attempt_not_null NOT NULL,
@@ -2769,6 +2743,12 @@ ALTER TABLE ONLY odc.gpu_type
 ALTER TABLE ONLY odc.gpu_use
     ADD CONSTRAINT gpu_use_pkey PRIMARY KEY (job_id, attempt);
 
+ALTER TABLE ONLY odc.history_export
+    ADD CONSTRAINT history_export_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY odc.history_gone
+    ADD CONSTRAINT history_gone_pkey PRIMARY KEY (one);
+
 ALTER TABLE ONLY odc.idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (uid, key);
 
@@ -2858,15 +2838,6 @@ ALTER TABLE ONLY odc.prediction
 
 ALTER TABLE ONLY odc.prediction_0
     ADD CONSTRAINT prediction_0_pkey PRIMARY KEY (job_id, id);
-
-ALTER TABLE ONLY odc.prediction_1
-    ADD CONSTRAINT prediction_1_pkey PRIMARY KEY (job_id, id);
-
-ALTER TABLE ONLY odc.prediction_2
-    ADD CONSTRAINT prediction_2_pkey PRIMARY KEY (job_id, id);
-
-ALTER TABLE ONLY odc.prediction_3
-    ADD CONSTRAINT prediction_3_pkey PRIMARY KEY (job_id, id);
 
 ALTER TABLE ONLY odc.priority_setting
     ADD CONSTRAINT priority_setting_pkey PRIMARY KEY (one);
@@ -3025,9 +2996,13 @@ CREATE INDEX idempotency_made ON odc.idempotency USING btree (made_at);
 
 CREATE INDEX job_array ON ONLY odc.job USING btree (array_job_id, array_task_id) WHERE (array_job_id IS NOT NULL);
 
+CREATE INDEX job_ended ON ONLY odc.job USING btree (state, ended_at DESC, id DESC) WHERE (state IS NOT NULL);
+
 CREATE INDEX job_past_id_idx ON odc.job_past USING btree (id);
 
 CREATE INDEX job_past_past_at_idx ON odc.job_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
+
+CREATE INDEX job_user_ended ON ONLY odc.job USING btree (user_name, ended_at DESC, id DESC) WHERE (state IS NOT NULL);
 
 CREATE INDEX licence_past_name_idx ON odc.licence_past USING btree (name);
 
@@ -3098,18 +3073,6 @@ CREATE INDEX policy_past_past_at_idx ON odc.policy_past USING brin (past_at) WIT
 CREATE INDEX prediction_0_at_idx ON odc.prediction_0 USING btree (at);
 
 CREATE INDEX prediction_0_job_id_idx ON odc.prediction_0 USING btree (job_id) WHERE open;
-
-CREATE INDEX prediction_1_at_idx ON odc.prediction_1 USING btree (at);
-
-CREATE INDEX prediction_1_job_id_idx ON odc.prediction_1 USING btree (job_id) WHERE open;
-
-CREATE INDEX prediction_2_at_idx ON odc.prediction_2 USING btree (at);
-
-CREATE INDEX prediction_2_job_id_idx ON odc.prediction_2 USING btree (job_id) WHERE open;
-
-CREATE INDEX prediction_3_at_idx ON odc.prediction_3 USING btree (at);
-
-CREATE INDEX prediction_3_job_id_idx ON odc.prediction_3 USING btree (job_id) WHERE open;
 
 CREATE INDEX prediction_at ON ONLY odc.prediction USING btree (at);
 

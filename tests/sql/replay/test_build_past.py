@@ -63,6 +63,8 @@ NO_PAST = {
     "migration": "the installer's",
     "install": "the installer's",
     "planner": "the installer's",
+    "history_gone": "a sum over what retention deleted, the past too",
+    "history_export": "what was exported does not change the queue",
 }
 # Entry functions that change nothing with a past.
 TIMELESS = {
@@ -74,6 +76,8 @@ TIMELESS = {
     "owed_gpu_use", "store_gpu_use", "note_gpu_now",
     "keep_box_key", "record_progress", "take_disk_work", "note_contents", "note_jupyter",
     "note_box_port", "note_build", "fold_tally", "set_event_aside",
+    "pick_old_jobs", "forget_jobs", "pick_old_events", "forget_events", "forget_texts",
+    "forget_past", "forget_range",
     "past_jobs", "past_job", "past_nodes", "past_why", "past_plan", "diff_plans", "replay_pass",
 }  # fmt: skip
 HEAD = re.compile(r"create or replace function odc\.(\w+)\((.*?)\)\nreturns", re.S)

@@ -1,0 +1,1 @@
+"""History: PostgreSQL partitions made ahead, retention, exports and their restore."""

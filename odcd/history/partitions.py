@@ -1,0 +1,117 @@
+"""Create the PostgreSQL partitions that the next ids need, and the indexes that old ones lack.
+
+Runs on the leader only, on a connection of its own and outside every pass and sweep. Another
+session never waits long for it: creating a partition gives up after two seconds, and an index is
+built concurrently. Whatever fails is tried again; ids for weeks are left then.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import asyncpg
+
+from odcd.clock import Clock
+from odcd.db import Database, Session, close, connect, translate_on
+from odcd.errors import OdcError
+
+log = logging.getLogger(__name__)
+
+APPLICATION = "odcd-partitions"
+EVERY_S = 600.0
+RETRY_S = 30.0
+LOCK_TIMEOUT = "2s"
+# Building an index waits for every transaction older than itself, so a backup may make it wait.
+BUILD_TIMEOUT = "1h"
+
+# Indexes of a partitioned table that one of its partitions lacks, or of which an interrupted build
+# left an invalid one. definition: as for the partition.
+MISSING = """
+    select p.relname as index_name, t.relname as part_name,
+           format('%s_%s', p.relname, t.relname) as own_name,
+           regexp_replace(pg_get_indexdef(p.oid), '^CREATE (UNIQUE )?INDEX \\S+ ON (ONLY )?\\S+ ',
+                          '') as definition,
+           k.oid is not null and not x.indisvalid as broken, k.oid is not null as built
+      from pg_index as i
+      join pg_class as p on p.oid = i.indexrelid and p.relkind = 'I'
+      join pg_inherits as h on h.inhparent = i.indrelid and not h.inhdetachpending
+      join pg_class as t on t.oid = h.inhrelid
+      left join pg_class as k on k.relnamespace = t.relnamespace
+                             and k.relname = format('%s_%s', p.relname, t.relname)
+      left join pg_index as x on x.indexrelid = k.oid
+     where p.relnamespace = 'odc'::regnamespace and not i.indisprimary
+       and not exists (select from pg_inherits as ih
+                         join pg_index as c on c.indexrelid = ih.inhrelid
+                        where ih.inhparent = p.oid and c.indrelid = t.oid)
+     order by t.oid, p.relname
+"""
+
+
+class Partitions:
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def run(self) -> None:
+        while True:
+            done = await self._look()
+            await self._clock.sleep(EVERY_S if done else RETRY_S)
+
+    async def _look(self) -> bool:
+        try:
+            made = await make_partitions(self._database.dsn)
+            if made:
+                log.info("partitions.made", extra={"partitions": ",".join(made)})
+            for name in await finish_indexes(self._database.dsn):
+                log.info("partitions.index_built", extra={"index": name})
+        except OdcError as error:
+            log.warning("partitions.not_made", extra={"why": error.message})
+            return False
+        except Exception:
+            # Ids for weeks are left; that is no reason to stop starting jobs.
+            log.exception("partitions.failed")
+            return False
+        return True
+
+
+async def make_partitions(dsn: str) -> Sequence[str]:
+    """The names of the partitions that were created. Raises OdcError when a lock was not free."""
+    connection = await connect(dsn, name=APPLICATION)
+    try:
+        return await Session(connection).fetchval("select odc.make_partitions()")
+    except asyncpg.LockNotAvailableError as error:
+        raise OdcError(f"a partition was not created: {error}", "It is tried again.") from error
+    except Exception as error:
+        raise translate_on(connection, error) from error
+    finally:
+        await close(connection)
+
+
+async def finish_indexes(dsn: str) -> Sequence[str]:
+    """Build what MISSING lists, each concurrently; the names of the indexes that were built."""
+    connection = await connect(dsn, name=APPLICATION, timeout_s=None)
+    try:
+        missing = await connection.fetch(MISSING)
+        for row in missing:
+            await _build(connection, row)
+        return [row["own_name"] for row in missing]
+    except asyncpg.LockNotAvailableError as error:
+        raise OdcError(f"an index was not built: {error}", "It is tried again.") from error
+    except Exception as error:
+        raise translate_on(connection, error) from error
+    finally:
+        await close(connection)
+
+
+async def _build(connection: asyncpg.Connection, row: asyncpg.Record) -> None:
+    own, part = f'odc."{row["own_name"]}"', f'odc."{row["part_name"]}"'
+    await connection.execute(f"set lock_timeout = '{BUILD_TIMEOUT}'")
+    if row["broken"]:
+        await connection.execute(f"drop index concurrently {own}")
+    if row["broken"] or not row["built"]:
+        await connection.execute(
+            f'create index concurrently "{row["own_name"]}" on {part} {row["definition"]}'
+        )
+    await connection.execute(f"set lock_timeout = '{LOCK_TIMEOUT}'")
+    await connection.execute(f'alter index odc."{row["index_name"]}" attach partition {own}')

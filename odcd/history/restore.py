@@ -1,0 +1,168 @@
+"""Bring an export back for reading: all of it or nothing, and as often as one likes.
+
+The rows are in the tables they came from, so every command shows them again. Retention leaves them
+alone until the export's restored_until.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import tempfile
+import zlib
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+from odcd.clock import Clock
+from odcd.db import Session, close, connect, translate_on
+from odcd.errors import BadRequest, OdcError, SchemaTooNew, WrongState
+from odcd.history.export import APPLICATION, COLUMNS, VERSION
+from odcd.history.manifest import IDENTIFIER, Manifest, check_files, read_manifest
+from odcd.history.targets import Target
+
+CHUNK = 1 << 20
+KEEP = timedelta(days=30)
+# Lower than every transaction of this database: no one takes restored events for new ones.
+OLD_XID = "'1'::xid8"
+USED_AGAIN = """
+    update odc.history_gone
+       set gpu_ms = gpu_ms - coalesce((
+               select sum(b.gpus * odc._attempt_ms(b.started_at, b.ended_at, b.ended_at))
+                 from back as b
+                where not exists (select from odc.attempt as a
+                                   where a.job_id = b.job_id and a.attempt = b.attempt)), 0)
+"""
+REMEMBER = """
+    insert into odc.history_export
+        (name, kind, low, high, rows, target, digest, made_at, restored_until)
+    values ($1, $2, $3, $4, $5, '', '', $6::timestamptz,
+            $6::timestamptz + $7::interval)
+    on conflict (name) do update set restored_until = excluded.restored_until
+"""
+
+
+async def restore(
+    dsn: str, target: Target, name: str, clock: Clock, *, keep: timedelta = KEEP
+) -> tuple[Manifest, int]:
+    """What the export is, and how many rows were absent here and are back.
+
+    Raises OdcError for one that was cut short, was changed or is of another database, and
+    SchemaTooNew for one of a newer odc; nothing was changed then.
+    """
+    if re.fullmatch(r"[a-z]+-\d+-\d+-[0-9TZ]+", name) is None:
+        raise BadRequest(f'"{name}" is not the name of an export', "odcd history list shows them.")
+    connection = await connect(dsn, name=APPLICATION, timeout_s=None)
+    try:
+        with tempfile.TemporaryDirectory(prefix="odc-history-") as folder:
+            scratch = Path(folder)
+            manifest = await read_manifest(target, name, scratch)
+            if manifest is None:
+                raise OdcError(
+                    f"export {name} does not exist, or was cut short: it has no manifest",
+                    "odcd history list shows those that are whole.",
+                )
+            await _check(connection, manifest)
+            files = await check_files(target, manifest, scratch)
+            async with connection.transaction():
+                rows = await _fill(connection, manifest, files)
+                await connection.execute(
+                    REMEMBER, manifest.name, manifest.kind, manifest.low, manifest.high,
+                    manifest.rows, clock.now(), keep,
+                )  # fmt: skip
+            return manifest, rows
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise OdcError(f"export {name} is damaged: {error}", "Use another copy of it.") from error
+    except asyncpg.PostgresError as error:
+        raise translate_on(connection, error) from error
+    finally:
+        await close(connection)
+
+
+async def _check(connection: asyncpg.Connection, manifest: Manifest) -> None:
+    version = await Session(connection).fetchval(VERSION)
+    if manifest.schema_version > version:
+        raise SchemaTooNew(
+            f"the export is of version {manifest.schema_version}, this database is of {version}",
+            "Restore it with the odc that wrote it, or a newer one.",
+        )
+    if manifest.server != await connection.fetchval("select id::text from odc.server"):
+        raise WrongState(
+            f"export {manifest.name} is of another database: its ids mean other jobs here",
+            "Restore it into the database it was exported from, or into a backup of that one.",
+        )
+    names = [*manifest.tables, *(c for t in manifest.tables.values() for c in t.columns)]
+    if not all(re.match(IDENTIFIER, one) for one in names):
+        raise BadRequest("the manifest names what is no table of odc", "Use another copy of it.")
+
+
+async def _fill(connection: asyncpg.Connection, manifest: Manifest, files: dict[str, Path]) -> int:
+    for parent in ("job", "attempt", "prediction") if manifest.kind == "jobs" else ():
+        await _cover(connection, parent, manifest.low, manifest.high)
+    if manifest.event_high > manifest.event_low:
+        await _cover(connection, "event", manifest.event_low, manifest.event_high)
+    restored = {
+        row["name"] for row in await connection.fetch("select * from odc.history_tables()")
+        if row["restored"]
+    } | {"job_text"}  # fmt: skip
+    back = 0
+    for name in manifest.tables:
+        if name in restored:
+            back += await _table(connection, manifest, name, files[name])
+    return back
+
+
+async def _cover(connection: asyncpg.Connection, parent: str, low: int, high: int) -> None:
+    await connection.execute("select odc.cover_ids($1, $2, $3)", parent, low, high)
+
+
+async def _table(connection: asyncpg.Connection, manifest: Manifest, name: str, file: Path) -> int:
+    """By way of a temporary table, for some rows may be here."""
+    table = manifest.tables[name]
+    here: list[str] = await Session(connection).fetchval(COLUMNS, name)
+    known = [column for column in table.columns if column in here]
+    gone = [column for column in table.columns if column not in here]
+    await connection.execute(
+        f"create temp table back on commit drop as select {_names(known)} from odc.{name} "
+        "with no data"
+    )
+    for column in gone:
+        await connection.execute(f'alter table back add column "{column}" text')
+    done = await connection.copy_to_table("back", columns=table.columns, source=_Chunks(file))
+    if int(done.rpartition(" ")[2]) != table.rows:
+        raise OdcError(
+            f"{name}.copy.gz has other rows than its manifest", "Use another copy of the export."
+        )
+    if name == "attempt":
+        await connection.execute(USED_AGAIN)
+    xid = ("xid",) if name == "event" else ()
+    inserted = await connection.execute(
+        f"insert into odc.{name} ({_names([*known, *xid])}) overriding system value "
+        f"select {_names(known)}{f', {OLD_XID}' if xid else ''} from back on conflict do nothing"
+    )
+    await connection.execute("drop table back")
+    return int(inserted.rpartition(" ")[2])
+
+
+def _names(columns: list[str]) -> str:
+    return ", ".join(f'"{column}"' for column in columns)
+
+
+class _Chunks:
+    """A packed file as the asynchronous iterator that COPY reads."""
+
+    def __init__(self, file: Path) -> None:
+        self._file: Any = gzip.open(file)  # noqa: SIM115
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        data: bytes = self._file.read(CHUNK)
+        if not data:
+            self._file.close()
+            raise StopAsyncIteration
+        return data

@@ -1,0 +1,195 @@
+"""Delete ended jobs that are older than the settings keep, after an export where one is wanted.
+
+Runs on the leader only, once an hour, on a connection of its own, in small transactions. What
+cannot be exported is not deleted. A run that ends midway leaves whole jobs, and the next goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from odcd.clock import Clock
+from odcd.db import Database, Session
+from odcd.errors import LeadershipLost, OdcError
+from odcd.history.detach import drop_partition, finish_drops
+from odcd.history.export import APPLICATION, Wanted, export
+from odcd.history.settings import HistorySettings
+from odcd.history.targets import Target, open_target
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 3600.0
+FIRST_S = 60.0
+LOOKED_AT = 20_000
+EXPORTED = 50_000
+BATCH = 200
+"""Jobs that one transaction deletes: it has the turn, which passes wait for."""
+ROWS = 5_000
+CHUNK = 1_000_000
+"""Ids of an export of a whole partition."""
+RANGE = 2_000
+PAUSE_S = 0.05
+"""Between two transactions, for those who wait for the turn."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Deleted:
+    """What one run did."""
+
+    jobs: int = 0
+    events: int = 0
+    texts: int = 0
+    past: int = 0
+    exports: int = 0
+    partitions: int = 0
+
+
+class Retention:
+    def __init__(
+        self, term: int, database: Database, clock: Clock, settings: HistorySettings
+    ) -> None:
+        self._term = term
+        self._database = database
+        self._clock = clock
+        self._settings = settings
+
+    async def run(self) -> None:
+        """Raises LeadershipLost."""
+        if self._settings.keep_jobs is None and self._settings.keep_past is None:
+            return
+        await self._clock.sleep(FIRST_S)
+        while True:
+            try:
+                done = await self.delete_once()
+                log.info("history.deleted", extra={n: getattr(done, n) for n in done.__slots__})
+            except LeadershipLost:
+                raise
+            except OdcError as error:
+                log.warning("history.not_deleted", extra={"why": error.message})
+            except Exception:
+                log.exception("history.failed")
+            await self._clock.sleep(EVERY_S)
+
+    async def delete_once(self) -> Deleted:
+        """Raises LeadershipLost; OdcError when an export cannot be written: what it would have had
+        is still there."""
+        done, now = Deleted(), self._clock.now()
+        keep, past = self._settings.keep_jobs, self._settings.keep_past or self._settings.keep_jobs
+        async with AsyncExitStack() as stack:
+            session = await stack.enter_async_context(self._database.dedicated(name=APPLICATION))
+            target = await stack.enter_async_context(self._target())
+            if keep is not None:
+                await finish_drops(session)
+                await self._drop_whole(session, target, now - keep, done)
+                await self._delete_jobs(session, target, now - keep, done)
+                await self._delete_events(session, target, now - keep, done)
+                done.texts = await self._all(
+                    session, "select odc.forget_texts($1, $2, $3)", ROWS, now
+                )
+            if past is not None:
+                done.past = await self._all(
+                    session, "select odc.forget_past($1, $3, $2)", ROWS, now - past
+                )
+        return done
+
+    @asynccontextmanager
+    async def _target(self) -> AsyncGenerator[Target | None]:
+        if self._settings.export_target is None:
+            yield None
+            return
+        async with open_target(self._settings.export_target, self._settings.endpoint) as target:
+            yield target
+
+    async def _all(self, session: Session, query: str, most: int, at: datetime) -> int:
+        """Batch by batch until one finds nothing."""
+        total = 0
+        while gone := await session.fetchval(query, self._term, most, at):
+            total += gone
+            await self._clock.sleep(PAUSE_S)
+        return total
+
+    async def _export(self, target: Target | None, wanted: Wanted, done: Deleted) -> None:
+        if target is not None and await export(self._database.dsn, target, wanted, self._clock):
+            done.exports += 1
+
+    async def _delete_jobs(
+        self, session: Session, target: Target | None, before: datetime, done: Deleted
+    ) -> None:
+        last, picked = 0, list[int]()
+        while True:
+            row = await session.fetchrow(
+                "select ids, last from odc.pick_old_jobs($1, $2, $3, $4)",
+                last, before, LOOKED_AT, self._clock.now(),
+            )  # fmt: skip
+            assert row is not None
+            picked += row["ids"]
+            if picked and (row["last"] is None or len(picked) >= EXPORTED):
+                await self._export(target, Wanted(ids=picked), done)
+                for at in range(0, len(picked), BATCH):
+                    done.jobs += await session.fetchval(
+                        "select odc.forget_jobs($1, $2, $3, $4)",
+                        self._term, picked[at : at + BATCH], before, self._clock.now(),
+                    )  # fmt: skip
+                    await self._clock.sleep(PAUSE_S)
+                picked = []
+            if row["last"] is None:
+                return
+            last = row["last"]
+
+    async def _delete_events(
+        self, session: Session, target: Target | None, before: datetime, done: Deleted
+    ) -> None:
+        last = 0
+        while True:
+            row = await session.fetchrow(
+                "select ids, last from odc.pick_old_events($1, $2, $3)", last, before, LOOKED_AT
+            )
+            assert row is not None
+            ids: Sequence[int] = row["ids"]
+            if ids:
+                await self._export(target, Wanted(kind="events", ids=ids), done)
+                done.events += await session.fetchval(
+                    "select odc.forget_events($1, $2)", self._term, ids
+                )
+                await self._clock.sleep(PAUSE_S)
+            if row["last"] is None:
+                return
+            last = row["last"]
+
+    async def _drop_whole(
+        self, session: Session, target: Target | None, before: datetime, done: Deleted
+    ) -> None:
+        """Partitions of which every job is old enough, at once."""
+        rows = await session.fetch(
+            "select part, low, high from odc.whole_partitions($1, $2)", before, self._clock.now()
+        )
+        for row in rows:
+            part, low, high = row["part"], row["low"], row["high"]
+            for at in range(low, high, CHUNK) if target is not None else ():
+                end = min(at + CHUNK, high)
+                if not await session.fetchval(EXPORTED_RANGE, at, end):
+                    await self._export(target, Wanted(low=at, high=end), done)
+                    await session.execute(NOTE_RANGE, at, end, self._clock.now())
+            for at in range(low, high, RANGE):
+                await session.execute(
+                    "select odc.forget_range($1, $2, $3)", self._term, at, min(at + RANGE, high)
+                )
+                await self._clock.sleep(PAUSE_S)
+            await drop_partition(session, self._term, part, low, high)
+            done.partitions += 1
+
+
+# Of a whole partition: each part of it is exported once, though the run that deletes may be a later
+# one. The note is a row of its own, for an export is named after the jobs it has.
+EXPORTED_RANGE = (
+    "select exists (select from odc.history_export where name = format('range-%s-%s', $1::bigint, "
+    "$2::bigint))"
+)
+NOTE_RANGE = (
+    "insert into odc.history_export (name, kind, low, high, rows, target, digest, made_at) values "
+    "(format('range-%s-%s', $1::bigint, $2::bigint), 'jobs', $1, $2, 0, '', '', $3)"
+)

@@ -1,0 +1,71 @@
+"""odcd history, as an operator types it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from odcd.__main__ import DONE, REFUSED, USAGE, main
+from tests.odcd.history.past import Site
+from tests.odcd.history.test_export import contents
+from tests.odcd.history.test_retention import delete
+from tests.support.database import Sql
+
+
+@pytest.fixture
+def site(database_url: str) -> Iterator[Site]:
+    with Sql(database_url) as sql:
+        yield Site(sql)
+
+
+def test_jobs_are_exported_listed_and_restored(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, dsn = str(tmp_path), site.sql.dsn
+    before = contents(site)
+    assert main(["history", "export", folder, "--before", "2025-12-31", "--dsn", dsn]) == DONE
+    name, _, told = capsys.readouterr().out.strip().partition(": ")
+    assert told.startswith(f"5 jobs, ids {site.old[0]}-{site.old[-1]}, ")
+    (tmp_path / "jobs-8-9-20260101T000000000000Z").mkdir()
+    assert main(["history", "list", folder]) == DONE
+    listed = capsys.readouterr().out.splitlines()
+    assert listed == [
+        f"{name}: {told}",
+        "jobs-8-9-20260101T000000000000Z: cut short, not usable",
+    ]
+    delete(site)
+    assert main(["history", "restore", folder, name, "--dsn", dsn]) == DONE
+    assert "rows were absent and are back" in capsys.readouterr().out
+    assert contents(site) == before
+
+
+def test_what_matches_no_job_writes_nothing(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["history", "export", str(tmp_path), "--ids", "900-999", "--dsn", site.sql.dsn]
+    assert main(argv) == DONE
+    assert "nothing was written" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "told"),
+    [
+        (["export", "/no/such/folder"], USAGE, "does not exist"),
+        (["export", "{folder}", "--ids", "9-1"], USAGE, "is not a range"),
+        (["export", "{folder}", "--before", "soon"], USAGE, "is not a date"),
+        (["export", "s3://X"], USAGE, "is not a bucket"),
+        (["restore", "{folder}", "x"], USAGE, "not the name of an export"),
+        (["restore", "{folder}", "jobs-1-2-20260101T0Z"], REFUSED, "cut short"),
+        (["restore", "{folder}", "jobs-1-2-20260101T0Z", "--keep-days", "0"], USAGE, "out of"),
+    ],
+)
+def test_a_wrong_command_is_refused_with_its_reason(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    more: list[str], code: int, told: str,
+) -> None:  # fmt: skip
+    argv = [word.replace("{folder}", str(tmp_path)) for word in more]
+    assert main(["history", *argv, "--dsn", site.sql.dsn]) == code
+    assert told in capsys.readouterr().err

@@ -1,0 +1,237 @@
+"""Ended jobs go to files and come back, whole and as often as one likes, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odcd.errors import BadRequest, OdcError, SchemaTooNew, WrongState
+from odcd.history.export import Wanted, export
+from odcd.history.manifest import Manifest
+from odcd.history.restore import restore
+from odcd.history.targets import Folder, Target, open_target
+from tests.odcd.history.past import Site
+from tests.odcd.history.test_retention import delete
+from tests.support.builders import NOW
+from tests.support.clock import VirtualClock
+from tests.support.database import Sql
+
+
+@pytest.fixture
+def site(database_url: str) -> Iterator[Site]:
+    with Sql(database_url) as sql:
+        yield Site(sql)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "history"
+    path.mkdir()
+    return path
+
+
+def write(site: Site, folder: Path, **wanted: Any) -> Manifest:
+    done = asyncio.run(export(site.sql.dsn, Folder(folder), Wanted(**wanted), VirtualClock(NOW)))
+    assert done is not None
+    return done
+
+
+def read(site: Site, folder: Path, name: str) -> int:
+    return asyncio.run(restore(site.sql.dsn, Folder(folder), name, VirtualClock(NOW)))[1]
+
+
+def contents(site: Site) -> dict[str, list[str]]:
+    """What commands read of ended jobs."""
+    tables = ("job", "attempt", "prediction", "gpu_use", "array_job")
+    found = {t: sorted(site.sql.values(f"select t::text from odc.{t} as t")) for t in tables}
+    found["event"] = site.sql.values(
+        "select (e.id, e.at, e.kind, e.actor, e.job_id, e.detail)::text from odc.event as e "
+        "where e.job_id is not null order by e.id"
+    )
+    found["script"] = sorted(
+        site.sql.values(
+            "select t.content from odc.job as j "
+            "join odc.job_text as t on t.digest = j.script_digest"
+        )
+    )
+    return found
+
+
+def test_what_retention_deleted_comes_back_from_its_export(site: Site, folder: Path) -> None:
+    before = contents(site)
+    shown = site.sql.value("select odc.show_jobs($1, null, $2)", site.old[0], NOW)
+    done = delete(site, export_target=str(folder))
+    assert (done.jobs, done.exports) == (5, 1)
+    assert site.jobs() == site.recent
+    [name] = [path.name for path in folder.iterdir() if path.name.startswith("jobs-")]
+    assert read(site, folder, name) > 0
+    assert contents(site) == before
+    assert site.queue.contradictions() == []
+    assert site.sql.value("select odc.show_jobs($1, null, $2)", site.old[0], NOW) == shown
+    # Again: nothing was absent. And retention leaves them alone for a while.
+    assert read(site, folder, name) == 0
+    delete(site)
+    assert contents(site) == before
+    site.sql.execute("update odc.history_export set restored_until = $1", NOW)
+    delete(site)
+    assert site.jobs() == site.recent
+
+
+def test_restored_events_are_not_taken_for_new_ones(site: Site, folder: Path) -> None:
+    delete(site, export_target=str(folder))
+    last = site.sql.value("select odc.last_event()")
+    [name] = [path.name for path in folder.iterdir() if path.name.startswith("jobs-")]
+    read(site, folder, name)
+    assert site.sql.value("select odc.last_event()") == last
+    assert (
+        site.sql.value(
+            "select count(*) from odc.event as e, odc.tally_event as t "
+            "where (e.xid, e.id) > (t.xid, t.event_id) and e.job_id = any ($1)",
+            site.old,
+        )
+        == 0
+    )
+
+
+def test_jobs_of_a_dropped_partition_come_back_into_one_of_their_own(
+    site: Site, folder: Path
+) -> None:
+    written = write(site, folder, before=NOW - timedelta(days=30))
+    before = contents(site)
+    sql = site.sql
+    low, high = min(site.old), max(site.old) + 1
+    for parent, key in (("job", "id"), ("attempt", "job_id"), ("prediction", "job_id")):
+        sql.execute(f"alter table odc.{parent} detach partition odc.{parent}_0")
+        sql.execute(f"delete from odc.{parent}_0 where {key} < $1", high)
+        sql.execute(
+            f"alter table odc.{parent} attach partition odc.{parent}_0 "
+            f"for values from ({high}) to (50000000)"
+        )
+    sql.execute("delete from odc.event where job_id = any ($1)", site.old)
+    read(site, folder, written.name)
+    assert contents(site) == before
+    assert sql.value("select tableoid::regclass::text from odc.job where id = $1", low) == (
+        f"job_{low}_{high}"
+    )
+
+
+def test_an_export_is_of_ended_jobs_alone_and_deletes_nothing(site: Site, folder: Path) -> None:
+    waiting = site.queue.submit(gpus=1)
+    before = contents(site)
+    written = write(site, folder)
+    assert written.rows == len(site.old + site.recent)
+    assert (written.low, written.high) == (site.old[0], site.recent[-1] + 1)
+    packed = folder / written.name / "job.copy.gz"
+    ids = [
+        line.split("\t")[0] for line in gzip.decompress(packed.read_bytes()).decode().splitlines()
+    ]
+    assert str(waiting) not in ids
+    assert contents(site) == before
+    assert asyncio.run(
+        export(site.sql.dsn, Folder(folder), Wanted(low=10**9), VirtualClock(NOW))
+    ) is None  # fmt: skip
+
+
+def test_no_export_has_keys_of_dev_servers(site: Site, folder: Path) -> None:
+    assert not {"box_key", "box_jupyter", "api_key"} & set(write(site, folder).tables)
+
+
+def test_a_damaged_export_is_refused_and_changes_nothing(site: Site, folder: Path) -> None:
+    written = write(site, folder, before=NOW - timedelta(days=30))
+    delete(site)
+    left = contents(site)
+    file = folder / written.name / "event.copy.gz"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(OdcError, match="digest differs"):
+        read(site, folder, written.name)
+    file.unlink()
+    with pytest.raises(OdcError, match=r"lacks event\.copy\.gz"):
+        read(site, folder, written.name)
+    assert contents(site) == left
+    file.write_bytes(whole)
+    assert read(site, folder, written.name) > 0
+
+
+def test_an_export_without_a_manifest_was_cut_short(site: Site, folder: Path) -> None:
+    written = write(site, folder)
+    manifest = folder / written.name / "manifest.json"
+    text = manifest.read_text()
+    manifest.unlink()
+    with pytest.raises(OdcError, match="cut short"):
+        read(site, folder, written.name)
+    manifest.write_text(text[: len(text) // 2])
+    with pytest.raises(BadRequest, match="is not one of an export"):
+        read(site, folder, written.name)
+    for name in ("../history", "jobs", ""):
+        with pytest.raises(BadRequest, match="not the name"):
+            read(site, folder, name)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [({"schema_version": 9999}, SchemaTooNew), ({"server": "another"}, WrongState),
+     ({"format": 2}, OdcError)],
+)  # fmt: skip
+def test_an_export_of_another_odc_is_refused(
+    site: Site, folder: Path, changed: dict[str, Any], error: type[OdcError]
+) -> None:
+    written = write(site, folder)
+    manifest = folder / written.name / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | changed))
+    left = contents(site)
+    with pytest.raises(error):
+        read(site, folder, written.name)
+    assert contents(site) == left
+
+
+class Failing(Folder):
+    """Fails at some file, or keeps another one than it was given."""
+
+    def __init__(self, path: Path, at: str, *, corrupts: bool = False) -> None:
+        super().__init__(path)
+        self._at = at
+        self._corrupts = corrupts
+
+    async def put(self, name: str, file: Path) -> None:
+        if name.endswith(self._at):
+            if not self._corrupts:
+                raise OdcError("no space is left")
+            await asyncio.to_thread(_shorten, file)
+        await super().put(name, file)
+
+
+def _shorten(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-4])
+
+
+@pytest.mark.parametrize("at", ["job.copy.gz", "event.copy.gz", "manifest.json"])
+@pytest.mark.parametrize("corrupts", [False, True])
+def test_nothing_is_deleted_that_was_not_written_and_read_back(
+    site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch, at: str, corrupts: bool
+) -> None:
+    monkeypatch.setattr(
+        "odcd.history.targets.Folder", lambda path: Failing(path, at, corrupts=corrupts)
+    )
+    with pytest.raises(OdcError):
+        delete(site, export_target=str(folder))
+    assert site.jobs() == site.old + site.recent
+    monkeypatch.undo()
+    assert delete(site, export_target=str(folder)).jobs == 5
+
+
+def test_a_folder_that_is_absent_and_a_relative_one_are_refused(tmp_path: Path) -> None:
+    async def opened(text: str) -> Target:
+        async with open_target(text) as target:
+            return target
+
+    for text in (str(tmp_path / "absent"), "history", "s3://X"):
+        with pytest.raises(BadRequest):
+            asyncio.run(opened(text))
