@@ -22,6 +22,7 @@ DECK = (
     ("clock", "leader"), ("clock", "both"),
     ("crash", "postgres"), ("freeze", "postgres"),
 )  # fmt: skip
+KINDS = frozenset(kind for kind, _ in DECK)
 CLOCK_S = 300.0
 SECOND = 0.3
 """How often a second fault comes with the first."""
@@ -48,11 +49,11 @@ class Step:
     faults: tuple[Fault, ...]
 
 
-def draw(seed: int, lease_s: float) -> Iterator[Step]:
-    """Without end. Every kind comes once before any comes again."""
+def draw(seed: int, lease_s: float, kinds: frozenset[str]) -> Iterator[Step]:
+    """Without end. Each card comes once before any comes again. kinds: of the first faults."""
     chance = random.Random(f"{seed}/faults")
     while True:
-        deck = list(DECK)
+        deck = [card for card in DECK if card[0] in kinds]
         chance.shuffle(deck)
         for kind, target in deck:
             faults = [_fault(chance, kind, target, 0.0, lease_s)]
@@ -90,6 +91,8 @@ class Nemesis:
     lease_s: float
     led_s: float
     """The longest without a leader that is no defect."""
+    only: frozenset[str]
+    """The kinds of the first fault of each step."""
     say: Callable[[str], None]
     wrong: list[str] = field(default_factory=list)
     gaps: list[tuple[float, str]] = field(default_factory=list)
@@ -98,7 +101,7 @@ class Nemesis:
 
     def run(self, for_s: float) -> None:
         begun = time.monotonic()
-        for step in draw(self.seed, self.lease_s):
+        for step in draw(self.seed, self.lease_s, self.only):
             if time.monotonic() - begun > for_s:
                 return
             time.sleep(step.calm_s)

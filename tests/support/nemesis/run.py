@@ -13,7 +13,7 @@ from odcd.errors import OdcError
 from tests.support.database import make_home, sow
 from tests.support.nemesis import checks
 from tests.support.nemesis.clients import Clients
-from tests.support.nemesis.faults import Nemesis
+from tests.support.nemesis.faults import KINDS, Nemesis
 from tests.support.nemesis.ledger import Ledger
 from tests.support.nemesis.pair import Pair
 from tests.support.nemesis.server import Server
@@ -30,7 +30,7 @@ class Run:
     for_s: float
     lease_s: float
     led_s: float
-    folder: Path
+    only: frozenset[str]
     server: Server
     pair: Pair
     watch: Watch
@@ -42,8 +42,9 @@ class Run:
         self.pair.start()
         clients = Clients(self.pair, self.seed, CLIENTS, longest_s=2 * self.lease_s)
         nemesis = Nemesis(
-            self.pair, self.server, self.watch, self.seed, self.lease_s, self.led_s, self.say
-        )
+            self.pair, self.server, self.watch, self.seed, self.lease_s, self.led_s, self.only,
+            self.say,
+        )  # fmt: skip
         clients.start()
         try:
             nemesis.run(self.for_s)
@@ -113,7 +114,10 @@ def _traceback(log: Path) -> str:
 
 
 @contextmanager
-def a_run(seed_home: Path, seed: int, for_s: float, lease_s: float, led_s: float) -> Iterator[Run]:
+def a_run(
+    seed_home: Path, seed: int, for_s: float, lease_s: float, led_s: float,
+    only: frozenset[str] = KINDS,
+) -> Iterator[Run]:  # fmt: skip
     """Whatever it started has ended at the end, by its process id."""
     folder = make_home()
     with ExitStack() as stack:
@@ -128,4 +132,4 @@ def a_run(seed_home: Path, seed: int, for_s: float, lease_s: float, led_s: float
         watch = Watch(server)
         stack.callback(watch.close)
         watch.start()
-        yield Run(seed, for_s, lease_s, led_s, folder, server, pair, watch)
+        yield Run(seed, for_s, lease_s, led_s, only, server, pair, watch)
