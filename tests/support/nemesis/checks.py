@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import pairwise
 
 from tests.support.database import Sql
 from tests.support.nemesis.clients import Asked
@@ -36,7 +37,7 @@ def check_leaders(sql: Sql, pair: Pair) -> list[str]:
     """Whatever only a leader may write, the holder of the term at its commit has written."""
     found: list[str] = []
     terms = sql.rows(TERMS)
-    for one, next_ in zip(terms, terms[1:], strict=False):
+    for one, next_ in pairwise(terms):
         if next_["term"] != one["term"] + 1:
             found.append(f"term {one['term']} was followed by {next_['term']}")
     at = -1
@@ -115,9 +116,7 @@ def _task_count(job: dict[str, object]) -> int:
     return count
 
 
-def _check_job(
-    job: dict[str, object], one: Asked, ends: int, ledger: Ledger
-) -> list[str]:
+def _check_job(job: dict[str, object], one: Asked, ends: int, ledger: Ledger) -> list[str]:
     here = f"job {job['id']} ({one.name}, {job['state']})"
     found: list[str] = []
     if ends != 1:

@@ -1,4 +1,4 @@
-"""Careful clients: each request is repeated under its key, at either daemon, until it is answered."""
+"""Careful clients: each repeats a request under its key, at either daemon, until it is answered."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 NAME = "ledger"
@@ -79,7 +80,7 @@ def _overlaps(what: str, runs: list[Run]) -> list[str]:
     # What wrote no end was killed: the database's word for its end is checked elsewhere.
     return [
         f"{what}: {_words(one.key)} until {one.end}, {_words(next_.key)} from {next_.start}"
-        for one, next_ in zip(runs, runs[1:], strict=False)
+        for one, next_ in pairwise(runs)
         if one.end is not None and next_.start < one.end
     ]
 
