@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
+import re
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
 
+from tests.support.daemon import Odc
 from tests.support.database import Sql
 from tests.support.nemesis.clients import Asked
 from tests.support.nemesis.ledger import Ledger
@@ -31,6 +36,8 @@ JOBS = """
            j.exit_code, j.attempt, j.node_names
       from odc.job as j order by j.id
 """
+
+COUNTED_S = 60.0
 
 
 def check_leaders(sql: Sql, pair: Pair) -> list[str]:
@@ -77,6 +84,30 @@ def check_allocations(sql: Sql) -> list[str]:
 
 def check_books(sql: Sql) -> list[str]:
     return sql.values("select * from odc.check_books()")
+
+
+def check_counters(sql: Sql, asked: Iterable[Asked], odc: Odc) -> list[str]:
+    """What is counted for Prometheus is counted once, whoever was killed meanwhile."""
+    tasks = sum(one.tasks for one in asked if one.id is not None)
+    [attempts] = sql.values("select count(*) from odc.attempt")
+    expected = {
+        "odcd_jobs_submitted_total": tasks, "odcd_jobs_finished_total": tasks,
+        "odcd_jobs_started_total": attempts, "odcd_job_requeues_total": 0,
+    }  # fmt: skip
+    found: dict[str, int] = {}
+    deadline = time.monotonic() + COUNTED_S
+    while time.monotonic() < deadline:
+        with suppress(OSError, http.client.HTTPException):
+            with odc.asking("GET", "/metrics") as connection:
+                text = connection.getresponse().read().decode()
+            counted: Counter[str] = Counter()
+            for name, value in re.findall(r"^(odcd_job\w+_total)(?:{.*})? (\S+)$", text, re.M):
+                counted[name] += int(float(value))
+            found = {name: counted[name] for name in expected}
+            if found == expected:
+                return []
+        time.sleep(0.5)
+    return [f"the counters are {found} instead of {expected}"]
 
 
 def check_accepted(sql: Sql, asked: Iterable[Asked], ledger: Ledger) -> list[str]:

@@ -52,7 +52,9 @@ class Run:
             self.pair.mend()
             clients.calm()
             clients.join()
+        calm_at = time.monotonic()
         wrong = [*nemesis.wrong, *clients.wrong, *self._rest()]
+        self.say(f"at rest after {time.monotonic() - calm_at:.1f} s")
         wrong += self._check(clients)
         self._summary(nemesis, clients, wrong)
         return wrong
@@ -84,6 +86,7 @@ class Run:
                 *checks.check_allocations(sql),
                 *checks.check_leaders(sql, self.pair),
                 *checks.check_books(sql),
+                *checks.check_counters(sql, clients.asked, self.pair.daemons[0].odc),
             ]
         wrong += ledger.wrong()
         wrong += [f"while it ran: {text}" for text in self.watch.wrong]
