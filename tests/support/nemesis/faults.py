@@ -23,7 +23,8 @@ DECK = (
     ("crash", "postgres"), ("freeze", "postgres"),
 )  # fmt: skip
 KINDS = frozenset(kind for kind, _ in DECK)
-CLOCK_S = 300.0
+CLOCK_S = (1.0, 30.0), (300.0, 10_800.0)
+"""Steps that a leader may make, and steps after which it may not lead."""
 SECOND = 0.3
 """How often a second fault comes with the first."""
 
@@ -73,7 +74,7 @@ def _fault(chance: random.Random, kind: str, target: str, after_s: float, lease_
         "freeze": (0.1, 0.7), "reset": (0.0, 0.0),
     }.get(kind) or ((0.2, 1.0) if chance.random() < 0.3 else (1.5, 2.3))  # fmt: skip
     amount = {
-        "clock": chance.choice([-1, 1]) * chance.uniform(1, CLOCK_S),
+        "clock": chance.choice([-1, 1]) * chance.uniform(*chance.choice(CLOCK_S)),
         "slow": chance.uniform(0.02, 0.3),
     }.get(kind, chance.random())
     return Fault(kind, target, after_s, lease_s * chance.uniform(low, high), amount)
