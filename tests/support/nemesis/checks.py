@@ -86,7 +86,7 @@ def check_books(sql: Sql) -> list[str]:
     return sql.values("select * from odc.check_books()")
 
 
-def check_counters(sql: Sql, asked: Iterable[Asked], odc: Odc) -> list[str]:
+def check_counters(sql: Sql, asked: Iterable[Asked], pair: Pair) -> list[str]:
     """What is counted for Prometheus is counted once, whoever was killed meanwhile."""
     tasks = sum(one.tasks for one in asked if one.id is not None)
     [attempts] = sql.values("select count(*) from odc.attempt")
@@ -94,20 +94,26 @@ def check_counters(sql: Sql, asked: Iterable[Asked], odc: Odc) -> list[str]:
         "odcd_jobs_submitted_total": tasks, "odcd_jobs_finished_total": tasks,
         "odcd_jobs_started_total": attempts, "odcd_job_requeues_total": 0,
     }  # fmt: skip
-    found: dict[str, int] = {}
+    found: list[dict[str, int]] = []
     deadline = time.monotonic() + COUNTED_S
     while time.monotonic() < deadline:
-        with suppress(OSError, http.client.HTTPException):
-            with odc.asking("GET", "/metrics") as connection:
-                text = connection.getresponse().read().decode()
-            counted: Counter[str] = Counter()
-            for name, value in re.findall(r"^(odcd_job\w+_total)(?:{.*})? (\S+)$", text, re.M):
-                counted[name] += int(float(value))
-            found = {name: counted[name] for name in expected}
-            if found == expected:
-                return []
+        # The leader has them.
+        found = [counters(daemon.odc, expected) for daemon in pair.daemons]
+        if expected in found:
+            return []
         time.sleep(0.5)
     return [f"the counters are {found} instead of {expected}"]
+
+
+def counters(odc: Odc, names: Iterable[str]) -> dict[str, int]:
+    """Of the cluster, added up over their labels."""
+    text = ""
+    with suppress(OSError, http.client.HTTPException), odc.asking("GET", "/metrics") as connection:
+        text = connection.getresponse().read().decode()
+    counted: Counter[str] = Counter()
+    for name, value in re.findall(r"^(odcd_job\w+_total)(?:{.*})? (\S+)$", text, re.M):
+        counted[name] += int(float(value))
+    return {name: counted[name] for name in names}
 
 
 def check_accepted(sql: Sql, asked: Iterable[Asked], ledger: Ledger) -> list[str]:

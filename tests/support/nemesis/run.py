@@ -86,7 +86,7 @@ class Run:
                 *checks.check_allocations(sql),
                 *checks.check_leaders(sql, self.pair),
                 *checks.check_books(sql),
-                *checks.check_counters(sql, clients.asked, self.pair.daemons[0].odc),
+                *checks.check_counters(sql, clients.asked, self.pair),
             ]
         wrong += ledger.wrong()
         wrong += [f"while it ran: {text}" for text in self.watch.wrong]
