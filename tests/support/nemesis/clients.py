@@ -74,7 +74,7 @@ class Clients:
         mine: list[Asked] = []
         count = 0
         try:
-            while not self._over.wait(chance.uniform(0.1, 1.0)):
+            while not self._over.wait(chance.uniform(0.1, 1.5)):
                 if mine and chance.random() < 0.12:
                     self._cancel(chance, chance.choice(mine[-8:]))
                     continue
@@ -112,7 +112,7 @@ class Clients:
             one = Asked(f"{key}.{number}", gpus=chance.choice([1, 1, 2]))
             one.exit_code = chance.choice([0] * 9 + [7])
             one.ranks = chance.randint(2, 3) if kind == "gang" else 1
-            run_s = chance.uniform(0, 1) if chance.random() < 0.9 else self.longest_s
+            run_s = chance.uniform(0, 1) if chance.random() < 0.95 else self.longest_s
             body: dict[str, Any] = {
                 "script": SCRIPT, "name": one.name, "work_dir": str(self.pair.work),
                 "args": [f"{run_s:.2f}", str(one.exit_code)], "stdout": "/dev/null",
