@@ -145,7 +145,7 @@ class Clients:
     def _send(
         self, chance: random.Random, method: str, path: str, body: object, key: str | None
     ) -> tuple[int, Any]:
-        """The first answer that is not 503. Raises AssertionError when none comes."""
+        """The first answer that is not "try again" (429, 503). Raises AssertionError when none comes."""
         daemons = chance.sample(self.pair.daemons, 2)
         if key is not None and chance.random() < 0.05:
             # Its answer is lost, whatever becomes of it.
@@ -173,9 +173,9 @@ class Clients:
         except (OSError, http.client.HTTPException, ValueError):
             self.repeats["no answer"] += 1
             return None
-        if status == 503:
-            self.repeats["503"] += 1
+        if status in (429, 503):
+            self.repeats[str(status)] += 1
             if not answer.get("hint"):
-                self.wrong.append(f"a 503 without a hint: {answer}")
+                self.wrong.append(f"{status} without a hint: {answer}")
             return None
         return status, answer
