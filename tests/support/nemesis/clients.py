@@ -145,7 +145,7 @@ class Clients:
     def _send(
         self, chance: random.Random, method: str, path: str, body: object, key: str | None
     ) -> tuple[int, Any]:
-        """The first answer that is not "try again" (429, 503). Raises AssertionError when none comes."""
+        """The first answer but 429 and 503. Raises AssertionError when none comes."""
         daemons = chance.sample(self.pair.daemons, 2)
         if key is not None and chance.random() < 0.05:
             # Its answer is lost, whatever becomes of it.
