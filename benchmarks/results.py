@@ -18,7 +18,8 @@ FAULTS = "## Kubernetes under faults"
 DEV_SERVERS = "## Dev servers with disks"
 METRICS = "## Metrics"
 PAGE = "## The page"
-KEPT = (TRACES, KUBERNETES, FAULTS, DEV_SERVERS, METRICS, PAGE)
+DEPENDENCIES = "## Dependencies"
+KEPT = (TRACES, KUBERNETES, FAULTS, DEV_SERVERS, METRICS, PAGE, DEPENDENCIES)
 """Not written by `make bench`, which takes over what is there."""
 
 

@@ -22,6 +22,7 @@ from odcd.clock import Clock
 from odcd.db import connect, translate
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, WrongState
 from odcd.schema import Source, rebuild, take_schema_lock
+from odcd.schema_guard import DAEMONS
 
 # zipfile looks it up at its first member, when root's Python may be closed to us already.
 codecs.lookup("cp437")
@@ -71,12 +72,6 @@ PARTITIONS = """
 SEQUENCES = """
     select sequencename as name, coalesce(last_value, 0) as last
       from pg_sequences where schemaname = 'odc' order by sequencename
-"""
-# The daemon, its leader and its listener; not the commands.
-DAEMONS = """
-    select count(*) from pg_stat_activity
-     where datname = current_database() and application_name like 'odcd%'
-       and pid <> pg_backend_pid()
 """
 
 

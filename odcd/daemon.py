@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 import uvloop
 
 from odcd import account as accounts
-from odcd import app, keeper, schema
+from odcd import app, keeper, schema, schema_guard
 from odcd.clock import Clock, SystemClock
 from odcd.errors import DatabaseDown, OdcError
 from odcd.lock import HomeLock
@@ -111,7 +111,9 @@ async def _serve(
 ) -> bool:  # fmt: skip
     """Run the daemon; whether nothing was left running at its end."""
     clock = SystemClock()
-    installed = await schema.install(dsn, clock, source)
+    # An embedded home has no other daemon: its lock is this one's.
+    beside: schema_guard.Beside = "any" if settings.dsn is None else "none"
+    installed = await schema.install(dsn, clock, source, beside=beside)
     log.info(
         "schema.ready", extra={"version": installed.version, "migrations": installed.migrations}
     )
