@@ -19,6 +19,7 @@ import asyncpg
 
 from odcd import __version__
 from odcd.clock import Clock
+from odcd.connections import BACKUP
 from odcd.db import connect, translate
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, WrongState
 from odcd.schema import Source, rebuild, take_schema_lock
@@ -87,7 +88,7 @@ class Summary:
 
 async def write_backup(dsn: str, file: BinaryIO, clock: Clock) -> Summary:
     """Write the queue as it is at one moment; the daemon goes on meanwhile."""
-    connection = await connect(dsn, name="odc backup", isolation="repeatable read", timeout_s=None)
+    connection = await connect(dsn, kind=BACKUP, isolation="repeatable read")
     try:
         async with connection.transaction(readonly=True):
             return await _write(connection, file, clock)
@@ -174,7 +175,7 @@ async def restore_backup(
     try:
         with zipfile.ZipFile(file) as archive:
             manifest = read_manifest(archive)
-            connection = await connect(dsn, name="odc restore", timeout_s=None)
+            connection = await connect(dsn, kind=BACKUP, name="odc restore")
             try:
                 await take_schema_lock(connection)
                 async with connection.transaction():

@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import asyncpg
 
 from odcd.clock import Clock
+from odcd.connections import INSTALLER
 from odcd.db import close, connect, translate, translate_on
 from odcd.errors import OdcError, WrongState
 from odcd.patience import Patience, at_once
@@ -86,7 +87,7 @@ async def install(
     not load; then the functions are as they were before.
     """
     source = source or read_source(sql_folder())
-    connection = await connect(dsn, name="odcd install", timeout_s=None)
+    connection = await connect(dsn, kind=INSTALLER)
     try:
         patience = Patience(dsn, connection, clock)
         return await _Installer(connection, source, clock, patience.run).install(beside)
@@ -98,7 +99,11 @@ async def install(
 
 async def take_schema_lock(connection: asyncpg.Connection) -> None:
     """Be the only one who changes the schema, until the connection closes."""
+    # However long the other install takes; the connection's limit is for locks on tables.
+    limit = await connection.fetchval("select current_setting('lock_timeout')")
+    await connection.execute("set lock_timeout = 0")
     await connection.execute("select pg_advisory_lock($1)", SCHEMA_LOCK)
+    await connection.execute("select set_config('lock_timeout', $1, false)", limit)
 
 
 async def rebuild(

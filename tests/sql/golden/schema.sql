@@ -2035,6 +2035,7 @@ CREATE TABLE odc.term (
     holder text,
     host text,
     taken_at timestamp with time zone,
+    tokens text[] DEFAULT '{}'::text[] NOT NULL,
     CONSTRAINT term_one_check CHECK (one)
 )
 WITH (fillfactor='50');
