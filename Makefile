@@ -30,8 +30,10 @@ test-long: $(STAMP)
 	  --max-suite-reruns 5 --rerun-show-tracebacks
 	ODC_TEST_PG=16 $(BIN)/python -m pytest -q -n $(WORKERS) tests/sql tests/sim
 
-# 10,000 jobs on 1,000 nodes while everything fails now and then; test-long has a small one.
+# 10,000 jobs on 1,000 nodes while everything fails now and then, and half an hour of faults under
+# two daemons and one PostgreSQL; test-long has small ones.
 test-soak: $(STAMP)
+	ODC_NEMESIS_S=1800 ODC_NEMESIS_LEASE_S=10 $(BIN)/python -m pytest -q -s -m long tests/e2e/test_nemesis.py
 	ODC_SOAK_JOBS=10000 ODC_SOAK_NODES=1000 $(BIN)/python -m pytest -q -s -m long tests/kubernetes/test_soak.py
 
 $(VENV)/.lint: $(STAMP) requirements/lint.lock

@@ -46,7 +46,11 @@ class Sql:
     def __init__(self, dsn: str) -> None:
         self.dsn = dsn
         self._runner = asyncio.Runner()
-        self._connection = self._runner.run(connect(dsn, name="odc test"))
+        try:
+            self._connection = self._runner.run(connect(dsn, name="odc test"))
+        except BaseException:
+            self._runner.close()
+            raise
         self._session = Session(self._connection)
         self._in_transaction = False
         self._has_begun = False
