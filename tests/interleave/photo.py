@@ -22,6 +22,13 @@ _LIVE = (
     "booking", "booking_node", "licence", "resource_limit", "partition", "term", "reservation",
 )  # fmt: skip
 
+_ROWS = " union all ".join(f"select '{name}' || t::text as t from odc.{name} as t" for name in _LIVE)
+FINGERPRINT = (
+    f"select md5(string_agg(t, ',' order by t)) from ({_ROWS} union all "
+    "select id || ' ' || coalesce(state::text, '') || coalesce(array_tasks, '') from odc.job) as u"
+)
+"""Of all that decides what happens from here on; equal for schedules that come to the same end."""
+
 
 def take_photo(sql: Sql) -> None:
     """Keep the rows of every table, and make the function that puts them back."""
@@ -51,9 +58,3 @@ def take_photo(sql: Sql) -> None:
 def restore(sql: Sql) -> None:
     sql.execute("select photo.restore()")
 
-
-def fingerprint(sql: Sql) -> str:
-    """Of all that decides what happens from here on. Equal ends of schedules have equal ones."""
-    rows = " union all ".join(f"select '{name}' || t::text as t from odc.{name} as t" for name in _LIVE)
-    ends = "select id || ' ' || coalesce(state::text, '') || coalesce(array_tasks, '') from odc.job"
-    return sql.value(f"select md5(string_agg(t, ',' order by t)) from ({rows} union all {ends}) as u")

@@ -9,7 +9,7 @@ from typing import Any
 from odcd.model import Identity
 from odcd.slurm.lists import parse_array
 from odcd.submission import prepare
-from tests.interleave.stage import Program, Session, Step
+from tests.interleave.stage import PLANNER, Program, Session, Step
 from tests.support.builders import ALICE, NODES, ROOT, a_job, dependency_json
 
 OPERATOR = json.dumps({"user": "root", "uid": 0, "operator": True})
@@ -24,6 +24,11 @@ def program(name: str, *transactions: Step | Sequence[Step]) -> Program:
 def leader(name: str, *transactions: Step | Sequence[Step]) -> Program:
     made = program(name, *transactions)
     return Program(made.name, made.transactions, leads=True)
+
+
+def passes(count: int = 1) -> Program:
+    """The leader's own connection, so many passes one after the other."""
+    return Program("pass", [[plan]] * count, leads=True, isolation=PLANNER)
 
 
 # -- users ---------------------------------------------------------------------------------------

@@ -13,15 +13,16 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import asyncpg
 
-from odcd.db import connect
+from odcd.db import Isolation, connect
+from tests.interleave.photo import FINGERPRINT
 from tests.interleave.world import World
 
-ISOLATION: Literal["read committed", "repeatable read"] = "read committed"
-"""Of the sessions of leaders, as odcd.leader opens them."""
+PLANNER: Isolation = "read committed"
+"""The isolation level of the connection that makes passes, as odcd.leader opens it."""
 DEADLOCK_CHECK = "20ms"
 PATIENCE_S = 120.0
 TRIES = 4
@@ -46,6 +47,7 @@ class Program:
     name: str
     transactions: Sequence[Sequence[Step]]
     leads: bool = False
+    isolation: Isolation = "read committed"
 
 
 @dataclass
@@ -73,6 +75,11 @@ class Session:
     @property
     def pid(self) -> int:
         return self.connection.get_server_pid()
+
+    @property
+    def position(self) -> int:
+        """How many of its transactions are over."""
+        return self._transaction
 
     @property
     def has_more(self) -> bool:
@@ -108,8 +115,7 @@ class Session:
 
     async def _run(self, step: Step) -> None:
         if self._step == 0:
-            isolation = ISOLATION if self.program.leads else "read committed"
-            await self.connection.execute(f"begin isolation level {isolation}")
+            await self.connection.execute(f"begin isolation level {self.program.isolation}")
         self._step += 1
         try:
             await step(self)
@@ -144,11 +150,13 @@ class Session:
 
 @dataclass
 class Played:
-    """What came of one schedule. choices: at each step the one taken, and how many there were."""
+    """What came of one schedule. choices: at each step the one taken, and how many there were.
+    cut: it came to a state that an earlier schedule went on from."""
 
     steps: list[str]
     choices: list[tuple[int, int]]
     sessions: list[Session]
+    cut: bool = False
 
     def rolled_back(self, *, leads: bool) -> Counter[str]:
         counts: Counter[str] = Counter()
@@ -166,6 +174,8 @@ class Stage:
         self._runner = asyncio.Runner()
         self._connections: list[asyncpg.Connection] = []
         self._watcher: asyncpg.Connection | None = None
+        self.seen: set[str] | None = None
+        """States in which no transaction was open; None: no schedule is cut short."""
 
     def close(self) -> None:
         for connection in (*self._connections, self._watcher):
@@ -174,13 +184,16 @@ class Stage:
         self._runner.close()
 
     def play(
-        self, world: World, programs: Sequence[Program], choose: Callable[[int], int], watch: Watch
-    ) -> Played:
-        return self._runner.run(self._play(world, programs, choose, watch))
+        self, world: World, programs: Sequence[Program], choose: Callable[[int], int],
+        watch: Watch, known: int = 0,
+    ) -> Played:  # fmt: skip
+        """known: so many steps have been taken before, by another schedule."""
+        return self._runner.run(self._play(world, programs, choose, watch, known))
 
     async def _play(
-        self, world: World, programs: Sequence[Program], choose: Callable[[int], int], watch: Watch
-    ) -> Played:
+        self, world: World, programs: Sequence[Program], choose: Callable[[int], int],
+        watch: Watch, known: int,
+    ) -> Played:  # fmt: skip
         watcher = await self._opened(len(programs))
         term = await watcher.fetchval("select term from odc.term")
         sessions = [
@@ -191,6 +204,9 @@ class Stage:
         await watch.begins(watcher, world)
         try:
             while idle := [s for s in sessions if s.task is None and s.has_more]:
+                if len(played.choices) >= known and await self._was_here(watcher, played):
+                    played.cut = True
+                    return played
                 choice = choose(len(idle))
                 played.choices.append((choice, len(idle)))
                 session = idle[choice]
@@ -217,6 +233,19 @@ class Stage:
         if self._watcher is None:
             self._watcher = await connect(self._dsn, name="interleave watcher", timeout_s=None)
         return self._watcher
+
+    async def _was_here(self, watcher: asyncpg.Connection, played: Played) -> bool:
+        """Committed rows, time and the programs' positions decide all that may follow."""
+        if self.seen is None or any(s.task or s.is_open for s in played.sessions):
+            return False
+        here = " ".join([
+            await watcher.fetchval(FINGERPRINT), str(played.sessions[0].world),
+            *(f"{s.position} {s.term}" for s in played.sessions),
+        ])  # fmt: skip
+        if here in self.seen:
+            return True
+        self.seen.add(here)
+        return False
 
     async def _settle(self, watcher: asyncpg.Connection, sessions: Sequence[Session]) -> None:
         """Return when every step is over or waits for a lock of a session that is idle."""

@@ -15,6 +15,7 @@ from tests.interleave.programs import (
     inventory,
     leader,
     node_state,
+    passes,
     plan,
     program,
     set_licence,
@@ -51,14 +52,14 @@ def test_an_inventory_in_the_middle_of_a_pass_keeps_the_books(theatre: Theatre) 
     theatre.play_all(
         program("brake", [slow("h100-1")]),
         leader("inventory", [inventory(h100_1=2, h100_2=1)]),
-        leader("pass", [plan]),
+        passes(),
     )
     theatre.no_rollback()
 
 
 def test_an_inventory_in_the_middle_of_ends_keeps_the_books(theatre: Theatre) -> None:
     with theatre.scene() as queue:
-        theatre.world.add("a", queue.submit(name="a", node_list=["h100-2"], **WHOLE))
+        theatre.world.add("a", queue.submit(name="a", gpus=4, node_list=["h100-2"]))
         queue.start()
     theatre.play_all(
         program("brake", [slow("h100-1")]),
@@ -76,7 +77,7 @@ def test_no_pass_is_rolled_back_by_the_ends_of_an_array(theatre: Theatre) -> Non
         [first, _] = queue.start()
         theatre.world.jobs["first"] = first
     theatre.play_all(
-        leader("pass", [plan], [plan]), leader("settler", [settle("exited", "first")], [settle()])
+        passes(2), leader("settler", [settle("exited", "first")], [settle()])
     )
     theatre.no_rollback()
 
@@ -91,7 +92,7 @@ def test_a_job_that_waits_for_a_start_and_an_end_at_once_does_not_wait_forever(
         theatre.world.add("a", queue.submit(name="a", **WHOLE))
         both = theatre.world.text("after:{a},afterok:{b}")
         theatre.world.add("waits", queue.submit(name="waits", dependency=both, **WHOLE))
-    theatre.play_all(leader("pass", [plan]), leader("settler", [settle("exited", "b")]))
+    theatre.play_all(passes(), leader("settler", [settle("exited", "b")]))
     theatre.no_rollback()
 
 
@@ -100,7 +101,7 @@ def test_a_dependency_added_while_its_target_starts_is_not_forgotten(theatre: Th
         theatre.world.add("a", queue.submit(name="a", **WHOLE))
         theatre.world.add("late", queue.submit(name="late", hold=True))
     theatre.play_all(
-        leader("pass", [plan]),
+        passes(),
         program("user", [submit("new", dependency="after:{a}")]),
         program("other", [update("late", dependency="after:{a}")]),
     )
@@ -131,7 +132,7 @@ def test_a_pass_starts_nothing_against_an_edit_that_came_first(
             **WHOLE,
         )  # fmt: skip
         theatre.world.add("long", job)
-    theatre.play_all(program("operator", [turn, edit]), leader("pass", [plan]))
+    theatre.play_all(program("operator", [turn, edit]), passes())
     theatre.no_rollback()
 
 
@@ -162,7 +163,7 @@ def test_a_booking_ends_and_begins_beside_passes(theatre: Theatre) -> None:
 
     theatre.play_all(
         program("operator", [book("works", "h100-1", begins_s=300, lasts_s=600)]),
-        leader("pass", [plan]),
+        passes(),
         leader("clock", [moves(700), sweep]),
     )
     theatre.no_rollback()

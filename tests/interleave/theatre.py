@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from tests.interleave.photo import fingerprint, restore, take_photo
+from tests.interleave.photo import FINGERPRINT, restore, take_photo
 from tests.interleave.programs import Program
 from tests.interleave.promises import Promises
 from tests.interleave.rest import Rest
@@ -44,14 +44,18 @@ class Theatre:
         take_photo(self.sql)
         self._rested = set()
 
-    def play(self, programs: Sequence[Program], choose: Choose) -> Played:
+    def play(self, programs: Sequence[Program], choose: Choose, known: int = 0) -> Played:
         restore(self.sql)
         self.schedules += 1
         if self.schedules % 200 == 0:
             self.sql.execute("vacuum")
         world = self.world.copy()
-        played = self.stage.play(world, programs, choose, Promises())
-        end = f"{fingerprint(self.sql)} {world.now} {world.tasks}"
+        played = self.stage.play(world, programs, choose, Promises(), known)
+        self.passes_rolled_back += played.rolled_back(leads=True)
+        self.others_rolled_back += played.rolled_back(leads=False)
+        if played.cut:
+            return played
+        end = f"{self.sql.value(FINGERPRINT)} {world.now} {world.tasks}"
         if end not in self._rested:
             try:
                 Rest(self.sql, world).check()
@@ -59,21 +63,22 @@ class Theatre:
                 error.add_note("steps: " + " ".join(played.steps))
                 raise
             self._rested.add(end)
-        self.passes_rolled_back += played.rolled_back(leads=True)
-        self.others_rolled_back += played.rolled_back(leads=False)
         return played
 
     def play_all(self, *programs: Program, most: int | None = None) -> int:
-        """Every order of these programs' steps, or so many; how many there were."""
+        """Every order of these programs' steps, or so many; how many there were. An order is cut
+        short where it comes to a state, without open transactions, that another went on from."""
+        self.stage.seen = set()
         prefix: list[int] = []
         count = 0
         while True:
             ahead = iter(prefix)
-            choices = self.play(programs, lambda _options, a=ahead: next(a, 0)).choices
+            choices = self.play(programs, lambda _options, a=ahead: next(a, 0), len(prefix)).choices
             count += 1
             while choices and choices[-1][0] == choices[-1][1] - 1:
                 choices.pop()
             if not choices or count == most:
+                self.stage.seen = None
                 return count
             prefix = [choice for choice, _ in choices]
             prefix[-1] += 1
