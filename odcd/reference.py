@@ -270,6 +270,8 @@ EVENTS = {
                 "`odcd`, or the operator", ""),
     "node_drain": ("a node takes no new jobs: drained here, or cordoned on Kubernetes",
                    "`odcd`, or the operator", "`reason`"),
+    "books_repaired": ("two tables contradicted each other and the sweep corrected one of them",
+                       "`odcd`", "`book`, `count`, `rows`: a sentence each, at most 20"),
     "orphan": ("something ran that no job has, and was removed", "`odcd`", "`name`: the pod"),
     "node_down": ("a node is out of use: gone from the inventory, or taken out",
                   "`odcd`, or the operator", "`reason`"),

@@ -106,6 +106,8 @@ CLUSTER = (
     _gauge("odcd_expiry_lag_seconds", "", "How late the end is that is most overdue."),
     _gauge("odcd_orphans", "kind",
            "What nobody has: pods found in 5 minutes, volumes and snapshots in the cloud now."),
+    _counter("odcd_book_repairs_total", "book",
+             "Rows that the sweep corrected because two tables contradicted each other."),
     _counter("odcd_orphans_found_total", "kind", "What was found and nobody has."),
     _gauge("odcd_disks", "state", "Disks by state."),
     _gauge("odcd_disk_lock_stale_seconds", "",

@@ -1,17 +1,19 @@
 -- odc._jobs_ended: jobs have ended, with their state in job. Counts the tasks of their arrays and wakes what waits.
 -- Arguments  p_job_ids  ids of jobs, tasks, and rows of tasks cancelled together
--- Locks      the caller holds the turn; as _recount_arrays and _judge_dependencies
-create or replace function odc._jobs_ended(p_job_ids bigint[], p_now timestamptz)
+--            p_ran      they were running until now; false: they were waiting
+-- Locks      the caller holds the turn; array_job; as _refresh_open_counts and _judge_dependencies
+create or replace function odc._jobs_ended(p_job_ids bigint[], p_now timestamptz, p_ran boolean default false)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_arrays  bigint[];
     v_ok      bigint[];
     v_not_ok  bigint[];
+    v_counts  integer[];
     v_waiting bigint[];
 begin
-    select array_agg(n.array_job_id), array_agg(n.ok), array_agg(n.not_ok) into v_arrays, v_ok, v_not_ok
-      from (select j.array_job_id,
+    select array_agg(n.array_job_id), array_agg(n.ok), array_agg(n.not_ok), array_agg(n.n) into v_arrays, v_ok, v_not_ok, v_counts
+      from (select j.array_job_id, case when p_ran then count(*) else 0 end as n,
                    count(*) filter (where j.state = 'COMPLETED') as ok,
                    sum(case when j.state = 'COMPLETED' then 0
                             when j.array_tasks is null then 1
@@ -21,10 +23,10 @@ begin
              group by j.array_job_id) as n;
     if v_arrays is not null then
         update array_job as a
-           set ended_ok = a.ended_ok + n.ok, ended_not_ok = a.ended_not_ok + n.not_ok
-          from unnest(v_arrays, v_ok, v_not_ok) as n (id, ok, not_ok)
+           set ended_ok = a.ended_ok + n.ok, ended_not_ok = a.ended_not_ok + n.not_ok, running = a.running - n.n
+          from unnest(v_arrays, v_ok, v_not_ok, v_counts) as n (id, ok, not_ok, n)
          where a.job_id = n.id;
-        perform _recount_arrays(v_arrays);
+        perform _refresh_open_counts(v_arrays);
     end if;
     if not exists (select from dependency) then
         return;

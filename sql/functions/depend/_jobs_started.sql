@@ -1,25 +1,26 @@
 -- odc._jobs_started: jobs have been placed. Counts the tasks of their arrays, and wakes what waits for a start. What
 -- they waited for themselves is over, also when they are requeued.
 -- Arguments  p_job_ids  ids with a row in running; of tasks, their own
--- Locks      the caller holds the turn; as _recount_arrays and _judge_dependencies
+-- Locks      the caller holds the turn; array_job; as _refresh_open_counts and _judge_dependencies
 create or replace function odc._jobs_started(p_job_ids bigint[], p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_arrays  bigint[];
-    v_first   bigint[];
+    v_first   integer[];
+    v_counts  integer[];
     v_waiting bigint[];
 begin
-    select array_agg(n.array_job_id), array_agg(n.first) into v_arrays, v_first
-      from (select r.array_job_id, count(*) filter (where r.attempt = 1) as first
+    select array_agg(n.array_job_id), array_agg(n.first), array_agg(n.n) into v_arrays, v_first, v_counts
+      from (select r.array_job_id, count(*) filter (where r.attempt = 1) as first, count(*) as n
               from unnest(p_job_ids) as s (id) join running as r on r.job_id = s.id
              where r.array_job_id is not null
              group by r.array_job_id) as n;
     if v_arrays is not null then
-        update array_job as a set started = a.started + n.first
-          from unnest(v_arrays, v_first) as n (id, first)
-         where a.job_id = n.id and n.first > 0;
-        perform _recount_arrays(v_arrays);
+        update array_job as a set started = a.started + n.first, running = a.running + n.n
+          from unnest(v_arrays, v_first, v_counts) as n (id, first, n)
+         where a.job_id = n.id;
+        perform _refresh_open_counts(v_arrays);
     end if;
     if not exists (select from dependency) then
         return;

@@ -1,7 +1,7 @@
 -- odc._write_dependencies: what jobs just queued wait for; those that need not wait are ready after it.
 -- Arguments  p_ids   ids of the jobs, null where there is none; their pending rows say 'waiting'
 --            p_jobs  the jobs as submitted, parallel
--- Locks      the caller holds the turn; the pending rows of these jobs, and of those they wait to see started
+-- Locks      the caller holds the turn; the pending rows of these jobs
 create or replace function odc._write_dependencies(p_ids bigint[], p_jobs jsonb[], p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -23,12 +23,7 @@ begin
          cross join jsonb_array_elements(u.job -> 'dependency' -> 'terms') with ordinality as t (term, ord)
          cross join jsonb_to_record(t.term) as d (kind text, target_id bigint, target_task integer, delay_s integer)
           left join array_job as a on a.job_id = d.target_id
-        returning job_id, kind, target_id
-    ), awaited as (
-        -- A pass whose snapshot is older than these rows would not see them when it starts the target: make it
-        -- collide with this transaction, and look again.
-        update pending as p set reason = p.reason
-         where p.job_id in (select target_id from term where kind = 'after')
+        returning job_id, kind
     )
     select array_agg(distinct job_id), array_agg(distinct job_id) filter (where kind = 'aftercorr')
       into v_ids, v_closed from term;

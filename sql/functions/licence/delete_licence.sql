@@ -1,6 +1,6 @@
 -- odc.delete_licence: forget a licence, by an operator.
 -- Returns    what it was, as JSON text
--- Locks      licence
+-- Locks      the turn; licence
 -- Raises     OD013 NotOwner; OD025 UnknownLicence; OD012 WrongState: jobs hold it or wait for it
 create or replace function odc.delete_licence(p_actor jsonb, p_name text, p_now timestamptz)
 returns text
@@ -10,7 +10,7 @@ declare
     v_count integer;
     v_jobs  text;
 begin
-    perform _set_now(p_now);
+    perform _take_turn(p_now);
     perform _check_operator(p_actor, 'delete licences');
     perform from licence where name = p_name for update;
     if not found then

@@ -1,13 +1,13 @@
 -- odc.set_licence: make a licence, or change how many there are of it, by an operator. Jobs that hold more than there
 -- are then go on; none starts until enough have come back.
 -- Returns    the licence as JSON text
--- Locks      licence
+-- Locks      the turn; licence
 -- Raises     OD013 NotOwner, OD010 BadRequest
 create or replace function odc.set_licence(p_actor jsonb, p_name text, p_total bigint, p_now timestamptz)
 returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
-    perform _set_now(p_now);
+    perform _take_turn(p_now);
     perform _check_operator(p_actor, 'change licences');
     if p_name !~ '^[A-Za-z0-9._@-]{1,100}$' then
         raise exception using errcode = 'OD010',

@@ -19,6 +19,8 @@ language sql stable as $$
                 select t.name, 'default' from partition as t) as p
          cross join unnest(enum_range('COMPLETED'::odc.job_state, null)) as s
          union all
+        select 'odcd_book_repairs_total', array[k] from unnest('{array,dependency,member,node}'::text[]) as k
+         union all
         select 'odcd_orphans_found_total', array[k] from unnest('{pod,volume,snapshot}'::text[]) as k
          union all
         select 'odcd_planned_starts_moved_total', array[c] from unnest('{order,overtaken,overrun,preemption}'::text[]) as c

@@ -1,6 +1,6 @@
 -- odc._count_foreign: take what others use of nodes out of what is free, as far as allocations leave it.
 -- Arguments  p_nodes  the inventory, as register_nodes has it
--- Locks      node and node_free rows that change
+-- Locks      the caller holds the turn; node and node_free rows that change
 create or replace function odc._count_foreign(p_nodes jsonb)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$

@@ -1,8 +1,10 @@
 -- odc._regroup_nodes: give every node its group and its `up`. Call after any change of nodes or partitions.
--- Locks      node_free rows of nodes that changed
+-- Locks      the caller holds the turn; node_free rows of nodes that changed; facts
 create or replace function odc._regroup_nodes()
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    v_regrouped boolean;
 begin
     -- In an order of its own: the planner takes groups by their ids.
     insert into node_group (gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids)
@@ -21,10 +23,17 @@ begin
            set group_id = p.group_id, up = p.up
           from placed as p
          where f.node_id = p.node_id and (f.group_id, f.up) is distinct from (p.group_id, p.up)
+    ), came as (
+        insert into node_free (node_id, group_id, up, gpu_mask, gpus, cpus, mem_mib)
+        select node_id, group_id, up, (1::bigint << gpus) - 1, gpus, cpus, mem_mib from placed
+            on conflict do nothing
     )
-    insert into node_free (node_id, group_id, up, gpu_mask, gpus, cpus, mem_mib)
-    select node_id, group_id, up, (1::bigint << gpus) - 1, gpus, cpus, mem_mib from placed
-        on conflict do nothing;
+    -- A plan made before may have counted on what the node was: whose jobs it takes, which features it has.
+    select exists (select from placed as p join node_free as f on f.node_id = p.node_id where f.group_id <> p.group_id)
+      into v_regrouped;
+    if v_regrouped then
+        perform _raise_facts();
+    end if;
     delete from node_group as g where not exists (select from node_free as f where f.group_id = g.id);
 end;
 $$;

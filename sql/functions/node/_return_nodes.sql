@@ -1,6 +1,6 @@
 -- odc._return_nodes: quarantined nodes take jobs again, and are judged by what ends from now on.
 -- Arguments  p_detail  of the event
--- Locks      node by name, node_free
+-- Locks      the caller holds the turn; node by name, node_free
 create or replace function odc._return_nodes(p_node_ids integer[], p_detail jsonb, p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$

@@ -6,7 +6,7 @@
 --                     topology: the layers of the network it hangs on, outermost first, the last its block;
 --                     state: UP, DRAIN or DOWN, as who keeps the node sees it; foreign: used by what odc does not run
 --            p_whole  true: nodes that are not listed go DOWN
--- Locks      term, node by name, node_free
+-- Locks      term for key share; where anything changes, the turn, node by name, node_free
 -- Raises     OD020 LeadershipLost; OD010 for a node with sizes that cannot be
 create or replace function odc.register_nodes(p_term bigint, p_nodes jsonb, p_whole boolean, p_now timestamptz)
 returns void
@@ -15,7 +15,6 @@ declare
     v_bad text;
 begin
     perform _hold_term(p_term);
-    perform _set_now(p_now);
     select string_agg(format('%s (%s GPUs, %s CPUs, %s MiB)', name, gpus, cpus, mem_mib), ', ' order by name)
       into v_bad
       from _seen_nodes(p_nodes)
@@ -25,7 +24,11 @@ begin
             message = format('nodes with sizes that cannot be: %s', v_bad),
             hint = 'A node has 0 to 62 GPUs, at least 1 CPU and at least 1 MiB of memory.';
     end if;
+    if not _inventory_differs(p_nodes, p_whole) then
+        return;
+    end if;
 
+    perform _take_turn(p_now);
     insert into gpu_type (name, label, gpus_per_node, cpus_per_node, mem_per_node_mib)
     select distinct on (gpu_type) gpu_type, gpu_type, gpus, cpus, mem_mib from _seen_nodes(p_nodes) order by gpu_type, name
     on conflict do nothing;

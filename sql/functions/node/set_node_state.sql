@@ -3,7 +3,7 @@
 --            p_state   UP, DRAIN (jobs run on, none start) or DOWN
 --            p_reason  shown with the node; needed for DRAIN and DOWN
 -- Returns    {"nodes": [names]} as JSON text
--- Locks      node by name, node_free
+-- Locks      the turn; node by name, node_free
 -- Raises     OD013 NotOwner, OD007 UnknownNode, OD010 BadRequest, OD012 WrongState: it is cordoned where it comes from
 create or replace function odc.set_node_state(
     p_actor jsonb, p_names text[], p_state text, p_reason text, p_now timestamptz)
@@ -46,7 +46,7 @@ begin
             message = format('node %s takes no jobs because the cluster says so: %s', v_unknown, v_known),
             hint = 'Resume it there, and it takes jobs here: kubectl uncordon NODE, or remove its taint.';
     end if;
-    perform _set_now(p_now);
+    perform _take_turn(p_now);
     perform from node where name = any (p_names) order by name for update;
     with changed as (
         update node

@@ -3,6 +3,7 @@
 --            p_like     the policy to begin with; null: none, and the ordering is needed
 --            p_changes  {ordering, max_wait_s, backfill, plan_depth}
 -- Returns    the policy as JSON text
+-- Locks      the turn
 -- Raises     OD013 NotOwner, OD029 UnknownPolicy, OD028 InUse, OD010 BadRequest
 create or replace function odc.create_policy(p_actor jsonb, p_name text, p_like text, p_changes jsonb, p_now timestamptz)
 returns text
@@ -10,7 +11,7 @@ language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     y policy;
 begin
-    perform _set_now(p_now);
+    perform _take_turn(p_now);
     perform _check_operator(p_actor, 'make policies');
     if p_like is not null then
         perform _refuse_no_policy(p_like);

@@ -1,6 +1,6 @@
 -- odc.delete_policy: by an operator; odc stays, because new partitions have it.
 -- Returns    the policy as it was, as JSON text
--- Locks      policy
+-- Locks      the turn; policy
 -- Raises     OD013 NotOwner, OD029 UnknownPolicy, OD028 InUse
 create or replace function odc.delete_policy(p_actor jsonb, p_name text, p_now timestamptz)
 returns text
@@ -9,7 +9,7 @@ declare
     v_policy json;
     v_users  text;
 begin
-    perform _set_now(p_now);
+    perform _take_turn(p_now);
     perform _check_operator(p_actor, 'delete policies');
     perform _refuse_no_policy(p_name);
     perform from policy where name = p_name for update;

@@ -2,7 +2,7 @@
 -- Arguments  p_actor    {user, uid, operator}
 --            p_changes  see _edit_policy
 -- Returns    the policy as JSON text
--- Locks      policy
+-- Locks      the turn; policy
 -- Raises     OD013 NotOwner, OD029 UnknownPolicy, OD010 BadRequest
 create or replace function odc.edit_policy(p_actor jsonb, p_name text, p_changes jsonb, p_now timestamptz)
 returns text
@@ -11,7 +11,7 @@ declare
     y        policy;
     v_before jsonb;
 begin
-    perform _set_now(p_now);
+    perform _take_turn(p_now);
     perform _check_operator(p_actor, 'change policies');
     perform _refuse_no_policy(p_name);
     select * into y from policy where name = p_name for update;

@@ -37,6 +37,8 @@ begin
       from unnest(p_head_jobs, p_head_ats, p_head_nodes, p_head_fittings, p_head_shapes)
            as h (job_id, at, nodes, fitting, shape_id)
       join shape as s on s.id = h.shape_id
+     -- One that was cancelled since the plan was made waits for nothing.
+     where exists (select from pending as p where p.job_id = h.job_id)
         on conflict (job_id) do update
        set pass_id = excluded.pass_id, planned_start_at = excluded.planned_start_at,
            node_names = excluded.node_names, fitting = excluded.fitting, detail = excluded.detail

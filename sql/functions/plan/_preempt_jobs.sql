@@ -1,11 +1,13 @@
 -- odc._preempt_jobs: end victims for their preemptors, and leave their nodes to these: what decide returned.
 -- An array's row that preempts gives its next task a row of its own, if more than one waits: that one is the preemptor.
+-- A preemptor that changed since the plan was made, or one of whose victims is ending, ends nobody: the next pass looks again.
 -- Arguments  parallel, as decide returns them: victims, for which job, cost;  protected jobs and their nodes
+-- Returns    the preemptors that were left out
 -- Locks      the turn; pending rows of preemptors, running and allocation rows of victims
 create or replace function odc._preempt_jobs(
     p_now timestamptz, p_victims bigint[], p_for bigint[], p_costs bigint[],
     p_head_jobs bigint[], p_head_ats timestamptz[], p_head_nodes text[])
-returns void
+returns bigint[]
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_queue_id bigint;
@@ -14,11 +16,17 @@ declare
     v_at       timestamptz;
     v_next     integer;
     v_more     boolean;
+    v_left_out bigint[];
 begin
     perform _take_turn(p_now);
+    v_left_out := array(
+        select distinct v.for_id
+          from unnest(p_victims, p_for) as v (job_id, for_id)
+         where not exists (select from running as r where r.job_id = v.job_id and r.intent is null)
+            or not exists (select from pending as p where p.job_id = v.for_id and p.ready));
     for v_queue_id, v_nodes, v_at in
         select h.id, h.nodes, h.at from unnest(p_head_jobs, p_head_nodes, p_head_ats) with ordinality as h (id, nodes, at, o)
-         where h.id = any (p_for) order by h.o
+         where h.id = any (p_for) and h.id <> all (v_left_out) order by h.o
     loop
         v_id := v_queue_id;
         select lower(p.tasks - coalesce(p.closed_tasks, '{}')), _task_count(p.tasks) > 1
@@ -71,5 +79,6 @@ begin
           from victim as v;
     end loop;
     notify odc;
+    return v_left_out;
 end;
 $$;

@@ -1,14 +1,16 @@
--- odc.apply_plan: write the starts of a plan. Driven by `delete from pending … returning`: a job that was
--- cancelled, held or started since drops out, whole.
+-- odc.apply_plan: write the starts of a plan. Driven by `delete from pending … returning`: a job that was cancelled, held,
+-- changed or started since drops out, whole; of an array, as many tasks as may not start any more.
 -- Arguments  p_term        the leader's term
---            p_start_*     per start: job (an array's row once per task), partition, number of nodes
+--            p_start_*     per start: job (an array's row once per task), _job_facts as the plan saw them, partition,
+--                          number of nodes
 --            p_alloc_*     their allocations, one after the other: node id, GPU mask, GPUs, CPUs, MiB
 -- Returns    ids of the jobs that start; an array's task has an id of its own from here on
 -- Locks      term for share; the turn; pending, running, job, node_free, allocation and disk rows of the starts
--- Raises     OD020 LeadershipLost; OD003 PlanStale: a node has less free than the plan took, or a disk is not free any more
+-- Raises     OD020 LeadershipLost; OD003 PlanStale: a node has less free than the plan took, or a disk is not free any more;
+--            plan_pass sees to it that neither can be
 create or replace function odc.apply_plan(
     p_term bigint, p_now timestamptz,
-    p_start_jobs bigint[], p_start_partitions integer[], p_start_nodes integer[],
+    p_start_jobs bigint[], p_start_facts bigint[], p_start_partitions integer[], p_start_nodes integer[],
     p_alloc_nodes integer[], p_alloc_masks bigint[], p_alloc_gpus integer[], p_alloc_cpus integer[],
     p_alloc_mems integer[])
 returns setof bigint
@@ -23,12 +25,13 @@ begin
     perform _hold_term(p_term);
     perform _take_turn(p_now);
     v_ids := p_start_jobs;
-    select array_agg(p.job_id order by p.job_id), array_agg(s.n order by p.job_id),
+    select array_agg(p.job_id order by p.job_id), array_agg(least(s.n, p.open_count) order by p.job_id),
            array_agg(p.eligible_at order by p.job_id)
       into v_arrays, v_counts, v_eligible
-      from (select job_id, count(*)::integer as n from unnest(p_start_jobs) as t (job_id) group by job_id) as s
+      from (select t.job_id, min(t.facts) as facts, count(*)::integer as n
+              from unnest(p_start_jobs, p_start_facts) as t (job_id, facts) group by t.job_id) as s
       join pending as p on p.job_id = s.job_id
-     where p.tasks is not null and p.ready;
+     where p.tasks is not null and p.ready and _job_facts(p) = s.facts;
     if v_arrays is not null then
         -- The n-th start of an array's row is the n-th task taken from it.
         with taken as (
@@ -45,15 +48,15 @@ begin
     end if;
 
     with start as materialized (
-        select s.job_id as queue_id, i.id, s.partition_id, s.ord, s.nodes,
+        select s.job_id as queue_id, i.id, s.facts, s.partition_id, s.ord, s.nodes,
                sum(s.nodes) over (order by s.ord) - s.nodes as alloc_before
-          from unnest(p_start_jobs, p_start_partitions, p_start_nodes) with ordinality
-               as s (job_id, partition_id, nodes, ord)
+          from unnest(p_start_jobs, p_start_facts, p_start_partitions, p_start_nodes) with ordinality
+               as s (job_id, facts, partition_id, nodes, ord)
           join unnest(v_ids) with ordinality as i (id, ord) on i.ord = s.ord
     ), gone as (
         delete from pending as p
          using start as s
-         where p.job_id = s.queue_id and p.tasks is null and p.ready
+         where p.job_id = s.queue_id and p.tasks is null and p.ready and _job_facts(p) = s.facts
         returning p.job_id as id, p.shape_id, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at,
                   p.time_limit_s, p.attempt, p.eligible_at, p.deadline_at, p.array_job_id
     ), element as (

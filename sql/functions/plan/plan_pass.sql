@@ -1,46 +1,66 @@
--- odc.plan_pass: one run of the scheduler: decide, apply, end whom others preempt, and note the planned starts and the
+-- odc.plan_pass: one run of the scheduler: decide, apply, end victims of preemption, and keep the planned starts and the
 -- refusals.
--- Runs REPEATABLE READ on the leader's own connection; the caller retries once on 40001 and on OD003.
--- Returns    one row: the jobs that start, how many were looked at, whether another pass should follow at once: the
---            start limit cut the plan short, or somebody is preempted; next_at: when one should follow though nothing
---            happens until then, null: never
--- Locks      as apply_plan
+-- Runs READ COMMITTED. decide works on one snapshot, without locks. Then the pass takes the turn and checks what the plan
+-- relies on. If a fact or a node changed meanwhile, it decides once more under the turn, where neither can change. Starts
+-- of jobs that changed are left out, and another pass follows. See docs/decisions/0027.
+-- Returns    one row: the jobs that start; how many were looked at; whether another pass should follow at once, because
+--            the start limit cut the plan short, a job was left out or victims end; next_at: when time alone may let a job
+--            start, null: never; replanned: it decided twice
+-- Locks      term for key share; the turn, from after decide on; facts for share; as apply_plan
 -- Raises     OD020 LeadershipLost
 create or replace function odc.plan_pass(
     p_term bigint, p_now timestamptz, p_start_limit integer default 2000,
-    out started bigint[], out looked integer, out more boolean, out next_at timestamptz, out decide_ms real, out took_ms real)
+    out started bigint[], out looked integer, out more boolean, out next_at timestamptz, out decide_ms real, out took_ms real,
+    out replanned boolean)
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    v_begin    timestamptz := clock_timestamp();
-    v_snapshot pg_snapshot;
-    d          record;
-    v_pass     bigint;
+    v_begin   timestamptz := clock_timestamp();
+    v_now     timestamptz := p_now;
+    v_dropped bigint[];
+    v_pass    bigint;
+    d         record;           -- the plan, and what it saw
 begin
     perform _hold_term(p_term);
-    perform _set_now(p_now);
-    v_snapshot := pg_current_snapshot();
-    select * into d from decide(p_now, null, p_start_limit, p_digest => true);
+    replanned := false;
+    loop
+        -- One statement, so one snapshot.
+        select p.*, f.version as facts, pg_current_snapshot() as snapshot, _policy_version() as policy,
+               (select max(e.id) from event as e) as last_event_id,
+               array(select _job_facts(q)
+                       from unnest(p.start_jobs) with ordinality as s (job_id, ord)
+                       join pending as q on q.job_id = s.job_id
+                      order by s.ord) as start_facts
+          into strict d
+          from facts as f, decide(v_now, null, p_start_limit, p_digest => true) as p;
+        perform _take_turn(v_now);
+        exit when replanned or not _plan_moved(d.facts, d.alloc_nodes, d.alloc_masks, d.alloc_gpus, d.alloc_cpus, d.alloc_mems);
+        replanned := true;
+        -- The daemon's clock has moved on by as much.
+        v_now := p_now + (clock_timestamp() - v_begin);
+        perform _set_now(v_now);
+    end loop;
     decide_ms := extract(epoch from clock_timestamp() - v_begin) * 1000;
     looked := d.looked;
-    more := d.more;
     started := '{}';
     if d.start_jobs is not null then
         select coalesce(array_agg(s), '{}') into started
-          from apply_plan(p_term, p_now, d.start_jobs, d.start_partitions, d.start_nodes, d.alloc_nodes,
+          from apply_plan(p_term, v_now, d.start_jobs, d.start_facts, d.start_partitions, d.start_nodes, d.alloc_nodes,
                           d.alloc_masks, d.alloc_gpus, d.alloc_cpus, d.alloc_mems) as s;
     end if;
+    v_dropped := _dropped_jobs(d.start_jobs, started, d.head_jobs);
 
-    perform _tell_slips(p_now, d.head_jobs, d.head_ats, started);
+    perform _tell_slips(v_now, d.head_jobs, d.head_ats, started);
     -- A claim that came to nothing is dropped; not by a pass that did not look at all jobs.
-    more := more or not more and _drop_claims(p_now);
+    more := d.more or not d.more and _drop_claims(v_now) or v_dropped is not null;
     if d.victim_jobs is not null then
-        perform _preempt_jobs(p_now, d.victim_jobs, d.victim_for, d.victim_costs, d.head_jobs, d.head_ats, d.head_nodes);
+        v_dropped := nullif(coalesce(v_dropped, '{}') || _preempt_jobs(
+            v_now, d.victim_jobs, d.victim_for, d.victim_costs, d.head_jobs, d.head_ats, d.head_nodes), '{}');
         more := true;
     end if;
 
-    next_at := _next_chance(p_now);
+    next_at := _next_chance(v_now);
 
-    v_pass := _keep_pass(p_term, p_now, d, cardinality(started), p_start_limit, v_snapshot);
+    v_pass := _keep_pass(p_term, v_now, d, cardinality(started), p_start_limit, v_dropped);
     perform _keep_plan(v_pass, d.head_jobs, d.head_ats, d.head_nodes, d.head_fittings, d.head_shapes,
                        d.refused_shapes, d.refused_reasons, d.refused_heads,
                        d.limited_shapes, d.limited_limits_s, d.limited_uids, d.limited_accounts, d.limited_qos,

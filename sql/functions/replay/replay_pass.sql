@@ -55,7 +55,12 @@ begin
       full join odc._replay_now(d) as n on n.kind = o.kind and n.name = o.name
       left join unnest(v_kinds, v_names, v_firsts, v_counts) as w (kind, name, first, n)
         on w.kind = coalesce(o.kind, n.kind) and w.name = coalesce(o.name, n.name)
-     where o.what is distinct from n.what;
+     where o.what is distinct from n.what
+       -- What changed before the plan was written was left out of it.
+       and not (coalesce(o.kind, n.kind) in ('start', 'planned')
+                and coalesce(o.name, n.name)::bigint = any (coalesce(v_pass.dropped, '{}')))
+       and not (coalesce(o.kind, n.kind) = 'preempt'
+                and (regexp_match(coalesce(o.what, n.what), '\d+'))[1]::bigint = any (coalesce(v_pass.dropped, '{}')));
     select s.chain_digest into v_before from odc.pass as s where s.id < p_pass_id order by s.id desc limit 1;
     return json_build_object(
         'pass_id', v_pass.id, 'at', _iso(v_pass.at), 'term', v_pass.term,

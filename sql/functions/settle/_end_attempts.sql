@@ -141,7 +141,7 @@ begin
       into v_ended, v_requeued;
 
     if v_ended is not null then
-        perform _jobs_ended(v_ended, p_now);
+        perform _jobs_ended(v_ended, p_now, p_ran => true);
         perform _learn_run_times(v_ended, p_now);
     end if;
     if v_requeued is not null then

@@ -1,5 +1,5 @@
--- odc.sweep: what time alone does: begin times, delays, deadlines, limits overrun, nodes away for too long, bookings; and
--- housekeeping.
+-- odc.sweep: what time alone does: begin times, delays, deadlines, limits overrun, nodes away for too long, bookings;
+-- repairs of the books; and housekeeping.
 -- Arguments  p_keeps_time  the executor ends jobs at their limits, so that only what it left is looked for here
 --            p_node_grace  jobs of a node that has been down for so long, and not by an operator, end; null: they go on
 --            p_quarantine  nodes that eat jobs are quarantined; false: none is, and those that were return; null: not now
@@ -58,6 +58,9 @@ begin
         notify odc;
     end if;
 
+    if _repair_books(p_now) > 0 then
+        notify odc;
+    end if;
     perform _quarantine_nodes(p_quarantine, p_canaries, p_now);
     delete from idempotency where made_at < p_now - interval '48 hours';
     delete from api_key where expires_at < p_now;

@@ -1021,6 +1021,13 @@ CREATE TABLE odc.event (
 )
 PARTITION BY RANGE (id);
 
+CREATE TABLE odc.facts (
+    one boolean DEFAULT true NOT NULL,
+    version bigint NOT NULL,
+    CONSTRAINT facts_one_check CHECK (one)
+)
+WITH (fillfactor='10');
+
 CREATE TABLE odc.gpu (
     node_id integer NOT NULL,
     gpu_index integer NOT NULL,
@@ -1466,7 +1473,8 @@ CREATE TABLE odc.pass (
     start_limit integer,
     read_digest bytea,
     plan_digest bytea,
-    chain_digest bytea
+    chain_digest bytea,
+    dropped bigint[]
 );
 
 CREATE TABLE odc.past_since (
@@ -2738,6 +2746,9 @@ ALTER TABLE ONLY odc.eta_day
 ALTER TABLE ONLY odc.event
     ADD CONSTRAINT event_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY odc.facts
+    ADD CONSTRAINT facts_pkey PRIMARY KEY (one);
+
 ALTER TABLE ONLY odc.gpu
     ADD CONSTRAINT gpu_pkey PRIMARY KEY (node_id, gpu_index);
 
@@ -3141,11 +3152,21 @@ CREATE INDEX usage_past_account_id_uid_qos_id_idx ON odc.usage_past USING btree 
 
 CREATE INDEX usage_past_past_at_idx ON odc.usage_past USING brin (past_at) WITH (pages_per_range='16', autosummarize='on');
 
+CREATE TRIGGER facts_delete AFTER DELETE ON odc.account REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_update AFTER UPDATE ON odc.account REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
 CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.account FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.parent IS DISTINCT FROM new.parent) OR (old.description IS DISTINCT FROM new.description) OR (old.organisation IS DISTINCT FROM new.organisation) OR (old.shares IS DISTINCT FROM new.shares) OR (old.default_qos_id IS DISTINCT FROM new.default_qos_id) OR (old.qos_ids IS DISTINCT FROM new.qos_ids) OR (old.deleted_at IS DISTINCT FROM new.deleted_at))) EXECUTE FUNCTION odc_past.keep_account();
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.account FOR EACH ROW EXECUTE FUNCTION odc_past.keep_account();
 
 CREATE TRIGGER past_of_new AFTER INSERT ON odc.account FOR EACH ROW EXECUTE FUNCTION odc_past.note_account();
+
+CREATE TRIGGER facts_delete AFTER DELETE ON odc.account_setting REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_insert AFTER INSERT ON odc.account_setting REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_update AFTER UPDATE ON odc.account_setting REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
 
 CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.account_setting FOR EACH ROW WHEN (((old.one IS DISTINCT FROM new.one) OR (old.enforce IS DISTINCT FROM new.enforce) OR (old.cpus_per_gpu IS DISTINCT FROM new.cpus_per_gpu))) EXECUTE FUNCTION odc_past.keep_account_setting();
 
@@ -3161,17 +3182,33 @@ CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.array_job FOR EACH ROW WHEN (
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.array_job FOR EACH ROW EXECUTE FUNCTION odc_past.keep_array_job();
 
+CREATE TRIGGER facts_delete AFTER DELETE ON odc.association REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_update AFTER UPDATE ON odc.association REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
 CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.association FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.account_id IS DISTINCT FROM new.account_id) OR (old.uid IS DISTINCT FROM new.uid) OR (old.user_name IS DISTINCT FROM new.user_name) OR (old.partition_id IS DISTINCT FROM new.partition_id) OR (old.shares IS DISTINCT FROM new.shares) OR (old.is_default IS DISTINCT FROM new.is_default) OR (old.default_qos_id IS DISTINCT FROM new.default_qos_id) OR (old.qos_ids IS DISTINCT FROM new.qos_ids) OR (old.made_at IS DISTINCT FROM new.made_at))) EXECUTE FUNCTION odc_past.keep_association();
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.association FOR EACH ROW EXECUTE FUNCTION odc_past.keep_association();
 
 CREATE TRIGGER past_of_new AFTER INSERT ON odc.association FOR EACH ROW EXECUTE FUNCTION odc_past.note_association();
 
+CREATE TRIGGER facts_delete AFTER DELETE ON odc.booking REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_insert AFTER INSERT ON odc.booking REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_update AFTER UPDATE ON odc.booking REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
 CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.booking FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.kind IS DISTINCT FROM new.kind) OR (old.state IS DISTINCT FROM new.state) OR (old.state_at IS DISTINCT FROM new.state_at) OR (old.starts_at IS DISTINCT FROM new.starts_at) OR (old.duration_s IS DISTINCT FROM new.duration_s) OR (old.repeats IS DISTINCT FROM new.repeats) OR (old.repeats_until IS DISTINCT FROM new.repeats_until) OR (old.node_list IS DISTINCT FROM new.node_list) OR (old.gpu_type IS DISTINCT FROM new.gpu_type) OR (old.partition_id IS DISTINCT FROM new.partition_id) OR (old.all_nodes IS DISTINCT FROM new.all_nodes) OR (old.node_count IS DISTINCT FROM new.node_count) OR (old.user_names IS DISTINCT FROM new.user_names) OR (old.uids IS DISTINCT FROM new.uids) OR (old.account_ids IS DISTINCT FROM new.account_ids) OR (old.ignore_running IS DISTINCT FROM new.ignore_running) OR (old.comment IS DISTINCT FROM new.comment) OR (old.reason IS DISTINCT FROM new.reason) OR (old.created_by IS DISTINCT FROM new.created_by) OR (old.created_at IS DISTINCT FROM new.created_at))) EXECUTE FUNCTION odc_past.keep_booking();
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.booking FOR EACH ROW EXECUTE FUNCTION odc_past.keep_booking();
 
 CREATE TRIGGER past_of_new AFTER INSERT ON odc.booking FOR EACH ROW EXECUTE FUNCTION odc_past.note_booking();
+
+CREATE TRIGGER facts_delete AFTER DELETE ON odc.booking_node REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_insert AFTER INSERT ON odc.booking_node REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_update AFTER UPDATE ON odc.booking_node REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
 
 CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.booking_node FOR EACH ROW WHEN (((old.booking_id IS DISTINCT FROM new.booking_id) OR (old.node_id IS DISTINCT FROM new.node_id))) EXECUTE FUNCTION odc_past.keep_booking_node();
 
@@ -3203,6 +3240,10 @@ CREATE TRIGGER past_of_changed AFTER UPDATE OF id, array_task_id, array_tasks, n
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.job FOR EACH ROW EXECUTE FUNCTION odc_past.keep_job();
 
+CREATE TRIGGER facts_delete AFTER DELETE ON odc.licence REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_update AFTER UPDATE ON odc.licence REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
 CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.licence FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.total IS DISTINCT FROM new.total))) EXECUTE FUNCTION odc_past.keep_licence();
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.licence FOR EACH ROW EXECUTE FUNCTION odc_past.keep_licence();
@@ -3233,11 +3274,21 @@ CREATE TRIGGER past_of_gone AFTER DELETE ON odc.node_group FOR EACH ROW EXECUTE 
 
 CREATE TRIGGER past_of_new AFTER INSERT ON odc.node_group FOR EACH ROW EXECUTE FUNCTION odc_past.note_node_group();
 
+CREATE TRIGGER facts_delete AFTER DELETE ON odc.partition REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_update AFTER UPDATE ON odc.partition REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
 CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.partition FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.state IS DISTINCT FROM new.state) OR (old.is_default IS DISTINCT FROM new.is_default) OR (old.all_nodes IS DISTINCT FROM new.all_nodes) OR (old.max_time_limit_s IS DISTINCT FROM new.max_time_limit_s) OR (old.default_time_limit_s IS DISTINCT FROM new.default_time_limit_s) OR (old.max_nodes IS DISTINCT FROM new.max_nodes) OR (old.def_mem_per_cpu_mib IS DISTINCT FROM new.def_mem_per_cpu_mib) OR (old.policy IS DISTINCT FROM new.policy) OR (old.placement IS DISTINCT FROM new.placement) OR (old.tier IS DISTINCT FROM new.tier))) EXECUTE FUNCTION odc_past.keep_partition();
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.partition FOR EACH ROW EXECUTE FUNCTION odc_past.keep_partition();
 
 CREATE TRIGGER past_of_new AFTER INSERT ON odc.partition FOR EACH ROW EXECUTE FUNCTION odc_past.note_partition();
+
+CREATE TRIGGER facts_delete AFTER DELETE ON odc.partition_node REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_insert AFTER INSERT ON odc.partition_node REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_update AFTER UPDATE ON odc.partition_node REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
 
 CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.partition_node FOR EACH ROW WHEN (((old.partition_id IS DISTINCT FROM new.partition_id) OR (old.node_id IS DISTINCT FROM new.node_id))) EXECUTE FUNCTION odc_past.keep_partition_node();
 
@@ -3255,11 +3306,21 @@ CREATE TRIGGER past_of_gone AFTER DELETE ON odc.planned FOR EACH ROW EXECUTE FUN
 
 CREATE TRIGGER past_of_new AFTER INSERT ON odc.planned FOR EACH ROW EXECUTE FUNCTION odc_past.note_planned();
 
+CREATE TRIGGER facts_delete AFTER DELETE ON odc.policy REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_update AFTER UPDATE ON odc.policy REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
 CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.policy FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.ordering IS DISTINCT FROM new.ordering) OR (old.max_wait_s IS DISTINCT FROM new.max_wait_s) OR (old.backfill IS DISTINCT FROM new.backfill) OR (old.plan_depth IS DISTINCT FROM new.plan_depth))) EXECUTE FUNCTION odc_past.keep_policy();
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.policy FOR EACH ROW EXECUTE FUNCTION odc_past.keep_policy();
 
 CREATE TRIGGER past_of_new AFTER INSERT ON odc.policy FOR EACH ROW EXECUTE FUNCTION odc_past.note_policy();
+
+CREATE TRIGGER facts_delete AFTER DELETE ON odc.priority_setting REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_insert AFTER INSERT ON odc.priority_setting REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_update AFTER UPDATE ON odc.priority_setting REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
 
 CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.priority_setting FOR EACH ROW WHEN (((old.one IS DISTINCT FROM new.one) OR (old.max_age_s IS DISTINCT FROM new.max_age_s) OR (old.half_life_s IS DISTINCT FROM new.half_life_s))) EXECUTE FUNCTION odc_past.keep_priority_setting();
 
@@ -3267,11 +3328,21 @@ CREATE TRIGGER past_of_gone AFTER DELETE ON odc.priority_setting FOR EACH ROW EX
 
 CREATE TRIGGER past_of_new AFTER INSERT ON odc.priority_setting FOR EACH ROW EXECUTE FUNCTION odc_past.note_priority_setting();
 
+CREATE TRIGGER facts_delete AFTER DELETE ON odc.priority_weight REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_insert AFTER INSERT ON odc.priority_weight REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_update AFTER UPDATE ON odc.priority_weight REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
 CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.priority_weight FOR EACH ROW WHEN (((old.factor IS DISTINCT FROM new.factor) OR (old.weight IS DISTINCT FROM new.weight))) EXECUTE FUNCTION odc_past.keep_priority_weight();
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.priority_weight FOR EACH ROW EXECUTE FUNCTION odc_past.keep_priority_weight();
 
 CREATE TRIGGER past_of_new AFTER INSERT ON odc.priority_weight FOR EACH ROW EXECUTE FUNCTION odc_past.note_priority_weight();
+
+CREATE TRIGGER facts_delete AFTER DELETE ON odc.qos REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_update AFTER UPDATE ON odc.qos REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
 
 CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.qos FOR EACH ROW WHEN (((old.id IS DISTINCT FROM new.id) OR (old.name IS DISTINCT FROM new.name) OR (old.priority IS DISTINCT FROM new.priority) OR (old.description IS DISTINCT FROM new.description) OR (old.restricted IS DISTINCT FROM new.restricted) OR (old.deny_on_limit IS DISTINCT FROM new.deny_on_limit) OR (old.usage_factor IS DISTINCT FROM new.usage_factor) OR (old.preempts IS DISTINCT FROM new.preempts) OR (old.preempt_mode IS DISTINCT FROM new.preempt_mode) OR (old.exempt_s IS DISTINCT FROM new.exempt_s) OR (old.grace_s IS DISTINCT FROM new.grace_s) OR (old.deleted_at IS DISTINCT FROM new.deleted_at) OR (old.idle_warn_s IS DISTINCT FROM new.idle_warn_s) OR (old.idle_release_s IS DISTINCT FROM new.idle_release_s))) EXECUTE FUNCTION odc_past.keep_qos();
 
@@ -3285,11 +3356,19 @@ CREATE TRIGGER past_of_gone AFTER DELETE ON odc.refusal FOR EACH ROW EXECUTE FUN
 
 CREATE TRIGGER past_of_new AFTER INSERT ON odc.refusal FOR EACH ROW EXECUTE FUNCTION odc_past.note_refusal();
 
+CREATE TRIGGER facts_delete AFTER DELETE ON odc.resource_limit REFERENCING OLD TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_insert AFTER INSERT ON odc.resource_limit REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
+CREATE TRIGGER facts_update AFTER UPDATE ON odc.resource_limit REFERENCING NEW TABLE AS changed_rows FOR EACH STATEMENT EXECUTE FUNCTION odc._facts_changed();
+
 CREATE TRIGGER past_of_changed AFTER UPDATE ON odc.resource_limit FOR EACH ROW WHEN (((old.scope IS DISTINCT FROM new.scope) OR (old.scope_id IS DISTINCT FROM new.scope_id) OR (old.per IS DISTINCT FROM new.per) OR (old.what IS DISTINCT FROM new.what) OR (old.value IS DISTINCT FROM new.value))) EXECUTE FUNCTION odc_past.keep_resource_limit();
 
 CREATE TRIGGER past_of_gone AFTER DELETE ON odc.resource_limit FOR EACH ROW EXECUTE FUNCTION odc_past.keep_resource_limit();
 
 CREATE TRIGGER past_of_new AFTER INSERT ON odc.resource_limit FOR EACH ROW EXECUTE FUNCTION odc_past.note_resource_limit();
+
+CREATE TRIGGER facts_limit AFTER UPDATE OF time_limit_s ON odc.running FOR EACH ROW WHEN ((old.time_limit_s <> new.time_limit_s)) EXECUTE FUNCTION odc._limit_moved();
 
 CREATE TRIGGER past_of_changed AFTER UPDATE OF job_id, attempt, state, shape_id, partition_id, uid, account_id, qos_id, nice, queued_at, eligible_at, deadline_at, array_job_id, started_at, running_at, time_limit_s, ends_at, node_count, live_members, exit_code, exit_signal, exit_cause, exit_detail, exited_at, intent, intent_by, intent_at, born_xid, preempted_by, kill_at, checkpoint_at, preemption ON odc.running FOR EACH ROW WHEN (((old.job_id IS DISTINCT FROM new.job_id) OR (old.attempt IS DISTINCT FROM new.attempt) OR (old.state IS DISTINCT FROM new.state) OR (old.shape_id IS DISTINCT FROM new.shape_id) OR (old.partition_id IS DISTINCT FROM new.partition_id) OR (old.uid IS DISTINCT FROM new.uid) OR (old.account_id IS DISTINCT FROM new.account_id) OR (old.qos_id IS DISTINCT FROM new.qos_id) OR (old.nice IS DISTINCT FROM new.nice) OR (old.queued_at IS DISTINCT FROM new.queued_at) OR (old.eligible_at IS DISTINCT FROM new.eligible_at) OR (old.deadline_at IS DISTINCT FROM new.deadline_at) OR (old.array_job_id IS DISTINCT FROM new.array_job_id) OR (old.started_at IS DISTINCT FROM new.started_at) OR (old.running_at IS DISTINCT FROM new.running_at) OR (old.time_limit_s IS DISTINCT FROM new.time_limit_s) OR (old.ends_at IS DISTINCT FROM new.ends_at) OR (old.node_count IS DISTINCT FROM new.node_count) OR (old.live_members IS DISTINCT FROM new.live_members) OR (old.exit_code IS DISTINCT FROM new.exit_code) OR (old.exit_signal IS DISTINCT FROM new.exit_signal) OR (old.exit_cause IS DISTINCT FROM new.exit_cause) OR (old.exit_detail IS DISTINCT FROM new.exit_detail) OR (old.exited_at IS DISTINCT FROM new.exited_at) OR (old.intent IS DISTINCT FROM new.intent) OR (old.intent_by IS DISTINCT FROM new.intent_by) OR (old.intent_at IS DISTINCT FROM new.intent_at) OR (old.born_xid IS DISTINCT FROM new.born_xid) OR (old.preempted_by IS DISTINCT FROM new.preempted_by) OR (old.kill_at IS DISTINCT FROM new.kill_at) OR (old.checkpoint_at IS DISTINCT FROM new.checkpoint_at) OR (old.preemption IS DISTINCT FROM new.preemption))) EXECUTE FUNCTION odc_past.keep_running();
 

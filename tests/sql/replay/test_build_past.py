@@ -19,6 +19,7 @@ NO_PAST = {
     "attempt": "written once; a job's attempt tells which had ended",
     "event": "is the past",
     "pass": "is the past",
+    "facts": "a pass compares it with what it saw",
     "past_since": "is about the past",
     "prediction": "is the past of eta",
     "eta": "prediction tells its past",

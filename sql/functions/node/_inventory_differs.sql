@@ -1,0 +1,32 @@
+-- odc._inventory_differs: would register_nodes change anything? Most inventories tell nothing new, and then nothing is locked.
+-- Arguments  as register_nodes
+create or replace function odc._inventory_differs(p_nodes jsonb, p_whole boolean)
+returns boolean
+language plpgsql stable set search_path = odc, pg_temp as $$
+begin
+    return (
+        with seen as materialized (
+            select * from _seen_nodes(p_nodes)
+        ), owned as materialized (
+            -- Their state is the inventory's to set.
+            select n.id from node as n
+             where n.reason_by is null or exists (select from node_quarantine as q where q.node_id = n.id and q.drained)
+        )
+        select exists (
+                   select from seen as s
+                     left join node as n on n.name = s.name
+                     left join node_free as f on f.node_id = n.id
+                    where n.id is null or f.node_id is null
+                       or (n.gpu_type, n.gpus, n.cpus, n.mem_mib, n.zone, n.efa_domain, n.topology, n.features, n.declared)
+                          is distinct from
+                          (s.gpu_type, s.gpus, s.cpus, s.mem_mib, s.zone, s.efa_domain, s.topology, s.features, s.declared)
+                       or (n.state, n.reason) is distinct from (s.state, s.reason) and n.id in (select id from owned)
+                       or (bit_count(n.foreign_gpu_mask::bit(64)), n.foreign_cpus, n.foreign_mem_mib)
+                          <> (s.foreign_gpus, s.foreign_cpus, s.foreign_mem_mib))
+            or exists (
+                   select from node as n
+                    where not exists (select from seen as s where s.name = n.name)
+                      and (n.foreign_gpu_mask <> 0 or n.foreign_cpus <> 0 or n.foreign_mem_mib <> 0
+                           or p_whole and n.state <> 'DOWN' and n.id in (select id from owned))));
+end;
+$$;

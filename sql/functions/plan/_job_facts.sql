@@ -1,0 +1,8 @@
+-- odc._job_facts: a hash of what a plan goes by in a pending job and `ready` does not say. A job whose hash differs from
+-- what the plan saw has been changed since.
+create or replace function odc._job_facts(p_pending odc.pending)
+returns bigint
+language sql immutable as $$
+    select hash_record_extended(row(p_pending.shape_id, p_pending.time_limit_s, p_pending.uid, p_pending.account_id,
+                                    p_pending.qos_id, p_pending.deadline_at), 0);
+$$;

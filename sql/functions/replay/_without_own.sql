@@ -1,0 +1,13 @@
+-- odc._without_own: a snapshot of this transaction as others have it: what this transaction writes is not in it.
+-- PostgreSQL leaves the own transaction out of the list of those that run, so that it would pass for one that has committed.
+create or replace function odc._without_own(p_snapshot pg_snapshot)
+returns pg_snapshot
+language sql volatile as $$
+    select case when pg_visible_in_snapshot(pg_current_xact_id(), p_snapshot)
+                then format('%s:%s:%s', least(pg_snapshot_xmin(p_snapshot)::text::bigint, pg_current_xact_id()::text::bigint),
+                            pg_snapshot_xmax(p_snapshot),
+                            (select string_agg(x.id::text, ',' order by x.id)
+                               from (select pg_snapshot_xip(p_snapshot)::text::bigint as id
+                                      union all select pg_current_xact_id()::text::bigint) as x))::pg_snapshot
+                else p_snapshot end;
+$$;
