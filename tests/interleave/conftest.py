@@ -1,4 +1,4 @@
-"""A theatre per test: a database of its own, with connections that stay warm."""
+"""One theatre for all tests here: a database of its own, with connections that stay warm."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from collections.abc import Iterator
 import pytest
 
 from tests.interleave.theatre import Theatre
+from tests.support.database import TestServer
+
+
+@pytest.fixture(scope="package")
+def _theatre(postgres_server: TestServer) -> Iterator[Theatre]:
+    dsn = postgres_server.clone()
+    theatre = Theatre(dsn)
+    yield theatre
+    theatre.close()
+    postgres_server.drop(dsn)
 
 
 @pytest.fixture
-def theatre(database_url: str) -> Iterator[Theatre]:
-    theatre = Theatre(database_url)
-    yield theatre
-    theatre.close()
+def theatre(_theatre: Theatre) -> Theatre:
+    _theatre.clear()
+    return _theatre

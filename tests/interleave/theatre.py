@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from tests.interleave.photo import FINGERPRINT, restore, take_photo
+from tests.interleave.photo import FINGERPRINT, Photo
 from tests.interleave.programs import Program
 from tests.interleave.promises import Promises
 from tests.interleave.rest import Rest
@@ -24,6 +24,15 @@ class Theatre:
     def __init__(self, dsn: str) -> None:
         self.sql = Sql(dsn)
         self.stage = Stage(dsn)
+        self._nothing = Photo(self.sql, "nothing")
+        self._nothing.take()
+        self._scene = Photo(self.sql, "scene")
+        self.clear()
+
+    def clear(self) -> None:
+        """As if nothing had ever happened."""
+        self._nothing.restore()
+        self.sql.execute("vacuum analyze")
         self.queue = Queue(self.sql)
         self.world = World()
         self.schedules = 0
@@ -40,12 +49,11 @@ class Theatre:
         """Two nodes of 8 H100 and one of 4 L4, and what the block adds by the queue and world."""
         a_cluster(self.sql, h100=2, l4=1)
         yield self.queue
-        self.sql.execute("vacuum analyze")
-        take_photo(self.sql)
+        self._scene.take()
         self._rested = set()
 
     def play(self, programs: Sequence[Program], choose: Choose, known: int = 0) -> Played:
-        restore(self.sql)
+        self._scene.restore()
         self.schedules += 1
         if self.schedules % 200 == 0:
             self.sql.execute("vacuum")
