@@ -13,11 +13,19 @@ _TABLES = """
        and not c.relispartition and c.relname not in ('migration', 'install')
      group by c.relname order by c.relname
 """
+_SEQUENCES = (
+    "select format('odc.%I', relname) from pg_class "
+    "where relnamespace = 'odc'::regnamespace and relkind = 'S' order by 1"
+)
 _LIVE = (
     "pending", "running", "allocation", "planned", "array_job", "dependency", "node_free", "node",
     "booking", "booking_node", "licence", "resource_limit", "partition", "term", "reservation",
 )  # fmt: skip
-_ROWS = " union all ".join(f"select '{name}' || t::text as t from odc.{name} as t" for name in _LIVE)
+_ROWS = " union all ".join(
+    f"select '{name}' || (to_jsonb(t) - '{{pass_id,backend_pid,born_xid}}'::text[])::text as t "
+    f"from odc.{name} as t"
+    for name in _LIVE
+)
 FINGERPRINT = (
     r"select md5(string_agg(regexp_replace(t, '\.\d+\+00', '+00', 'g'), ',' order by t)) "
     f"from ({_ROWS} union all "
@@ -28,7 +36,7 @@ Parts of a second do not count: a pass that decides twice adds how long it took.
 
 
 class Photo:
-    """The rows of every table of odc, and where the ids of jobs stood."""
+    """The rows of every table of odc, and where its sequences stood."""
 
     def __init__(self, sql: Sql, name: str) -> None:
         self._sql = sql
@@ -46,13 +54,14 @@ class Photo:
                     f"if exists (select from {from_}) then insert into {there} ({columns})"
                     f"{overriding} select {columns} from {from_}; end if;",
                 ]
-        sql.execute(f"create table {name}.job_id (last bigint)")
-        take += [
-            f"delete from {name}.job_id;",
-            f"insert into {name}.job_id select last_value from odc.job_id_seq;",
-        ]
         # The same ids each time, so that two schedules can be seen to come to the same end.
-        put.append(f"perform setval('odc.job_id_seq', last) from {name}.job_id;")
+        sql.execute(f"create table {name}.ids (sequence text, last bigint, called boolean)")
+        take.append(f"delete from {name}.ids;")
+        for sequence in sql.values(_SEQUENCES):
+            take.append(
+                f"insert into {name}.ids select '{sequence}', last_value, is_called from {sequence};"
+            )
+        put.append(f"perform setval(sequence::regclass, last, called) from {name}.ids;")
         for verb, lines in (("take", take), ("put", put)):
             body = "\n".join(lines)
             # Triggers stay silent: what they keep is in the photo, too.
