@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from odcd.model import Identity
@@ -29,6 +30,11 @@ def leader(name: str, *transactions: Step | Sequence[Step]) -> Program:
 def passes(count: int = 1) -> Program:
     """The leader's own connection, so many passes one after the other."""
     return Program("pass", [[plan]] * count, leads=True, isolation=PLANNER)
+
+
+def reader() -> Program:
+    """One that keeps a snapshot open, as a backup does."""
+    return Program("reader", [[look]], isolation="repeatable read")
 
 
 # -- users ---------------------------------------------------------------------------------------
@@ -91,7 +97,7 @@ def requeue(label: str, *, held: bool = False) -> Step:
     return change("requeue", label, ", $4", held)
 
 
-def update(label: str, **changes: Any) -> Step:
+def update(label: str, *, who: Identity = ROOT, **changes: Any) -> Step:
     if isinstance(changes.get("dependency"), str):
         text = changes["dependency"]
 
@@ -99,11 +105,11 @@ def update(label: str, **changes: Any) -> Step:
             known = session.world.text(text)
             if known is not None:
                 new = json.dumps({"dependency": dependency_json(known)})
-                await change("update", label, ", $4::jsonb", new)(session)
+                await change("update", label, ", $4::jsonb", new, who=who)(session)
 
         depends.__name__ = f"update({label}, {text})"
         return depends
-    return change("update", label, ", $4::jsonb", json.dumps(changes))
+    return change("update", label, ", $4::jsonb", json.dumps(changes), who=who)
 
 
 # -- operators -----------------------------------------------------------------------------------
@@ -237,6 +243,17 @@ def inventory(**foreign_gpus: int) -> Step:
 
     registers.__name__ = "inventory"
     return registers
+
+
+def later(seconds: float) -> Step:
+    """Time passes, and a sweep does what time alone does."""
+
+    async def sweeps(session: Session) -> None:
+        session.world.now += timedelta(seconds=seconds)
+        await sweep(session)
+
+    sweeps.__name__ = f"later({seconds})"
+    return sweeps
 
 
 async def take_term(session: Session) -> None:

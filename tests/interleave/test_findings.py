@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from tests.interleave.programs import (
     book,
-    calls,
     edit_account,
     edit_partition,
     edit_qos,
     inventory,
+    later,
     leader,
     node_state,
     passes,
@@ -22,10 +20,11 @@ from tests.interleave.programs import (
     settle,
     submit,
     sweep,
+    take_term,
     turn,
     update,
 )
-from tests.interleave.stage import Step
+from tests.interleave.stage import Session, Step
 from tests.interleave.theatre import Theatre
 
 WHOLE = {"gpus": 8, "gpu_type": "h100"}
@@ -35,7 +34,7 @@ TEN_DAYS_S = 10 * 86_400
 def slow(node: str) -> Step:
     """Keep whoever writes this node's books waiting, in the middle of what it does."""
 
-    async def locks(session) -> None:  # noqa: ANN001
+    async def locks(session: Session) -> None:
         await session.fetch(
             "select from odc.node_free as f join odc.node as n on n.id = f.node_id "
             "where n.name = $1 for update of f", node,
@@ -137,8 +136,6 @@ def test_a_pass_starts_nothing_against_an_edit_that_came_first(
 
 
 def test_an_old_leader_writes_nothing_after_the_term_was_raised(theatre: Theatre) -> None:
-    from tests.interleave.programs import take_term
-
     with theatre.scene() as queue:
         theatre.world.add("a", queue.submit(name="a", **WHOLE))
         queue.start()
@@ -155,16 +152,9 @@ def test_a_booking_ends_and_begins_beside_passes(theatre: Theatre) -> None:
         theatre.world.add("a", queue.submit(name="a", time_limit_s=TEN_DAYS_S, **WHOLE))
         theatre.world.add("b", queue.submit(name="b", time_limit_s=600, **WHOLE))
 
-    def moves(seconds: float) -> Step:
-        async def time_passes(session) -> None:  # noqa: ANN001
-            session.world.now += timedelta(seconds=seconds)
-
-        return time_passes
-
     theatre.play_all(
         program("operator", [book("works", "h100-1", begins_s=300, lasts_s=600)]),
         passes(),
-        leader("clock", [moves(700), sweep]),
+        leader("clock", [later(700)]),
     )
     theatre.no_rollback()
-    assert calls
