@@ -111,7 +111,15 @@ LARGE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", SMALL)
+QUICK = (
+    "a job is held and released", "a node is drained, and the inventory says that it is up",
+    "a licence is taken away", "a singleton comes while its predecessor ends",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case", [case if case in QUICK else pytest.param(case, marks=pytest.mark.long) for case in SMALL]
+)
 def test_every_order_keeps_every_promise(theatre: Theatre, case: str) -> None:
     play(theatre, SMALL[case])
 
