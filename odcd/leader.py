@@ -27,9 +27,10 @@ RETRY_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """What one pass did. started: job ids, ascending. more: the start limit cut the plan short.
+    """What one pass did. started: job ids, ascending. more: another should follow at once.
 
-    next_at: when time alone may let a job start; None: never.
+    next_at: when time alone may let a job start; None: never. replanned: something changed while it
+    decided, so it decided once more.
     """
 
     started: tuple[int, ...]
@@ -38,6 +39,7 @@ class Pass:
     next_at: datetime | None
     decide_ms: float
     took_ms: float
+    replanned: bool = False
 
 
 class Lead:
@@ -72,7 +74,7 @@ class Lead:
     async def _plan_pass(self, now: datetime) -> Pass:
         async with self._one_at_a_time:
             row = await self._session.fetchrow(
-                "select started, looked, more, next_at, decide_ms, took_ms "
+                "select started, looked, more, next_at, decide_ms, took_ms, replanned "
                 "from odc.plan_pass(p_term => $1, p_now => $2)",
                 self.term,
                 now,
@@ -85,6 +87,7 @@ class Lead:
             next_at=row["next_at"],
             decide_ms=row["decide_ms"],
             took_ms=row["took_ms"],
+            replanned=row["replanned"],
         )
 
     async def beat(self, every: timedelta) -> None:

@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 
 MIN_GAP_S = 0.005
 """Between passes, so that a burst of submits costs few of them."""
+REST_SHARE = 2
+"""How many times its own length a pass that started nothing rests; one that did rests its length:
+jobs that end leave GPUs idle until the next pass."""
 MAX_GAP_S = 0.05
 """What it grows to while pass after pass starts nothing: submits onto a full cluster."""
 RESEND_AFTER = timedelta(seconds=5)
@@ -45,6 +48,8 @@ class Planner:
         self._on_pass = on_pass
         self._wake = asyncio.Event()
         self._texts = _TextCache(store)
+        self._unsent: list[int] = []
+        self._to_send = asyncio.Event()
         self._again_at: dict[int, float] = {}
         """When what was sent again, and has not started yet, may be once more."""
 
@@ -56,6 +61,8 @@ class Planner:
         """Plan, and send again what was not answered. Raises LeadershipLost or DatabaseDown."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._plan(), name="plan")
+            # Beside the passes: what takes a while to send does not keep the next pass waiting.
+            group.create_task(self._send_started(), name="send")
             # Not when a pass has been waited for in vain: the sweep alone sees to it that none is.
             group.create_task(self._resend(), name="resend")
 
@@ -64,9 +71,12 @@ class Planner:
         in_vain = 0
         while True:
             self._wake.clear()
-            done = await self.plan_once()
-            # A pass may take at most a third of the time: the rest is for submits and settling.
-            gap_s = max(2 * done.took_ms / 1000, min(MIN_GAP_S * 2**in_vain, MAX_GAP_S))
+            done = await self._pass()
+            if done.started:
+                self._unsent += done.started
+                self._to_send.set()
+            share = 1 if done.started else REST_SHARE
+            gap_s = max(share * done.took_ms / 1000, min(MIN_GAP_S * 2**in_vain, MAX_GAP_S))
             if done.more:
                 self._wake.set()
             await self._clock.sleep(gap_s)
@@ -87,15 +97,35 @@ class Planner:
     async def plan_once(self) -> Pass:
         """Run one pass at the clock's time and hand its dispatches to the executor.
 
-        A plan that stayed stale is dropped: the next pass makes a new one. Dispatches that the
-        executor could not take stay CONFIGURING in the database and are sent again.
+        Dispatches that the executor could not take stay CONFIGURING in the database and are sent
+        again.
         """
+        done = await self._pass()
+        if done.started:
+            await self.send(done.started)
+        return done
+
+    async def _send_started(self) -> None:
+        while True:
+            await self._to_send.wait()
+            self._to_send.clear()
+            job_ids, self._unsent = self._unsent, []
+            await self.send(job_ids)
+
+    async def _pass(self) -> Pass:
+        """One pass. One that the database would not let finish is dropped; the next makes a new
+        plan."""
+        begun = self._clock.monotonic()
         try:
             done = await self._lead.plan_pass(self._clock.now())
         except PlanStale as error:
-            log.info("plan.stale", extra={"why": error.message})
+            # It cost what a pass costs: the next one keeps the same distance.
+            took_ms = (self._clock.monotonic() - begun) * 1000
+            log.info("plan.stale", extra={"why": error.message, "took_ms": round(took_ms, 1)})
             self._wake.set()
-            return Pass(started=(), looked=0, more=False, next_at=None, decide_ms=0, took_ms=0)
+            return Pass(
+                started=(), looked=0, more=False, next_at=None, decide_ms=0, took_ms=took_ms
+            )
         self._on_pass(done)
         if done.started:
             log.info(
@@ -106,7 +136,6 @@ class Planner:
                     "took_ms": round(done.took_ms, 1),
                 },
             )
-            await self.send(done.started)
         return done
 
     async def send(self, job_ids: Iterable[int]) -> bool:

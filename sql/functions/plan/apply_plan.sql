@@ -58,22 +58,19 @@ begin
          using start as s
          where p.job_id = s.queue_id and p.tasks is null and p.ready and _job_facts(p) = s.facts
         returning p.job_id as id, p.shape_id, p.uid, p.account_id, p.qos_id, p.nice, p.queued_at,
-                  p.time_limit_s, p.attempt, p.eligible_at, p.deadline_at, p.array_job_id
+                  p.time_limit_s, p.attempt, p.eligible_at, p.deadline_at, p.array_job_id,
+                  s.partition_id, s.nodes, s.alloc_before
     ), element as (
         select j.id, j.shape_id, j.uid, j.account_id, j.qos_id, j.nice, j.submitted_at as queued_at,
-               j.time_limit_s, 1 as attempt, e.eligible_at, j.deadline_at, j.array_job_id
+               j.time_limit_s, 1 as attempt, e.eligible_at, j.deadline_at, j.array_job_id,
+               s.partition_id, s.nodes, s.alloc_before
           from start as s
           join unnest(v_arrays, v_eligible) as e (queue_id, eligible_at) on e.queue_id = s.queue_id
           join job as j on j.id = s.id
-    ), leaving as (
-        select * from gone
-        union all
-        select * from element
     ), starting as materialized (
-        select l.*, s.partition_id, s.nodes, s.alloc_before,
-               case when l.time_limit_s = 2147483647 then 'infinity'
-                    else p_now + make_interval(secs => l.time_limit_s) end as ends_at
-          from leaving as l join start as s on s.id = l.id
+        select l.*, case when l.time_limit_s = 2147483647 then 'infinity'
+                         else p_now + make_interval(secs => l.time_limit_s) end as ends_at
+          from (select * from gone union all select * from element) as l
     ), run as (
         insert into running (
             job_id, attempt, state, shape_id, partition_id, uid, account_id, qos_id, nice, queued_at, eligible_at,

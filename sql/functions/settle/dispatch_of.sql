@@ -26,10 +26,11 @@ language sql stable as $$
           from odc.attempt as t
          where t.job_id = p_job_id and (p_attempt is null or t.attempt = p_attempt)
     )
-    select odc._dispatch(j, (select term from odc.term), x.attempt, coalesce(x.partition_id, j.partition_id),
-                         x.started_at, x.ends_at, x.members)
+    select d.body
       from odc.job as j
      cross join lateral (
            select * from live union all select * from past order by attempt desc limit 1) as x
+     cross join lateral odc._dispatch(j, (select term from odc.term), x.attempt, coalesce(x.partition_id, j.partition_id),
+                                      x.started_at, x.ends_at, x.members) as d
      where j.id = p_job_id;
 $$;

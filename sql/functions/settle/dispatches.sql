@@ -6,17 +6,24 @@ language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
     perform _hold_term(p_term);
     return query
-    select _dispatch(j, p_term, r.attempt, r.partition_id, r.started_at, r.ends_at, m.members)
+    -- All members in one join: a join per job would read every node for each where there are no statistics yet.
+    with member as materialized (
+        select a.job_id, a.rank, jsonb_build_object(
+                   'rank', a.rank, 'node', n.name, 'gpu_type', n.gpu_type,
+                   'gpu_indexes', _mask_indexes(a.gpu_mask), 'cpus', a.cpus, 'mem_mib', a.mem_mib,
+                   'node_gpus', n.gpus, 'node_cpus', n.cpus, 'node_mem_mib', n.mem_mib, 'virtual', n.declared,
+                   'state', a.state) as member
+          from allocation as a
+          join node as n on n.id = a.node_id
+         where p_job_ids is null or a.job_id = any (p_job_ids)
+    ), gang as materialized (
+        select m.job_id, jsonb_agg(m.member order by m.rank) as members from member as m group by m.job_id
+    )
+    select d.body
       from running as r
       join job as j on j.id = r.job_id
-     cross join lateral (
-           select jsonb_agg(jsonb_build_object(
-                      'rank', a.rank, 'node', n.name, 'gpu_type', n.gpu_type,
-                      'gpu_indexes', _mask_indexes(a.gpu_mask), 'cpus', a.cpus, 'mem_mib', a.mem_mib,
-                      'node_gpus', n.gpus, 'node_cpus', n.cpus, 'node_mem_mib', n.mem_mib, 'virtual', n.declared, 'state', a.state) order by a.rank) as members
-             from allocation as a join node as n on n.id = a.node_id
-            where a.job_id = r.job_id) as m
-     where p_job_ids is null or r.job_id = any (p_job_ids)
+      join gang as g on g.job_id = r.job_id
+     cross join lateral _dispatch(j, p_term, r.attempt, r.partition_id, r.started_at, r.ends_at, g.members) as d
      order by r.started_at, r.job_id;
 end;
 $$;
