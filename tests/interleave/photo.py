@@ -59,7 +59,8 @@ class Photo:
         take.append(f"delete from {name}.ids;")
         for sequence in sql.values(_SEQUENCES):
             take.append(
-                f"insert into {name}.ids select '{sequence}', last_value, is_called from {sequence};"
+                f"insert into {name}.ids select '{sequence}', last_value, is_called "
+                f"from {sequence};"
             )
         put.append(f"perform setval(sequence::regclass, last, called) from {name}.ids;")
         for verb, lines in (("take", take), ("put", put)):

@@ -50,7 +50,9 @@ def submit(label: str, who: Identity = ALICE, **fields: Any) -> Step:
             if text is None:
                 return
             asked["dependency"] = text
-        made = prepare(who, [a_job(name=asked.pop("name", label), **asked)], key=None, dry_run=False)
+        made = prepare(
+            who, [a_job(name=asked.pop("name", label), **asked)], key=None, dry_run=False
+        )
         [row] = await session.fetch(
             "select * from odc.submit_jobs($1::jsonb, $2, $3, $4)",
             json.dumps([made.request]), list(made.texts), list(made.texts.values()),
@@ -62,7 +64,8 @@ def submit(label: str, who: Identity = ALICE, **fields: Any) -> Step:
         else:
             session.refusals.append(f"{row['code']} {row['message']}")
 
-    submits.__name__ = f"submit({label})"
+    asked_for = ", ".join(f"{name}={value}" for name, value in fields.items())
+    submits.__name__ = f"submit({label}: {asked_for})"
     return submits
 
 
@@ -77,7 +80,7 @@ def change(verb: str, label: str, more: str = "", *arguments: Any, who: Identity
             json.dumps({"ids": [{"job_id": job, "tasks": None}]}), session.world.now, *arguments,
         )  # fmt: skip
 
-    changes.__name__ = f"{verb}({label})"
+    changes.__name__ = f"{verb}({label}{', ' if arguments else ''}{', '.join(map(str, arguments))})"
     return changes
 
 
@@ -153,21 +156,21 @@ def node_state(state: str, *nodes: str) -> Step:
 
 def edit_partition(**changes: Any) -> Step:
     return calls(
-        "edit_partition", "select odc.edit_partition($1::jsonb, 'main', $2::jsonb, $3)",
+        f"edit_partition({changes})", "select odc.edit_partition($1::jsonb, 'main', $2::jsonb, $3)",
         OPERATOR, json.dumps(changes),
     )  # fmt: skip
 
 
 def edit_qos(name: str = "normal", **ask: Any) -> Step:
     return calls(
-        "edit_qos", "select odc.edit_qos($1::jsonb, $2, $3::jsonb, $4)",
+        f"edit_qos({ask})", "select odc.edit_qos($1::jsonb, $2, $3::jsonb, $4)",
         OPERATOR, name, json.dumps(ask),
     )  # fmt: skip
 
 
 def edit_account(**ask: Any) -> Step:
     return calls(
-        "edit_account", "select odc.edit_account($1::jsonb, 'default', $2::jsonb, $3)",
+        f"edit_account({ask})", "select odc.edit_account($1::jsonb, 'default', $2::jsonb, $3)",
         OPERATOR, json.dumps(ask),
     )  # fmt: skip
 
@@ -241,7 +244,7 @@ def inventory(**foreign_gpus: int) -> Step:
             session.term, nodes(**foreign_gpus), session.world.now,
         )  # fmt: skip
 
-    registers.__name__ = "inventory"
+    registers.__name__ = f"inventory({foreign_gpus})"
     return registers
 
 

@@ -24,9 +24,11 @@ STATE = """
     union all
     select format('node %s: %s GPUs allocated of %s', n.name, sum(a.gpus), n.gpus)
       from odc.node as n join odc.allocation as a on a.node_id = n.id
-     group by n.id having sum(a.gpus) > n.gpus or sum(a.cpus) > n.cpus or sum(a.mem_mib) > n.mem_mib
+     group by n.id
+    having sum(a.gpus) > n.gpus or sum(a.cpus) > n.cpus or sum(a.mem_mib) > n.mem_mib
     union all
-    select format('job %s: pending.dependency is %s, its rows say %s', p.job_id, p.dependency, d.state)
+    select format('job %s: pending.dependency is %s, its rows say %s',
+                  p.job_id, p.dependency, d.state)
       from odc.pending as p
       join (select job_id, case when bool_or(p.dependency_any) then
                        case when bool_or(d.state = 'met') then 'met'
@@ -56,20 +58,23 @@ STATE = """
                   count(*) filter (where j.state = 'COMPLETED') as ok,
                   coalesce(sum(case when j.array_tasks is null then 1
                                     else odc._task_count(odc._tasks_of(j.array_tasks)) end)
-                           filter (where j.state is not null and j.state <> 'COMPLETED'), 0) as not_ok
+                           filter (where j.state is not null and j.state <> 'COMPLETED'), 0)
+                      as not_ok
              from odc.job as j
              left join odc.running as u on u.job_id = j.id
              left join odc.attempt as t on t.job_id = j.id and t.attempt = 1
             where j.array_job_id = a.job_id) as r
      where (a.started, a.ended_ok, a.ended_not_ok) is distinct from (r.started, r.ok, r.not_ok)
     union all
-    select format('array %s: %s tasks may start, and its throttle leaves %s', p.job_id, p.open_count, o.n)
+    select format('array %s: %s tasks may start, and its throttle leaves %s',
+                  p.job_id, p.open_count, o.n)
       from odc.pending as p
       join odc.array_job as a on a.job_id = p.job_id
      cross join lateral (
            select greatest(0, least(odc._task_count(p.tasks - coalesce(p.closed_tasks, '{}')),
                       coalesce(a.throttle, 1000000)
-                      - (select count(*) from odc.running as r where r.array_job_id = a.job_id))) as n) as o
+                      - (select count(*) from odc.running as r
+                          where r.array_job_id = a.job_id))) as n) as o
      where p.tasks is not null and p.open_count <> o.n
        and not exists (select from odc.pending as q
                         where q.array_job_id = p.job_id and q.job_id <> p.job_id)
@@ -101,19 +106,23 @@ STARTS = """
       join odc.allocation as a on a.job_id = s.job_id
       join odc.partition as p on p.id = s.partition_id
      where not p.all_nodes and not exists (
-           select from odc.partition_node as n where n.partition_id = p.id and n.node_id = a.node_id)
+           select from odc.partition_node as n
+            where n.partition_id = p.id and n.node_id = a.node_id)
     union all
-    select format('%s %s per %s: %s %s run, the limit is %s', scope, scope_id, per, used, what, value)
+    select format('%s %s per %s: %s %s run, the limit is %s',
+                  scope, scope_id, per, used, what, value)
       from (select l.scope, l.scope_id, l.per, l.what, l.value,
                    case l.what when 'jobs' then count(*) else sum(g.gpus) end as used
               from odc.resource_limit as l
               join odc.running as r
-                on l.scope_id = case l.scope when 'qos' then r.qos_id when 'account' then r.account_id
+                on l.scope_id = case l.scope when 'qos' then r.qos_id
+                                             when 'account' then r.account_id
                                              when 'partition' then r.partition_id end
               join (select job_id, sum(gpus) as gpus from odc.allocation group by job_id) as g
                 on g.job_id = r.job_id
              where l.per in ('group', 'user') and l.what in ('jobs', 'gpus')
-             group by l.scope, l.scope_id, l.per, l.what, l.value, case l.per when 'user' then r.uid end
+             group by l.scope, l.scope_id, l.per, l.what, l.value,
+                      case l.per when 'user' then r.uid end
             having bool_or(r.job_id = any ($1))) as u
      where u.used > u.value
     union all
@@ -152,9 +161,7 @@ class Promises:
         await self._remember(watcher)
         self._attempts = {tuple(r) for r in await watcher.fetch(_ATTEMPTS)}
 
-    async def committed(
-        self, watcher: asyncpg.Connection, world: World, session: Session
-    ) -> None:
+    async def committed(self, watcher: asyncpg.Connection, world: World, session: Session) -> None:
         assert not session.program.leads or session.term >= self._term, (
             f"{session.name} of term {session.term} wrote in term {self._term}"
         )
@@ -167,7 +174,9 @@ class Promises:
             broken += await self._started_too_early(watcher, starts)
         ended = {
             r["id"]: r["state"]
-            for r in await watcher.fetch("select id, state::text from odc.job where state is not null")
+            for r in await watcher.fetch(
+                "select id, state::text from odc.job where state is not null"
+            )
         }
         if not ended.items() >= self._ended.items():
             broken.append(f"an end changed: {self._ended} became {ended}")
@@ -179,9 +188,7 @@ class Promises:
         self._before = await watcher.fetch(JOBS)
         self._term = await watcher.fetchval("select term from odc.term")
 
-    async def _started_too_early(
-        self, watcher: asyncpg.Connection, starts: list[int]
-    ) -> list[str]:
+    async def _started_too_early(self, watcher: asyncpg.Connection, starts: list[int]) -> list[str]:
         before = {row["id"]: row for row in self._before}
         broken = []
         for row in await watcher.fetch(
@@ -215,6 +222,4 @@ class Promises:
         }[term.kind]  # fmt: skip
 
 
-_ATTEMPTS = (
-    "select job_id, attempt from odc.running union select job_id, attempt from odc.attempt"
-)
+_ATTEMPTS = "select job_id, attempt from odc.running union select job_id, attempt from odc.attempt"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.interleave.programs import (
@@ -84,7 +84,8 @@ operator_edits = st.one_of(
     st.just(unbook("works")),
     st.builds(node_state, st.sampled_from(["DRAIN", "DOWN", "UP"]), nodes),
     st.builds(lambda state: edit_partition(state=state), st.sampled_from(["DOWN", "DRAIN", "UP"])),
-    st.builds(lambda names: edit_partition(node_list=names), st.lists(nodes, min_size=1, unique=True)),
+    st.builds(lambda names: edit_partition(node_list=names),
+              st.lists(nodes, min_size=1, unique=True)),
     st.builds(lambda per, what, value: edit_qos(limits={per: {what: value}}),
               st.sampled_from(["group", "user"]), st.sampled_from(["jobs", "gpus"]),
               st.sampled_from([0, 2, 8])),
@@ -127,7 +128,8 @@ def hold_to_it(theatre: Theatre, examples: int) -> None:
 
     @settings(
         max_examples=examples, database=None, suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
+        # The failing schedule is printed; to shrink it takes minutes.
+        report_multiple_bugs=False, phases=[Phase.explicit, Phase.generate],
     )  # fmt: skip
     @given(
         count=st.integers(1, 3), more=st.lists(others, min_size=2, max_size=4),

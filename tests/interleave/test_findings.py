@@ -75,9 +75,7 @@ def test_no_pass_is_rolled_back_by_the_ends_of_an_array(theatre: Theatre) -> Non
         theatre.world.add("array", array, 10)
         [first, _] = queue.start()
         theatre.world.jobs["first"] = first
-    theatre.play_all(
-        passes(2), leader("settler", [settle("exited", "first")], [settle()])
-    )
+    theatre.play_all(passes(2), leader("settler", [settle("exited", "first")], [settle()]))
     theatre.no_rollback()
 
 

@@ -86,7 +86,8 @@ LARGE = {
         leader("settler", [settle("exited", "b")]),
     ],
     "the partition closes and opens beside ends of tasks": [
-        passes(2), program("operator", [edit_partition(state="DOWN")], [edit_partition(state="UP")]),
+        passes(2),
+        program("operator", [edit_partition(state="DOWN")], [edit_partition(state="UP")]),
         leader("settler", [settle("exited", "array")]),
     ],
     "GPUs come and go with others beside ends": [
@@ -118,7 +119,8 @@ QUICK = (
 
 
 @pytest.mark.parametrize(
-    "case", [case if case in QUICK else pytest.param(case, marks=pytest.mark.long) for case in SMALL]
+    "case",
+    [case if case in QUICK else pytest.param(case, marks=pytest.mark.long) for case in SMALL],
 )
 def test_every_order_keeps_every_promise(theatre: Theatre, case: str) -> None:
     play(theatre, SMALL[case])
