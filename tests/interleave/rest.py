@@ -54,7 +54,7 @@ class Rest:
         assert not found, f"jobs {found} could have started"
 
     def _everything_ends(self) -> None:
-        """Without holds, limits, drains and bookings each job runs, but for those that never may."""
+        """Without holds, limits, drains and bookings each job runs, unless it never may."""
         self._clear_the_way()
         for _ in range(30):
             self._pass_until_nothing_starts()
