@@ -260,11 +260,12 @@ def later(seconds: float) -> Step:
 
 
 async def take_term(session: Session) -> None:
-    """Raise the term, as a daemon whose leader has been silent for the lease."""
+    """Raise the term, as a daemon whose leader has been silent for the lease; unless somebody else
+    has been faster."""
     [row] = await session.fetch("select term, beat from odc.term")
     [taken] = await session.fetch(
         "select odc.take_term($1, $2, 'other', 'host', $3)",
         row["term"], row["beat"], session.world.now,
     )  # fmt: skip
-    if taken[0] is not None:
-        session.term = taken[0]
+    session.changed_nothing = taken[0] is None
+    session.term = session.term if session.changed_nothing else taken[0]

@@ -52,7 +52,8 @@ class Program:
 
 @dataclass
 class Session:
-    """One connection that runs a program. started: what passes of the open transaction start."""
+    """One connection that runs a program. started: what passes of the open transaction start.
+    changed_nothing: as the open transaction says itself."""
 
     program: Program
     connection: asyncpg.Connection
@@ -62,6 +63,7 @@ class Session:
     on_commit: list[Callable[[], None]] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
     just_committed: bool = False
+    changed_nothing: bool = False
     rolled_back: Counter[str] = field(default_factory=Counter)
     refusals: list[str] = field(default_factory=list)
     _transaction: int = 0
@@ -216,7 +218,7 @@ class Stage:
                 if session.just_committed:
                     session.just_committed = False
                     await watch.committed(watcher, world, session)
-                    session.started = []
+                    session.started, session.changed_nothing = [], False
             waiting = [s.name for s in sessions if s.task is not None]
             assert waiting == [], f"{waiting} wait though everyone else is through"
         except BaseException as error:
@@ -267,8 +269,9 @@ class Stage:
 
     async def _abandon(self, sessions: Sequence[Session]) -> None:
         """End the connections of a schedule that failed: some of their statements wait."""
+        for connection in self._connections:
+            connection.terminate()
         for session in sessions:
-            session.connection.terminate()
             if session.task is not None:
                 session.task.cancel()
                 await asyncio.gather(session.task, return_exceptions=True)
