@@ -123,7 +123,9 @@ async def drive(dsn: str, load: Load) -> Seen:
         await SubmitBatcher(store, clock).submit(prepare(ANN, [spec], key=None, dry_run=False))
         async with asyncio.TaskGroup() as group:
             working = [group.create_task(planner.run()), group.create_task(reaper.run())]
-            while await database.fetchval("select exists (select from odc.pending) or exists (select from odc.running)"):
+            while await database.fetchval(
+                "select exists (select from odc.pending) or exists (select from odc.running)"
+            ):
                 await clock.sleep(0.5)
             for task in working:
                 task.cancel()
@@ -153,12 +155,16 @@ def used(seen: Seen, load: Load) -> float:
 
 def run(load: Load) -> tuple[Seen, int]:
     with served() as sql:
-        before = sql.value("select xact_rollback from pg_stat_database where datname = current_database()")
+        before = sql.value(
+            "select xact_rollback from pg_stat_database where datname = current_database()"
+        )
         seen = asyncio.run(drive(sql.dsn, load))
         assert len(seen.begins) == load.tasks
         assert sql.values("select odc.check_books()") == []
         sql.execute("select pg_stat_force_next_flush()")
-        after = sql.value("select xact_rollback from pg_stat_database where datname = current_database()")
+        after = sql.value(
+            "select xact_rollback from pg_stat_database where datname = current_database()"
+        )
     return seen, after - before
 
 
@@ -171,9 +177,18 @@ def measured(options: argparse.Namespace) -> Iterator[Figure]:
             f"{len(seen.passes)} passes, {sum(p.replanned for p in seen.passes)} decided twice; a pass took "
             f"{statistics.median(took):.1f} ms (median), {statistics.quantiles(took, n=100)[98]:.1f} ms (p99)"
         )
-        yield Figure(f"passes rolled back at {load.what} of one array", [rolled_back], "", note=note)
-        yield Figure(f"idle GPUs refilled, median, {load.what}", [statistics.median(gaps)], "ms", 100)
-        yield Figure(f"idle GPUs refilled, p99, {load.what}", [statistics.quantiles(gaps, n=100)[98]], "ms", 100)
+        yield Figure(
+            f"passes rolled back at {load.what} of one array", [rolled_back], "", note=note
+        )
+        yield Figure(
+            f"idle GPUs refilled, median, {load.what}", [statistics.median(gaps)], "ms", 100
+        )
+        yield Figure(
+            f"idle GPUs refilled, p99, {load.what}",
+            [statistics.quantiles(gaps, n=100)[98]],
+            "ms",
+            100,
+        )
     for load in WAVES:
         seen, _ = run(load)
         took = [p.took_ms for p in seen.passes if p.started]
