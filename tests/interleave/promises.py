@@ -101,6 +101,14 @@ STARTS = """
       from starts as s join odc.partition as p on p.id = s.partition_id
      where p.state not in ('UP', 'DRAIN')
     union all
+    select format('job %s asks for %s and starts on %s, of type %s', s.job_id, h.gpu_type, n.name,
+                  n.gpu_type)
+      from starts as s
+      join odc.shape as h on h.id = s.shape_id
+      join odc.allocation as a on a.job_id = s.job_id
+      join odc.node as n on n.id = a.node_id
+     where h.gpu_type <> n.gpu_type
+    union all
     select format('job %s starts on a node outside its partition', s.job_id)
       from starts as s
       join odc.allocation as a on a.job_id = s.job_id
@@ -138,6 +146,17 @@ STARTS = """
     select format('array %s: %s tasks run, its throttle is %s', a.job_id, count(*), a.throttle)
       from odc.array_job as a join odc.running as r on r.array_job_id = a.job_id
      group by a.job_id having count(*) > a.throttle and bool_or(r.job_id = any ($1))
+"""
+
+SUBMITS = """
+    select format('%s %s of limit on submitted jobs %s', l.scope, l.scope_id, l.value)
+      from odc.resource_limit as l
+      join odc.job as j on l.scope_id = case l.scope when 'qos' then j.qos_id
+                                                     when 'account' then j.account_id end
+      left join odc.pending as p on p.job_id = j.id
+     where l.what = 'submitted' and l.per = 'group' and j.state is null
+     group by l.scope, l.scope_id, l.value
+    having sum(coalesce(odc._task_count(p.tasks), 1)) > l.value
 """
 
 JOBS = """
@@ -179,6 +198,8 @@ class Promises:
                 "select id, state::text from odc.job where state is not null"
             )
         }
+        if session.program.name.startswith("submitter"):
+            broken += [row[0] for row in await watcher.fetch(SUBMITS)]
         if not ended.items() >= self._ended.items():
             broken.append(f"an end changed: {self._ended} became {ended}")
         self._ended = ended

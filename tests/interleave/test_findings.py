@@ -6,6 +6,7 @@ import pytest
 
 from tests.interleave.programs import (
     book,
+    calls,
     edit_account,
     edit_partition,
     edit_qos,
@@ -13,6 +14,7 @@ from tests.interleave.programs import (
     later,
     leader,
     node_state,
+    nodes,
     passes,
     plan,
     program,
@@ -130,6 +132,32 @@ def test_a_pass_starts_nothing_against_an_edit_that_came_first(
         )  # fmt: skip
         theatre.world.add("long", job)
     theatre.play_all(program("operator", [turn, edit]), passes())
+    theatre.no_rollback()
+
+
+def test_a_job_does_not_start_on_a_node_that_became_of_another_type(theatre: Theatre) -> None:
+    with theatre.scene() as queue:
+        theatre.world.add("a", queue.submit(name="a", node_list=["h100-1"], **WHOLE))
+    other = nodes().replace('"h100-1", "gpu_type": "h100"', '"h100-1", "gpu_type": "a100"')
+    theatre.play_all(
+        program("inventory", [
+            calls("retype", "select odc.register_nodes(0, $1::jsonb, true, $2)", other)
+        ]),
+        passes(),
+    )  # fmt: skip
+    theatre.no_rollback()
+
+
+def test_two_submits_at_once_stay_below_the_limit_on_submitted_jobs(theatre: Theatre) -> None:
+    with theatre.scene():
+        theatre.sql.execute(
+            "insert into odc.resource_limit values ('qos', 1, 'group', 'submitted', 1)"
+        )
+    theatre.play_all(
+        program("submitter", [submit("one", gpus=1)]),
+        program("submitter 2", [submit("two", gpus=1)]),
+        passes(),
+    )
     theatre.no_rollback()
 
 
