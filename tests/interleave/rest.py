@@ -57,6 +57,8 @@ class Rest:
         """Without holds, limits, drains and bookings each job runs, unless it never may."""
         self._clear_the_way()
         for _ in range(30):
+            # Also those that were to be held once they had ended.
+            self._queue.release(who=ROOT, all=True)
             self._pass_until_nothing_starts()
             if not self._end_all() and not self._cancel_lost():
                 break
@@ -91,7 +93,6 @@ class Rest:
             "'UP', null, $2)",
             OPERATOR, now,
         )  # fmt: skip
-        self._queue.release(who=ROOT, all=True)
 
     def _end_all(self) -> int:
         members = self._sql.rows(
