@@ -194,7 +194,8 @@ def measured(options: argparse.Namespace) -> Iterator[Figure]:
         took = [p.took_ms for p in seen.passes if p.started]
         yield Figure(
             f"GPU time used by {load.what}", [used(seen, load)], "%", 95, at_least=True,
-            note=f"{len(took)} passes that started tasks took {statistics.median(took):.0f} ms (median)",
+            note=f"{len(took)} passes that started tasks took {statistics.median(took):.0f} ms "
+            "(median)",
         )  # fmt: skip
 
 

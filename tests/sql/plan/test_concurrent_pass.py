@@ -205,16 +205,15 @@ def test_an_inventory_that_tells_nothing_new_locks_nothing(database_url: str, qu
     """Thirty thousand nodes are looked at twice a minute; who holds the turn is not waited for."""
 
     async def inventory() -> None:
-        async with sessions(database_url) as (leader, other, _):
-            async with other.transaction():
-                await other.execute("select odc._take_turn($1)", NOW)
-                await other.execute("select from odc.node_free for update")
-                rows = await leader.fetch("select name, gpus, cpus, mem_mib from odc.node")
-                body = [{**dict(row), "gpu_type": "h100", "declared": True} for row in rows]
-                await leader.execute("set lock_timeout = '5s'")
-                await leader.execute(
-                    "select odc.register_nodes(0, $1::jsonb, true, $2)", json.dumps(body), NOW
-                )
+        async with sessions(database_url) as (leader, other, _), other.transaction():
+            await other.execute("select odc._take_turn($1)", NOW)
+            await other.execute("select from odc.node_free for update")
+            rows = await leader.fetch("select name, gpus, cpus, mem_mib from odc.node")
+            body = [{**dict(row), "gpu_type": "h100", "declared": True} for row in rows]
+            await leader.execute("set lock_timeout = '5s'")
+            await leader.execute(
+                "select odc.register_nodes(0, $1::jsonb, true, $2)", json.dumps(body), NOW
+            )
 
     asyncio.run(inventory())
 
@@ -273,7 +272,8 @@ def test_whatever_edits_what_plans_trust_takes_the_turn_first(sql: Sql) -> None:
     rows = sql.rows(
         """
         with recursive source as materialized (
-            select p.proname::text as name, p.prosrc || coalesce(pg_get_function_sqlbody(p.oid), '') as text
+            select p.proname::text as name,
+                   p.prosrc || coalesce(pg_get_function_sqlbody(p.oid), '') as text
               from pg_proc as p where p.pronamespace = 'odc'::regnamespace and p.prokind = 'f'
         ), call as materialized (
             select distinct s.name, c.called[1] as called
