@@ -56,11 +56,11 @@ class Rest:
     def _everything_ends(self) -> None:
         """Without holds, limits, drains and bookings each job runs, unless it never may."""
         self._clear_the_way()
-        for _ in range(30):
+        for _ in range(20):
             # Also those that were to be held once they had ended.
             self._queue.release(who=ROOT, all=True)
             self._pass_until_nothing_starts()
-            if not self._end_all() and not self._cancel_lost():
+            if not self._end_all() and not self._cancel_lost() and not self._anyone_waits():
                 break
             self._queue.move(90_000)
         stuck = self._sql.rows(
@@ -69,6 +69,9 @@ class Rest:
             "       where d.job_id = p.job_id) as rows from odc.pending as p"
         )
         assert stuck == [], f"jobs that wait forever: {stuck}"
+
+    def _anyone_waits(self) -> bool:
+        return self._sql.value("select exists (select from odc.pending)")
 
     def _cancel_lost(self) -> bool:
         """Those whose dependencies can never be met: others may wait for them."""

@@ -156,7 +156,6 @@ def test_two_submits_at_once_stay_below_the_limit_on_submitted_jobs(theatre: The
     theatre.play_all(
         program("submitter", [submit("one", gpus=1)]),
         program("submitter 2", [submit("two", gpus=1)]),
-        passes(),
     )
     theatre.no_rollback()
 
@@ -173,6 +172,7 @@ def test_an_old_leader_writes_nothing_after_the_term_was_raised(theatre: Theatre
     theatre.no_rollback()
 
 
+@pytest.mark.long
 def test_a_booking_ends_and_begins_beside_passes(theatre: Theatre) -> None:
     with theatre.scene() as queue:
         theatre.world.add("a", queue.submit(name="a", time_limit_s=TEN_DAYS_S, **WHOLE))

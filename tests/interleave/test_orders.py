@@ -112,10 +112,7 @@ LARGE = {
 }  # fmt: skip
 
 
-QUICK = (
-    "a job is held and released", "a node is drained, and the inventory says that it is up",
-    "a licence is taken away", "a singleton comes while its predecessor ends",
-)  # fmt: skip
+QUICK = ("a job is held and released", "a licence is taken away")
 
 
 @pytest.mark.parametrize(
