@@ -148,4 +148,4 @@ def test_drawn_orders_keep_every_promise(theatre: Theatre) -> None:
 
 @pytest.mark.long
 def test_many_drawn_orders_keep_every_promise(theatre: Theatre) -> None:
-    hold_to_it(theatre, int(os.environ.get("ODC_SOAK_SCHEDULES", "400")))
+    hold_to_it(theatre, int(os.environ.get("ODC_SOAK_SCHEDULES", "150")))

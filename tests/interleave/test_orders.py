@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.interleave.programs import (
@@ -125,12 +127,13 @@ def test_every_order_keeps_every_promise(theatre: Theatre, case: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", LARGE)
-def test_every_order_of_more_keeps_every_promise(theatre: Theatre, case: str) -> None:
-    play(theatre, LARGE[case])
+def test_many_orders_of_more_keep_every_promise(theatre: Theatre, case: str) -> None:
+    """Every order with ODC_SOAK_SCHEDULES large enough."""
+    play(theatre, LARGE[case], int(os.environ.get("ODC_SOAK_SCHEDULES", "150")))
 
 
-def play(theatre: Theatre, programs: list[Program]) -> None:
+def play(theatre: Theatre, programs: list[Program], most: int | None = None) -> None:
     with theatre.scene() as queue:
         a_busy_morning(theatre.world, queue)
-    theatre.play_all(*programs)
+    theatre.play_all(*programs, most=most)
     theatre.no_rollback()
