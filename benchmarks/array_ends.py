@@ -17,6 +17,7 @@ from datetime import timedelta
 from benchmarks.figures import Figure
 from benchmarks.planning import served
 from benchmarks.report import report
+from benchmarks.results import ARRAY_ENDS
 from odcd.clock import Clock, SystemClock
 from odcd.db import Database
 from odcd.executor.simulated import Run, SimulatedExecutor
@@ -31,7 +32,6 @@ from odcd.submission import SubmitBatcher, prepare
 NODES = 1000
 GPUS = 8
 ANN = Identity(user="ann", uid=1001, gid=1001, operator=False)
-HEADING = "## One array's ends"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,7 @@ async def drive(dsn: str, load: Load) -> Seen:
 
 
 def idle_ms(seen: Seen) -> list[float]:
-    """For every start on a node that was full before: how long the GPUs rested. Whole-node tasks."""
+    """How long the GPUs of a node were idle before each start but its first. Whole-node tasks."""
     last: dict[str, float] = {}
     rested: list[float] = []
     for job_id in sorted(seen.begins, key=seen.begins.__getitem__):
@@ -173,9 +173,10 @@ def measured(options: argparse.Namespace) -> Iterator[Figure]:
         seen, rolled_back = run(load)
         gaps = idle_ms(seen)
         took = [p.took_ms for p in seen.passes]
+        p99 = statistics.quantiles(took, n=100)[98]
         note = (
-            f"{len(seen.passes)} passes, {sum(p.replanned for p in seen.passes)} decided twice; a pass took "
-            f"{statistics.median(took):.1f} ms (median), {statistics.quantiles(took, n=100)[98]:.1f} ms (p99)"
+            f"{len(took)} passes, {sum(p.replanned for p in seen.passes)} decided twice; a pass "
+            f"took {statistics.median(took):.1f} ms (median), {p99:.1f} ms (p99)"
         )
         yield Figure(
             f"passes rolled back at {load.what} of one array", [rolled_back], "", note=note
@@ -205,7 +206,7 @@ def main() -> int:
         "1,000 nodes of 8 GPUs; planner, reaper and SQL are the daemon's, on the real clock; the "
         "executor is simulated and ends each task on time."
     )
-    return report(parser, HEADING, setting, measured)
+    return report(parser, ARRAY_ENDS, setting, measured)
 
 
 if __name__ == "__main__":

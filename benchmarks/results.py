@@ -18,7 +18,14 @@ FAULTS = "## Kubernetes under faults"
 DEV_SERVERS = "## Dev servers with disks"
 METRICS = "## Metrics"
 PAGE = "## The page"
-KEPT = (TRACES, KUBERNETES, FAULTS, DEV_SERVERS, METRICS, PAGE)
+DEPENDENCIES = "## Dependencies"
+FAIL_OVER = "## Fail-over"
+BUSY_API = "## A busy API"
+ARRAY_ENDS = "## One array's ends"
+KEPT = (
+    TRACES, KUBERNETES, FAULTS, DEV_SERVERS, METRICS, PAGE, DEPENDENCIES, FAIL_OVER, BUSY_API,
+    ARRAY_ENDS,
+)  # fmt: skip
 """Not written by `make bench`, which takes over what is there."""
 
 

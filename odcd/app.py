@@ -14,6 +14,7 @@ from odcd.api.context import Api
 from odcd.api.server import HttpServer
 from odcd.builds.settings import LIMIT, no_target
 from odcd.clock import Clock, SystemClock
+from odcd.connections import API, LEADER
 from odcd.db import Database
 from odcd.engine import make_engine
 from odcd.errors import BadRequest
@@ -28,12 +29,16 @@ from odcd.metrics.sampler import Sampler
 from odcd.page.app import Page
 from odcd.postgres import EmbeddedPostgres
 from odcd.settings import Settings
+from odcd.slots import AT_ONCE, Slots
 from odcd.store import Store
 from odcd.submission import SubmitBatcher
 
 log = logging.getLogger(__name__)
 
 CHANNEL = "odc"
+API_CONNECTIONS = AT_ONCE + 2
+"""Of requests, and of what is no one request's: batches of submits, keys, events, readiness."""
+LEADER_CONNECTIONS = 4
 
 Launcher = Callable[[], Awaitable[None]]
 Addresses = Sequence[tuple[str, int]]
@@ -52,8 +57,15 @@ async def run(
     """
     clock = SystemClock()
     metrics = Metrics()
-    async with Database(dsn, watch=metrics) as database:
-        daemon = Daemon(settings, database, clock, launch_runner, metrics)
+    async with (
+        Database(
+            dsn, kind=API, size=API_CONNECTIONS, watch=metrics, tagged=True, slots=Slots()
+        ) as database,
+        Database(
+            dsn, kind=LEADER, size=LEADER_CONNECTIONS, watch=metrics, tagged=True
+        ) as for_leader,
+    ):
+        daemon = Daemon(settings, database, for_leader, clock, launch_runner, metrics)
         await daemon.run(postgres, listens)
 
 
@@ -61,10 +73,13 @@ class Daemon:
     """What lives as long as the process; what lives as long as a term is made in _lead."""
 
     def __init__(
-        self, settings: Settings, database: Database, clock: Clock, launch_runner: Launcher,
-        metrics: Metrics,
+        self, settings: Settings, database: Database, for_leader: Database, clock: Clock,
+        launch_runner: Launcher, metrics: Metrics,
     ) -> None:  # fmt: skip
+        """database: of the requests; for_leader: of all that only the leader does, so that requests
+        never keep it waiting for a connection."""
         self._settings = settings
+        self._for_leader = for_leader
         self._database = database
         self._clock = clock
         self._store = Store(database)
@@ -74,10 +89,15 @@ class Daemon:
         metrics.watch_listener(lambda: database.listening(CHANNEL))
         if settings.executor == "kubernetes":
             metrics.limit_phases(settings.kubernetes.phase_limits | {"image_build": LIMIT})
-        self._sampler = Sampler(database, clock, metrics)
-        self._leader = Leader(database, clock, settings.lease, self._lead, metrics.saw_term)
+        self._sampler = Sampler(for_leader, clock, metrics)
+        self._leader = Leader(
+            for_leader, clock, settings.lease, self._lead, metrics.saw_term,
+            clock_limit=settings.clock_limit,
+            tokens=lambda: [for_leader.token, database.token],
+        )  # fmt: skip
+        metrics.watch_clock(lambda: self._leader.clock_ahead_s)
         self._leading: Leading | None = None
-        self._engine = make_engine(settings, self._store, clock, launch_runner, metrics)
+        self._engine = make_engine(settings, Store(for_leader), clock, launch_runner, metrics)
         self._keys = GithubKeys(settings.github_url, clock) if self._engine.ssh else None
         as_root = settings.socket_mode == 0o666
         oldest = settings.oldest_client
@@ -177,8 +197,8 @@ class Daemon:
     async def _lead(self, lead: Lead) -> None:
         executor = await self._engine.make(lead)
         self._leading = Leading(
-            lead, self._leader, executor, self._engine, self._settings, self._database, self._store,
-            self._clock, self._metrics, self._sampler, self._note_pass,
+            lead, self._leader, executor, self._engine, self._settings, self._for_leader,
+            self._metrics, self._sampler, self._note_pass,
         )  # fmt: skip
         try:
             await self._leading.run()

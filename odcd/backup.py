@@ -19,9 +19,11 @@ import asyncpg
 
 from odcd import __version__
 from odcd.clock import Clock
+from odcd.connections import BACKUP
 from odcd.db import connect, translate
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, WrongState
 from odcd.schema import Source, rebuild, take_schema_lock
+from odcd.schema_guard import DAEMONS
 
 # zipfile looks it up at its first member, when root's Python may be closed to us already.
 codecs.lookup("cp437")
@@ -72,12 +74,6 @@ SEQUENCES = """
     select sequencename as name, coalesce(last_value, 0) as last
       from pg_sequences where schemaname = 'odc' order by sequencename
 """
-# The daemon, its leader and its listener; not the commands.
-DAEMONS = """
-    select count(*) from pg_stat_activity
-     where datname = current_database() and application_name like 'odcd%'
-       and pid <> pg_backend_pid()
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +88,7 @@ class Summary:
 
 async def write_backup(dsn: str, file: BinaryIO, clock: Clock) -> Summary:
     """Write the queue as it is at one moment; the daemon goes on meanwhile."""
-    connection = await connect(dsn, name="odc backup", isolation="repeatable read", timeout_s=None)
+    connection = await connect(dsn, kind=BACKUP, isolation="repeatable read")
     try:
         async with connection.transaction(readonly=True):
             return await _write(connection, file, clock)
@@ -179,7 +175,7 @@ async def restore_backup(
     try:
         with zipfile.ZipFile(file) as archive:
             manifest = read_manifest(archive)
-            connection = await connect(dsn, name="odc restore", timeout_s=None)
+            connection = await connect(dsn, kind=BACKUP, name="odc restore")
             try:
                 await take_schema_lock(connection)
                 async with connection.transaction():

@@ -11,9 +11,10 @@ from collections.abc import Callable, Coroutine
 import uvloop
 
 from odcd import account as accounts
-from odcd import app, keeper, schema
+from odcd import app, keeper, schema, schema_guard
 from odcd.clock import Clock, SystemClock
-from odcd.errors import DatabaseDown, OdcError
+from odcd.connections import check_direct
+from odcd.errors import OdcError, Unavailable
 from odcd.lock import HomeLock
 from odcd.page import app as page
 from odcd.postgres import EmbeddedPostgres
@@ -111,7 +112,10 @@ async def _serve(
 ) -> bool:  # fmt: skip
     """Run the daemon; whether nothing was left running at its end."""
     clock = SystemClock()
-    installed = await schema.install(dsn, clock, source)
+    await check_direct(dsn)
+    # An embedded home has no other daemon: its lock is this one's.
+    beside: schema_guard.Beside = "any" if settings.dsn is None else "none"
+    installed = await schema.install(dsn, clock, source, beside=beside)
     log.info(
         "schema.ready", extra={"version": installed.version, "migrations": installed.migrations}
     )
@@ -127,7 +131,7 @@ async def _serve(
         raise _first(errors) from errors
     try:
         return await count_running(dsn) == 0
-    except DatabaseDown as error:
+    except Unavailable as error:
         log.warning("daemon.leaves_all", extra={"why": error.message})
         return False
 

@@ -32,12 +32,14 @@ OdcError
 │   ├── UnknownBuild        OD038  no build of that context, or its context is somebody else's
 │   ├── ClientTooOld        OD039  odcctl is older than the server takes
 │   ├── LoginRefused        OD033  the identity is not let in, or its proof is not taken
-│   └── TooManyLogins       OD034  too many logins from that address were refused just now
+│   ├── TooManyLogins       OD034  too many logins from that address were refused just now
+│   └── TooManyRequests     OD041  the user has too many requests under way; try again (429)
 └── Unavailable             not the caller's fault; try again (503)
     ├── LeadershipLost      OD020  another daemon has raised the term
     ├── OtherHost           OD021  the local executor of this database is on another machine
     ├── SchemaTooNew        OD022  the database was written by a newer odc
     ├── DatabaseDown        OD023  PostgreSQL cannot be reached, or cannot write
+    ├── DatabaseBusy        OD040  PostgreSQL could not finish in time, and changed nothing
     ├── RunnerDown          OD024  the executor's runner cannot be reached or started
     ├── KeysUnavailable     OD031  GitHub, whose users' SSH keys enter dev servers, does not answer
     └── IdentityDown        OD035  who vouches for identities (AWS STS, GitHub) gives no answer
@@ -202,6 +204,10 @@ class TooManyLogins(Refused):
     code, status = "OD034", 429
 
 
+class TooManyRequests(Refused):
+    code, status = "OD041", 429
+
+
 class LeadershipLost(Unavailable):
     code = "OD020"
 
@@ -216,6 +222,10 @@ class SchemaTooNew(Unavailable):
 
 class DatabaseDown(Unavailable):
     code = "OD023"
+
+
+class DatabaseBusy(Unavailable):
+    code = "OD040"
 
 
 class RunnerDown(Unavailable):

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from odcd.clock import Clock
+from odcd.connections import FORECASTER
 from odcd.db import Database, Session
 from odcd.errors import LeadershipLost, OdcError
 
 log = logging.getLogger(__name__)
 
-APPLICATION = "odcd-forecaster"
+APPLICATION = FORECASTER.name
 MIN_GAP_S = 2.0
 """Between two refreshes while things change; the first change after a pause is seen at once."""
 IDLE_SHARE = 20
@@ -52,7 +53,7 @@ class Forecaster:
         """Raises LeadershipLost."""
         while True:
             try:
-                async with self._database.dedicated(name=APPLICATION) as session:
+                async with self._database.dedicated(kind=FORECASTER) as session:
                     await self._refresh_for_ever(session)
             except LeadershipLost:
                 raise

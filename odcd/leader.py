@@ -1,8 +1,8 @@
 """Decide which daemon leads. The term in the database fences: an old one is refused.
 
 A follower waits until it has seen the same (term, beat) for the lease on its own monotonic clock,
-or until the leader's database connection is gone; then it raises the term on the connection that
-will run its passes, which also ends the old leader's backend.
+or until the leader's database connection is gone; then it terminates the old leader's backends and
+raises the term on the connection that will run its passes. Beats have a connection of their own.
 """
 
 from __future__ import annotations
@@ -16,13 +16,23 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from odcd.clock import Clock
+from odcd.clock_checks import HINT, SteadyClock, ahead_by, wrong_clock
+from odcd.connections import BEAT, PASS
 from odcd.db import Database, Session
-from odcd.errors import DatabaseDown, LeadershipLost, PlanStale
+from odcd.errors import DatabaseDown, LeadershipLost, OdcError, Unavailable
 
 log = logging.getLogger(__name__)
 
-APPLICATION = "odcd-leader"
+APPLICATION = PASS.name
 RETRY_S = 0.5
+BEAT_S = 2.5
+"""The longest between two beats, and so between two looks whether PostgreSQL is still there."""
+LOOK_S = 0.5
+ASK_S = 5.0
+"""How long a follower waits for PostgreSQL's answer."""
+TAKE_S = 10.0
+CLOCK_REST_S = 5.0
+"""Between two looks at a clock that is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,15 +53,24 @@ class Pass:
 
 
 class Lead:
-    """Leadership under one term, and the one connection that passes and beats go over."""
+    """Leadership under one term, and the two connections that passes and beats go over."""
 
     def __init__(
-        self, term: int, session: Session, clock: Clock, lease: timedelta = timedelta.max
-    ) -> None:
+        self, term: int, session: Session, clock: Clock, lease: timedelta = timedelta.max, *,
+        beats: Session | None = None, clock_limit: timedelta = timedelta.max,
+        saw_clock: Callable[[float], None] = lambda ahead_s: None,
+    ) -> None:  # fmt: skip
+        """beats: the connection of the beats; by default that of the passes. saw_clock: hears at
+        each beat how many seconds this daemon's clock is ahead of PostgreSQL's."""
         self.term = term
+        self.clock = SteadyClock(clock, clock_limit)
+        """For all that the leader does: it stops the leader when the clock has stepped."""
         self._session = session
-        self._clock = clock
+        self._beats = beats or session
         self._lease_s = lease.total_seconds()
+        self._clock_limit = clock_limit
+        self._saw_clock = saw_clock
+        self._wall = clock
         self._confirmed = clock.monotonic()
         self._one_at_a_time = asyncio.Lock()
 
@@ -59,19 +78,10 @@ class Lead:
     def certain(self) -> bool:
         """The database has confirmed the term within the lease, so nobody else can lead yet: not
         so after a sleep of the process."""
-        return self._clock.monotonic() - self._confirmed < self._lease_s
+        return self.clock.monotonic() - self._confirmed < self._lease_s
 
     async def plan_pass(self, now: datetime) -> Pass:
-        """One pass; tried again once when the database moved on under it.
-
-        Raises LeadershipLost or DatabaseDown; nothing was started then.
-        """
-        try:
-            return await self._plan_pass(now)
-        except PlanStale:
-            return await self._plan_pass(now)
-
-    async def _plan_pass(self, now: datetime) -> Pass:
+        """One pass. Raises LeadershipLost, DatabaseDown, DatabaseBusy; nothing was started then."""
         async with self._one_at_a_time:
             row = await self._session.fetchrow(
                 "select started, looked, more, next_at, decide_ms, took_ms, replanned "
@@ -91,16 +101,27 @@ class Lead:
         )
 
     async def beat(self, every: timedelta) -> None:
-        """Beat until leadership is lost. Raises LeadershipLost or DatabaseDown."""
+        """Beat until leadership is lost. Raises LeadershipLost, DatabaseDown or DatabaseBusy."""
         while True:
-            try:
-                async with self._one_at_a_time:
-                    asked = self._clock.monotonic()
-                    await self._session.execute("select odc.beat_term(p_term => $1)", self.term)
-                    self._confirmed = asked
-            except PlanStale:
-                continue
-            await self._clock.sleep(every.total_seconds())
+            await self.beat_once()
+            await self.clock.sleep(every.total_seconds())
+
+    async def beat_once(self) -> None:
+        """Beat, and compare the clocks."""
+        if self._session.closed:
+            raise DatabaseDown("the connection of the leader's passes is gone", "Try again.")
+        asked, ours = self.clock.monotonic(), self._wall.now()
+        row = await self._beats.fetchrow(
+            "select odc.beat_term(p_term => $1), clock_timestamp() as now", self.term
+        )
+        assert row is not None
+        took = timedelta(seconds=self.clock.monotonic() - asked)
+        ahead = ahead_by(ours, took, row["now"])
+        self._saw_clock(ahead.total_seconds())
+        if abs(ahead) > self._clock_limit:
+            raise wrong_clock(ours, row["now"], self._clock_limit)
+        self._confirmed = asked
+        self.clock.confirm()
 
     async def leave(self) -> None:
         async with self._one_at_a_time:
@@ -117,13 +138,20 @@ class Leader:
         lease: timedelta,
         lead: Callable[[Lead], Awaitable[None]],
         saw: Callable[[int], None] = lambda term: None,
+        *,
+        clock_limit: timedelta = timedelta.max,
+        tokens: Callable[[], list[str]] | None = None,
     ) -> None:
-        """saw: hears each term that is seen, another's and its own."""
+        """database: of the leader alone. saw: hears each term that is seen, another's and its own.
+        clock_limit: how far this daemon's clock and PostgreSQL's may differ. tokens: of all this
+        daemon's connections; by default the database's."""
         self._database = database
         self._clock = clock
         self._lease = lease
         self._lead = lead
         self._saw = saw
+        self._clock_limit = clock_limit
+        self._tokens = tokens or (lambda: [database.token])
         self._holder = f"{socket.gethostname()}:{os.getpid()}"
         self.leading: int | None = None
         """The term this daemon leads under, or None."""
@@ -131,6 +159,8 @@ class Leader:
         self._stopped = False
         self.follows = False
         """Another daemon leads, as far as this one has seen."""
+        self.clock_ahead_s = 0.0
+        """How far this daemon's clock was ahead of PostgreSQL's when it last looked."""
 
     async def run(self) -> None:
         while True:
@@ -138,9 +168,14 @@ class Leader:
                 seen = await self._wait_until_vacant()
                 await self._take_and_lead(*seen)
             except LeadershipLost as error:
-                log.warning("leader.lost", extra={"why": error.message})
+                log.warning("leader.lost", extra={"why": error.message, "hint": error.hint})
             except DatabaseDown as error:
                 log.warning("leader.database_down", extra={"why": error.message})
+            except Unavailable as error:
+                # A lock or a statement took too long: the next try, or another daemon, leads.
+                log.warning("leader.interrupted", extra={"why": error.message})
+            except OdcError as error:
+                log.error("leader.failed", extra={"code": error.code, "why": error.message})
             if self._stopped:
                 return
             await self._clock.sleep(max(RETRY_S, self._rest_s))
@@ -161,7 +196,9 @@ class Leader:
         seen = (-1, -1)
         since = self._clock.monotonic()
         while True:
-            row = await self._database.fetchrow("select term, beat, vacant from odc.read_term()")
+            row = await self._database.fetchrow(
+                "select term, beat, vacant from odc.read_term()", timeout=ASK_S
+            )
             now = self._clock.monotonic()
             if (row["term"], row["beat"]) != seen:
                 seen, since = (row["term"], row["beat"]), now
@@ -170,60 +207,87 @@ class Leader:
                 self.follows = False
                 return seen
             self.follows = True
-            await self._clock.sleep(min(1.0, self._lease.total_seconds() / 5))
+            await self._clock.sleep(min(LOOK_S, self._lease.total_seconds() / 5))
 
     async def _take_and_lead(self, term: int, beat: int) -> None:
-        async with self._database.dedicated(
-            name=APPLICATION, isolation="repeatable read"
-        ) as session:
+        async with (
+            self._database.dedicated(kind=BEAT) as beats,
+            self._database.dedicated(kind=PASS) as session,
+        ):
+            await self._compare_clocks(beats)
             taken = await session.fetchval(
                 "select odc.take_term(p_term => $1, p_beat => $2, p_holder => $3, p_host => $4, "
-                "p_now => $5)",
-                term, beat, self._holder, socket.gethostname(), self._clock.now(),
+                "p_now => $5, p_tokens => $6)",
+                term, beat, self._holder, socket.gethostname(), self._clock.now(), self._tokens(),
+                timeout=TAKE_S,
             )  # fmt: skip
             if taken is None:
                 return
             log.info("leader.leads", extra={"term": taken})
             self._saw(taken)
-            lead = Lead(taken, session, self._clock, self._lease)
+            lead = Lead(
+                taken, session, self._clock, self._lease, beats=beats,
+                clock_limit=self._clock_limit, saw_clock=self._note_clock,
+            )  # fmt: skip
             self.leading = taken
             try:
-                await _until_lost(lead, self._lease / 4, self._lead)
+                await self._until_lost(lead)
             except asyncio.CancelledError:
                 # A clean stop lets the next one lead at once.
                 try:
                     async with asyncio.timeout(2):
                         await lead.leave()
-                except (TimeoutError, DatabaseDown, LeadershipLost, PlanStale):
+                except (TimeoutError, OdcError):
                     log.info("leader.not_left", extra={"term": taken})
                 raise
             finally:
                 self.leading = None
 
+    async def _compare_clocks(self, session: Session) -> None:
+        """Raises LeadershipLost when this daemon's clock and PostgreSQL's disagree."""
+        asked, ours = self._clock.monotonic(), self._clock.now()
+        theirs: datetime = await session.fetchval("select clock_timestamp()")
+        took = timedelta(seconds=self._clock.monotonic() - asked)
+        ahead = ahead_by(ours, took, theirs)
+        self._note_clock(ahead.total_seconds())
+        if abs(ahead) > self._clock_limit:
+            error = wrong_clock(ours, theirs, self._clock_limit)
+            log.error("leader.clock_wrong", extra={"why": error.message, "hint": HINT})
+            self._rest_s = CLOCK_REST_S
+            raise error
 
-async def _until_lost(
-    lead: Lead, every: timedelta, work: Callable[[Lead], Awaitable[None]]
-) -> None:
-    """Beat and work side by side; the first error ends both, an expected one comes out plain."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(lead.beat(every), name="beat")
-            group.create_task(_awaited(work(lead)), name="lead")
-    except BaseExceptionGroup as errors:
-        # Not `except*`: what is raised in one comes out as a group again.
-        expected, others = errors.split((LeadershipLost, DatabaseDown))
-        if expected is None or others is not None:
+    def _note_clock(self, ahead_s: float) -> None:
+        self.clock_ahead_s = ahead_s
+
+    async def _until_lost(self, lead: Lead) -> None:
+        """Beat and work side by side; the first error ends both, an expected one plainly."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._beat(lead), name="beat")
+                group.create_task(_awaited(self._lead(lead)), name="lead")
+        except BaseExceptionGroup as errors:
+            # Not `except*`: what is raised in one comes out as a group again.
+            expected, others = errors.split(OdcError)
+            if expected is None or others is not None:
+                raise
+            raise _first(expected) from errors
+
+    async def _beat(self, lead: Lead) -> None:
+        try:
+            await lead.beat(min(self._lease / 4, timedelta(seconds=BEAT_S)))
+        except Unavailable:
+            # The term may be over: what is under way ends now, whether PostgreSQL answers or not.
+            await self._database.cut()
             raise
-        raise _first(expected) from errors
 
 
 async def _awaited(work: Awaitable[None]) -> None:
     await work
 
 
-def _first(group: BaseExceptionGroup[LeadershipLost | DatabaseDown]) -> Exception:
+def _first(group: BaseExceptionGroup[OdcError]) -> OdcError:
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    assert isinstance(error, Exception)
+    assert isinstance(error, OdcError)
     return error

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Protocol
 
 from odcd.builds.worker import BuildWorker
-from odcd.clock import Clock
 from odcd.db import Database
 from odcd.disks.worker import DiskWorker
 from odcd.engine import Engine
-from odcd.errors import RunnerDown
+from odcd.errors import DatabaseBusy, RunnerDown
 from odcd.executor.base import Executor
 from odcd.forecaster import Forecaster
 from odcd.gpu_use.meter import GpuUse
@@ -35,6 +34,9 @@ INVENTORY_EVERY = timedelta(seconds=30)
 INVENTORY_GAP_S = 1.0
 RUNNER_RETRY_S = 1.0
 UNREACHED_LEASES = 2
+BUSY_RETRY_S = 1.0
+
+Loop = Callable[[], Awaitable[None]]
 
 
 class Woken(Protocol):
@@ -50,10 +52,10 @@ class Leading:
 
     def __init__(
         self, lead: Lead, leader: Leader, executor: Executor, engine: Engine, settings: Settings,
-        database: Database, store: Store, clock: Clock, metrics: Metrics, sampler: Sampler,
-        on_pass: Callable[[Pass], None],
+        database: Database, metrics: Metrics, sampler: Sampler, on_pass: Callable[[Pass], None],
     ) -> None:  # fmt: skip
-        """on_pass: told of every pass that was made."""
+        """database: of the leader alone. on_pass: told of every pass that was made."""
+        store, clock = Store(database), lead.clock
         self._lead = lead
         self._leader = leader
         self._engine = engine
@@ -135,25 +137,44 @@ class Leading:
             self._commands = True
             self._metrics.leading(True)
             async with asyncio.TaskGroup() as group:
-                for name, loop in self._woken.items():
-                    group.create_task(loop.run(), name=name)
-                group.create_task(self._forecaster.run(), name="forecaster")
-                group.create_task(self._idles.run(), name="idles")
-                group.create_task(self._sampler.run(lead.term, executor.placed), name="metrics")
-                group.create_task(self._keep_inventory(executor, lead.term), name="inventory")
-                if self._settings.disks.aws_region is not None:
-                    group.create_task(self._mind_disks(lead), name="disks")
-                if self._settings.builds.registry is not None:
-                    group.create_task(self._mind_builds(lead), name="builds")
-                if self._engine.canaries:
-                    group.create_task(self._quarantine.run(), name="quarantine")
-                if executor.reconciles:
-                    group.create_task(self._reconcile(executor, lead), name="reconcile")
-                    group.create_task(self._mind_reach(executor, lead), name="reach")
+                for name, loop in self._loops(executor).items():
+                    group.create_task(self._unless_busy(name, loop), name=name)
         finally:
             self._commands = False
             self._metrics.leading(False)
             await executor.close()
+
+    def _loops(self, executor: Executor) -> dict[str, Loop]:
+        lead = self._lead
+        loops: dict[str, Loop] = {name: loop.run for name, loop in self._woken.items()}
+        loops |= {
+            "forecaster": self._forecaster.run,
+            "idles": self._idles.run,
+            "metrics": lambda: self._sampler.run(lead.term, executor.placed),
+            "inventory": lambda: self._keep_inventory(executor, lead.term),
+        }
+        if self._settings.disks.aws_region is not None:
+            loops["disks"] = lambda: self._mind_disks(lead)
+        if self._settings.builds.registry is not None:
+            loops["builds"] = lambda: self._mind_builds(lead)
+        if self._engine.canaries:
+            loops["quarantine"] = self._quarantine.run
+        if executor.reconciles:
+            loops["reconcile"] = lambda: self._reconcile(executor, lead)
+            loops["reach"] = lambda: self._mind_reach(executor, lead)
+        return loops
+
+    async def _unless_busy(self, name: str, loop: Loop) -> None:
+        """Run a loop, and start it again after a statement that waited too long: that changed
+        nothing, and is no reason to let another daemon lead."""
+        while True:
+            try:
+                await loop()
+                return
+            except* DatabaseBusy as errors:
+                why = _message(errors)
+            log.warning("leader.loop_busy", extra={"loop": name, "why": why})
+            await self._clock.sleep(BUSY_RETRY_S)
 
     async def _mind_disks(self, lead: Lead) -> None:
         # Installed where it is used only; odcd.daemon has imported it.
@@ -256,3 +277,10 @@ async def take_over(lead: Lead, store: Store, executor: Executor, planner: Plann
     if unsent:
         await planner.send(unsent)
     await executor.adopt(lambda: store.live_members(lead.term))
+
+
+def _message(errors: BaseExceptionGroup[DatabaseBusy]) -> str:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(error)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from odcd.clock import Clock
-from odcd.errors import PlanStale, RunnerDown
+from odcd.errors import DatabaseBusy, PlanStale, RunnerDown
 from odcd.executor.base import Executor
 from odcd.leader import Lead, Pass
 from odcd.model import Dispatch
@@ -118,10 +118,10 @@ class Planner:
         begun = self._clock.monotonic()
         try:
             done = await self._lead.plan_pass(self._clock.now())
-        except PlanStale as error:
+        except (PlanStale, DatabaseBusy) as error:
             # It cost what a pass costs: the next one keeps the same distance.
             took_ms = (self._clock.monotonic() - begun) * 1000
-            log.info("plan.stale", extra={"why": error.message, "took_ms": round(took_ms, 1)})
+            log.warning("plan.stale", extra={"why": error.message, "took_ms": round(took_ms, 1)})
             self._wake.set()
             return Pass(
                 started=(), looked=0, more=False, next_at=None, decide_ms=0, took_ms=took_ms

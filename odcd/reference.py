@@ -333,6 +333,12 @@ EVENTS = {
                     "`user`, `keys`, `page_sessions`: how many held"),
     "leader": ("a daemon leads under a new term", "host and process of the daemon",
                "`term`, `host`"),
+    "recovered": (
+        "PostgreSQL was promoted, or restored by its own tools",
+        "host and process of the daemon",
+        "`led_at`: the last leader's last sweep that is known; `timeline`; `skipped`: so many ids "
+        "and terms are not used",
+    ),
     "restored": ("the queue came out of a backup", "`odcd`", "`made_at` of the backup"),
 }  # fmt: skip
 """Kind of event: when, actor, detail."""

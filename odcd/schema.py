@@ -1,35 +1,51 @@
 """Install sql/ into a database: new migrations, then all functions and views.
 
 The folder is the schema: what has no file goes. Safe to run at every start and by several at once;
-an install that changes nothing reads a few rows.
+an install that changes nothing reads a few rows. An older odc never changes what a newer one wrote.
 """
 
 from __future__ import annotations
 
-import hashlib
+import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
 
 import asyncpg
 
 from odcd.clock import Clock
+from odcd.connections import INSTALLER
 from odcd.db import close, connect, translate, translate_on
-from odcd.errors import OdcError, SchemaTooNew
+from odcd.errors import OdcError, WrongState
+from odcd.patience import Patience, at_once
+from odcd.schema_guard import Beside, check_beside, newer_version
+from odcd.schema_source import File, Migration, Source, read_source, sql_folder
+
+__all__ = [
+    "Installed", "Source", "install", "read_source", "rebuild", "sql_folder", "take_schema_lock",
+]  # fmt: skip
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # Held by whoever installs, for the length of the install: "odc" in ASCII.
 SCHEMA_LOCK = 0x6F6463
 NO_TRANSACTION = "-- transaction: none"
-MIGRATION_NAME = re.compile(r"^(\d{4})_[a-z0-9_]+\.sql$")
 CREATED = re.compile(
     r"^create or replace (function|procedure|aggregate|view) (odc(?:_report)?\.\w+)", re.MULTILINE
 )
 OBJECT_NAME = re.compile(r"^(function|procedure|aggregate|view) (odc(?:_report)?\.\w+)")
+COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 MAX_RELOADS = 3
-
-File = tuple[str, str]
-"""A file's path below sql/, and its text."""
+# An index whose build was interrupted: `if not exists` would take it for one that is there.
+BROKEN_INDEXES = """
+    select c.relname
+      from pg_index as i join pg_class as c on c.oid = i.indexrelid
+     where c.relnamespace = 'odc'::regnamespace and c.relkind = 'i' and not c.relispartition
+       and not i.indisvalid
+"""
 
 # What a statement raises when it names something that a later file creates.
 NOT_YET_THERE = (
@@ -43,17 +59,6 @@ MUST_DROP = (asyncpg.InvalidFunctionDefinitionError, asyncpg.InvalidTableDefinit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
-    version: int
-    name: str
-    text: str
-
-    @property
-    def digest(self) -> str:
-        return _digest(self.text)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
     """What one install did."""
 
@@ -63,70 +68,29 @@ class Installed:
     dropped: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """The sql folder, read."""
+class Runs(Protocol):
+    """As Patience.run."""
 
-    migrations: tuple[Migration, ...]
-    functions: tuple[File, ...]
-    views: tuple[File, ...]
-
-    @property
-    def version(self) -> int:
-        return max((m.version for m in self.migrations), default=0)
-
-    @property
-    def digest(self) -> str:
-        return _digest("\0".join(f"{name}\0{text}" for name, text in self.functions + self.views))
+    async def __call__(
+        self, step: str, work: Callable[[], Coroutine[Any, Any, T]], *, queues: bool = True
+    ) -> T: ...
 
 
-def sql_folder() -> Path:
-    """sql/ of the wheel, or of the checkout."""
-    packaged = Path(__file__).parent / "sql"
-    return packaged if packaged.is_dir() else Path(__file__).parent.parent / "sql"
+async def install(
+    dsn: str, clock: Clock, source: Source | None = None, *, beside: Beside = "any"
+) -> Installed:
+    """Bring the database to what the folder says, unless a newer odc wrote it.
 
-
-def read_source(folder: Path) -> Source:
-    migrations: list[Migration] = []
-    for path in sorted((folder / "migrations").glob("*.sql")):
-        match = MIGRATION_NAME.match(path.name)
-        if match is None:
-            raise OdcError(
-                f"migration {path.name} is not named like 0001_what.sql", "Rename the file."
-            )
-        migrations.append(
-            Migration(version=int(match[1]), name=path.name, text=path.read_text("utf-8"))
-        )
-    if [m.version for m in migrations] != list(range(1, len(migrations) + 1)):
-        raise OdcError("migrations are not numbered 1, 2, 3, …", "Renumber the newest file.")
-    return Source(
-        migrations=tuple(migrations),
-        functions=_texts(folder / "functions"),
-        views=_texts(folder / "views"),
-    )
-
-
-def _texts(folder: Path) -> tuple[File, ...]:
-    return tuple(
-        (path.relative_to(folder.parent).as_posix(), path.read_text("utf-8"))
-        for path in sorted(folder.rglob("*.sql"))
-    )
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-async def install(dsn: str, clock: Clock, source: Source | None = None) -> Installed:
-    """Bring the database to what the folder says.
-
-    Raises SchemaTooNew when a newer odc wrote the database, OdcError when an applied migration was
-    edited or a file does not load; then the functions are as they were before.
+    beside: beside which daemons it may change. Raises SchemaTooNew when a newer odc wrote the
+    database and this one does not work on it, WrongState when daemons are in the way, DatabaseDown
+    when another session keeps a lock, OdcError when an applied migration was edited or a file does
+    not load; then the functions are as they were before.
     """
     source = source or read_source(sql_folder())
-    connection = await connect(dsn, name="odcd install", timeout_s=None)
+    connection = await connect(dsn, kind=INSTALLER)
     try:
-        return await _Installer(connection, source, clock).install()
+        patience = Patience(dsn, connection, clock)
+        return await _Installer(connection, source, clock, patience.run).install(beside)
     except Exception as error:
         raise translate_on(connection, error) from error
     finally:
@@ -135,7 +99,11 @@ async def install(dsn: str, clock: Clock, source: Source | None = None) -> Insta
 
 async def take_schema_lock(connection: asyncpg.Connection) -> None:
     """Be the only one who changes the schema, until the connection closes."""
+    # However long the other install takes; the connection's limit is for locks on tables.
+    limit = await connection.fetchval("select current_setting('lock_timeout')")
+    await connection.execute("set lock_timeout = 0")
     await connection.execute("select pg_advisory_lock($1)", SCHEMA_LOCK)
+    await connection.execute("select set_config('lock_timeout', $1, false)", limit)
 
 
 async def rebuild(
@@ -145,7 +113,7 @@ async def rebuild(
     """Drop the schema and make it anew in the caller's transaction: the tables of a version, what
     fill() puts into them, then the migrations since, and all functions."""
     await connection.execute("drop schema if exists odc cascade")
-    installer = _Installer(connection, source, clock)
+    installer = _Installer(connection, source, clock, at_once)
     await installer.create_records()
     await installer.migrate(up_to=version)
     await fill()
@@ -154,46 +122,101 @@ async def rebuild(
 
 
 class _Installer:
-    def __init__(self, connection: asyncpg.Connection, source: Source, clock: Clock) -> None:
+    def __init__(
+        self, connection: asyncpg.Connection, source: Source, clock: Clock, runs: Runs
+    ) -> None:
         self._db = connection
         self._source = source
         self._clock = clock
+        self._runs = runs
 
-    async def install(self) -> Installed:
-        done = Installed(version=self._source.version)
-        if not await self._current():
+    async def install(self, beside: Beside) -> Installed:
+        state, version = await self._state()
+        done = Installed(version=version)
+        if state == "old":
             await take_schema_lock(self._db)
             # Another installer may have done it all while this one waited.
-            if not await self._current():
-                await self.create_records()
-                migrations = await self.migrate()
-                loaded, dropped = await self.reload()
-                done = Installed(
-                    version=self._source.version,
-                    migrations=tuple(migrations),
-                    loaded=loaded,
-                    dropped=tuple(dropped),
-                )
+            state, version = await self._state()
+            done = Installed(version=version)
+            if state == "old" and await self._may_change(beside):
+                done = await self._upgrade()
+        if state == "newer":
+            log.warning("schema.newer", extra={"database": version, "known": self._source.version})
         await self._make_partitions()
         # At every start, for an operator may have made the role meanwhile.
         if any(name.endswith("/grant_reports.sql") for name, _ in self._source.functions):
             await self._db.execute("select odc.grant_reports()")
         return done
 
-    async def _current(self) -> bool:
-        """Everything of the folder is there already, and nothing else."""
+    async def _upgrade(self) -> Installed:
+        """In one transaction: no daemon meets new tables with old functions. Each migration without
+        a transaction splits it, and so do the migrations before it."""
+        await self._runs("the table of migrations", self.create_records)
+        new = await self._new()
+        together: list[Migration] = []
+        for migration in new:
+            if migration.text.startswith(NO_TRANSACTION):
+                await self._commit(together)
+                await self._migrate_alone(migration)
+                together = []
+            else:
+                together.append(migration)
+
+        async def finish() -> tuple[int, list[str]]:
+            async with self._db.transaction():
+                await self._migrate_all(together)
+                return await self.reload()
+
+        loaded, dropped = await self._runs(f"the upgrade to version {self._source.version}", finish)
+        return Installed(
+            version=self._source.version,
+            migrations=tuple(m.name for m in new),
+            loaded=loaded,
+            dropped=tuple(dropped),
+        )
+
+    async def _commit(self, migrations: Sequence[Migration]) -> None:
+        async def work() -> None:
+            async with self._db.transaction():
+                await self._migrate_all(migrations)
+
+        if migrations:
+            await self._runs(f"migration {migrations[-1].name}", work)
+
+    async def _may_change(self, beside: Beside) -> bool:
+        """Not when only a function was made by hand beside daemons. Raises WrongState."""
         if await self._db.fetchval("select to_regclass('odc.install') is null"):
+            return True
+        try:
+            await check_beside(self._db, self._source, beside, self._clock)
+        except WrongState:
+            if not await self._same_files():
+                raise
             return False
+        return True
+
+    async def _state(self) -> tuple[Literal["old", "current", "newer"], int]:
+        """Of the database beside the folder, and its version once it needs no change."""
+        own = self._source.version
+        if await self._db.fetchval("select to_regclass('odc.install') is null"):
+            return "old", own
+        newer = await newer_version(self._db, self._source)
+        if newer is not None:
+            return "newer", newer
         await self._check_applied()
+        if not await self._same_files():
+            return "old", own
+        count = await self._db.fetchval("select object_count from odc.install")
+        return ("current" if count == len(await self._objects()) else "old"), own
+
+    async def _same_files(self) -> bool:
         row = await self._db.fetchrow(
-            "select digest, object_count, (select max(version) from odc.migration) as version "
-            "from odc.install"
+            "select digest, (select max(version) from odc.migration) as version from odc.install"
         )
         return (
             row is not None
             and row["digest"] == self._source.digest
             and row["version"] == self._source.version
-            and row["object_count"] == len(await self._objects())
         )
 
     async def create_records(self) -> None:
@@ -212,6 +235,8 @@ class _Installer:
                 object_count integer not null,
                 installed_at timestamptz not null
             );
+            -- The oldest version whose daemons work on a database of this one.
+            alter table odc.migration add column if not exists compatible_since integer;
             """
         )
 
@@ -221,12 +246,6 @@ class _Installer:
         )
         ours = {m.version: m for m in self._source.migrations}
         for row in rows:
-            if row["version"] not in ours:
-                raise SchemaTooNew(
-                    f"the database is at version {rows[-1]['version']}, this odc knows "
-                    f"{self._source.version}",
-                    "Run the newer odc that wrote it, or restore a backup made before the upgrade.",
-                )
             if ours[row["version"]].digest != row["digest"]:
                 raise OdcError(
                     f"migration {row['name']} was edited after it was applied to this database",
@@ -234,28 +253,48 @@ class _Installer:
                 )
         return {row["version"] for row in rows}
 
-    async def migrate(self, up_to: int | None = None) -> list[str]:
+    async def _new(self, up_to: int | None = None) -> list[Migration]:
         applied = await self._check_applied()
         last = self._source.version if up_to is None else up_to
-        new = [m for m in self._source.migrations if m.version not in applied and m.version <= last]
-        if new:
+        return [
+            m for m in self._source.migrations if m.version not in applied and m.version <= last
+        ]
+
+    async def migrate(self, up_to: int | None = None) -> None:
+        """In the caller's transaction."""
+        await self._migrate_all(await self._new(up_to))
+
+    async def _migrate_all(self, migrations: Sequence[Migration]) -> None:
+        if migrations:
             # Its views would be in the way of a table that changes; reload() makes it anew.
             await self._db.execute("drop schema if exists odc_past cascade")
-        for migration in new:
-            if migration.text.startswith(NO_TRANSACTION):
-                for statement in _statements(migration.text):
-                    await self._run(migration.name, statement)
+        for migration in migrations:
+            async with self._db.transaction():
+                await self._run(migration.name, migration.text)
                 await self._record(migration)
-            else:
-                async with self._db.transaction():
-                    await self._run(migration.name, migration.text)
-                    await self._record(migration)
-        return [m.name for m in new]
+
+    async def _migrate_alone(self, migration: Migration) -> None:
+        for statement in _statements(migration.text):
+
+            async def work(statement: str = statement) -> None:
+                await self._drop_broken()
+                await self._run(migration.name, statement)
+
+            # What is built concurrently waits for others, but nobody waits for it.
+            queues = not re.search(r"\bconcurrently\b", statement, re.IGNORECASE)
+            await self._runs(f"migration {migration.name}", work, queues=queues)
+        await self._record(migration)
+
+    async def _drop_broken(self) -> None:
+        for row in await self._db.fetch(BROKEN_INDEXES):
+            await self._db.execute(f'drop index concurrently if exists odc."{row["relname"]}"')
 
     async def _record(self, migration: Migration) -> None:
         await self._db.execute(
-            "insert into odc.migration (version, name, digest, applied_at) values ($1, $2, $3, $4)",
+            "insert into odc.migration (version, name, digest, applied_at, compatible_since) "
+            "values ($1, $2, $3, $4, $5)",
             migration.version, migration.name, migration.digest, self._clock.now(),
+            self._source.compatible_since,
         )  # fmt: skip
 
     async def reload(self) -> tuple[int, list[str]]:
@@ -283,6 +322,10 @@ class _Installer:
                 "on conflict (one) do update set digest = excluded.digest, "
                 "object_count = excluded.object_count, installed_at = excluded.installed_at",
                 self._source.digest, len(after) - len(stale), self._clock.now(),
+            )  # fmt: skip
+            await self._db.execute(
+                "update odc.migration set compatible_since = $2 where version = $1",
+                self._source.version, self._source.compatible_since,
             )  # fmt: skip
         return len(files), dropped
 
@@ -357,6 +400,9 @@ class _Installer:
         await self._db.execute("select odc.make_partitions()")
 
     async def _run(self, name: str, text: str) -> None:
+        # A migration may be a comment: it only orders the functions of two versions.
+        if not COMMENT.sub("", text).strip():
+            return
         try:
             await self._db.execute(text)
         except asyncpg.PostgresError as error:

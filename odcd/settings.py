@@ -27,6 +27,7 @@ MAX_SOCKET_PATH = 107
 LONGEST_SOCKET = "runner/runner.sock"
 SELF = "self"
 LEASE = timedelta(seconds=10)
+CLOCK_LIMIT = timedelta(seconds=30)
 GRACE = timedelta(seconds=30)
 LOOK = timedelta(seconds=300)
 SWEEP = timedelta(seconds=30)
@@ -93,6 +94,9 @@ class Settings:
     """--pg of up. Major version of the embedded PostgreSQL. Default what home has, else 18."""
     lease: timedelta = LEASE
     """ODC_LEASE_S. How long a leader may be silent before another takes over. Default 10 s."""
+    clock_limit: timedelta = CLOCK_LIMIT
+    """ODC_CLOCK_LIMIT_S. A daemon whose clock differs from PostgreSQL's by more does not lead.
+    Default 30 s."""
     grace: timedelta = GRACE
     """ODC_GRACE_S. From TERM to KILL when a job is to end. Default 30 s."""
     oldest_client: str | None = None
@@ -164,6 +168,7 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
         self_node=self_node,
         pg_version=getattr(args, "pg", None),
         lease=read_seconds(environment, "ODC_LEASE_S", LEASE),
+        clock_limit=read_seconds(environment, "ODC_CLOCK_LIMIT_S", CLOCK_LIMIT),
         grace=read_grace(environment),
         oldest_client=environment.get("ODC_OLDEST_CLIENT") or None,
         look=read_seconds(environment, "ODC_LOOK_S", LOOK),

@@ -7,6 +7,7 @@ one transaction, because a commit costs the same for one job and for a thousand.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import hashlib
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -289,7 +290,10 @@ class SubmitBatcher:
         self._waiting.append(_Waiting(prepared=prepared, answer=answer))
         if self._sender is None:
             # Not in a TaskGroup: it belongs to all who wait, and gives every error to them.
-            self._sender = asyncio.create_task(self._send(), name="send-submits")
+            # Nor is it the user's who came first: its statements are the daemon's own.
+            self._sender = asyncio.create_task(
+                self._send(), name="send-submits", context=contextvars.Context()
+            )
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 return await answer

@@ -85,6 +85,7 @@ def _database() -> list[Json]:
         ),
         timeseries("Connections", ("sum by (state) (odcd_database_connections)", "{{state}}"), stack=True),
         timeseries("Standby behind by", ("max by (replica) (odcd_database_replication_lag_seconds)", "{{replica}}"), unit="s", links=[runbook("OdcReplicationLag")]),
+        timeseries("Oldest transaction", ("max(odcd_database_oldest_snapshot_seconds)", "open for"), unit="s", links=[runbook("OdcOldTransaction")]),
         timeseries("Size", ("max(odcd_database_bytes)", "database"), unit="bytes"),
     ]  # fmt: skip
 

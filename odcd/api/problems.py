@@ -18,6 +18,7 @@ from odcd.errors import (
     NotAuthenticated,
     OdcError,
     TooManyLogins,
+    TooManyRequests,
     Unavailable,
 )
 
@@ -56,7 +57,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 def problem_of(error: OdcError, **more: object) -> Response:
     headers: dict[str, str] = {}
-    if isinstance(error, Unavailable):
+    if isinstance(error, (Unavailable, TooManyRequests)):
         headers["retry-after"] = str(RETRY_AFTER_S)
     if isinstance(error, TooManyLogins):
         headers["retry-after"] = str(LOGIN_AFTER_S)

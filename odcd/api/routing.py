@@ -18,6 +18,7 @@ from odcd.api.problems import malformed, problem_of, unexpected
 from odcd.api.streaming import ClientGone
 from odcd.errors import BadRequest, NotAuthenticated, OdcError, TooLarge
 from odcd.model import MAX_SCRIPT_BYTES, Identity, Selector
+from odcd.slots import ask_as
 from odcd.slurm.lists import parse_selector
 
 MAX_BODY_BYTES = 8 * 1024 * 1024 + MAX_SCRIPT_BYTES
@@ -165,6 +166,8 @@ class Endpoint:
         begun = perf_counter()
         try:
             who = None if operation.public else await self._identifies.identify(scope)
+            if who is not None:
+                ask_as(who.user, operation.path)
             call = Call(Request(scope, receive), who)
             if operation.query is NoQuery and scope["query_string"]:
                 call.query(NoQuery)

@@ -13,7 +13,8 @@ def add(subparsers: Subparsers) -> None:
     parser = describe(
         subparsers,
         "migrate",
-        "Bring a database to this version: new migrations, then all functions and views",
+        "Bring a database to this version: new migrations, then all functions and views; before "
+        "the first new replica of a rolling upgrade",
         "odcd migrate --dsn postgresql://odc@db/odc",
     )
     add_database(parser)
@@ -21,17 +22,22 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace) -> int:
-    from odcd import schema
+    from odcd import logs, schema
     from odcd.clock import SystemClock
     from odcd.reach import with_database
 
+    logs.configure("text")
     source = schema.read_source(schema.sql_folder())
     done = with_database(
         find_home(args.home, os.environ),
         args.dsn,
-        lambda dsn: schema.install(dsn, SystemClock(), source),
+        lambda dsn: schema.install(dsn, SystemClock(), source, beside="compatible"),
     )
     print(f"the database is at version {done.version}")
+    if done.version > source.version:
+        print(
+            f"  a newer odc wrote it; this one, of version {source.version}, works on it as it is"
+        )
     for name in done.migrations:
         print(f"  applied {name}")
     if done.loaded:

@@ -139,6 +139,8 @@ CLUSTER = (
     _gauge("odcd_leader_since_timestamp_seconds", "", "When it began to lead."),
     _gauge("odcd_database_bytes", "", "Size of the database."),
     _gauge("odcd_database_connections", "state", "Connections to the database."),
+    _gauge("odcd_database_oldest_snapshot_seconds", "",
+           "Age of the oldest open snapshot, as far as odc's user may see it."),
     _gauge("odcd_database_replication_lag_seconds", "replica",
            "How far replicas are behind, as far as odc's user may see them."),
     _gauge("odcd_sample_timestamp_seconds", "", "When these figures of the cluster were taken."),

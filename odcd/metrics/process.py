@@ -86,6 +86,11 @@ class Metrics:
             "The newest term of a leader that this daemon has seen; 0: none yet.",
             registry=registry,
         )
+        self._clock = Gauge(
+            "odcd_clock_ahead_seconds",
+            "How far this daemon's clock was ahead of PostgreSQL's when it last led or tried to.",
+            registry=registry,
+        )
         self._phase_limits = Gauge(
             "odcd_reservation_phase_limit_seconds",
             "How long a dev server may be in a phase, by this daemon's settings, until it is given "
@@ -191,6 +196,9 @@ class Metrics:
 
     def watch_listener(self, listening: Callable[[], bool]) -> None:
         self._listener.set_function(listening)
+
+    def watch_clock(self, ahead_s: Callable[[], float]) -> None:
+        self._clock.set_function(ahead_s)
 
     def queried(self, operation: str, seconds: float) -> None:
         """The database answered, be it by a refusal."""

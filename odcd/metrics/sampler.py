@@ -12,15 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from odcd.clock import Clock
+from odcd.connections import METRICS
 from odcd.db import Database, Session
-from odcd.errors import DatabaseDown, LeadershipLost, OdcError
+from odcd.errors import LeadershipLost, OdcError, Unavailable
 from odcd.metrics.families import MEASURES
 from odcd.metrics.process import Metrics, negotiate
 from odcd.metrics.sample import Row, Sample
 
 log = logging.getLogger(__name__)
 
-APPLICATION = "odcd-metrics"
+APPLICATION = METRICS.name
 EVERY_S = 5.0
 SHARE = 20
 """A sample is followed by so many times its own length of rest: at most 5 % of a core."""
@@ -88,7 +89,7 @@ class Sampler:
         try:
             while True:
                 try:
-                    async with self._database.dedicated(name=APPLICATION, most_s=MOST_S) as session:
+                    async with self._database.dedicated(kind=METRICS, most_s=MOST_S) as session:
                         self._measuring = True
                         await self._measure_for_ever(session, term, placed)
                 except LeadershipLost:
@@ -171,7 +172,7 @@ class Sampler:
                 failed = True
                 self._most = max(1, most // 2)
                 # What took too long takes as long again: the rest is for the next sample.
-                if isinstance(error, DatabaseDown):
+                if isinstance(error, Unavailable):
                     return
                 if most == 1 and not await self._set_aside(session, term):
                     return

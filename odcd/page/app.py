@@ -41,6 +41,7 @@ from odcd.page.live import Live
 from odcd.page.nodes import SLOTS
 from odcd.page.sessions import Sessions
 from odcd.page.views import Views
+from odcd.slots import ask_as
 
 FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
 RETRY = b"retry: 500\n\n"
@@ -108,6 +109,7 @@ class Page:
         async def answer(request: Request) -> Response:
             async def work() -> Response:
                 who = request.scope[WHO] = await self._sessions.who(request)
+                ask_as(who.user, path)
                 response = await serve(request, who)
                 if isinstance(response, Streamed):
                     self._sessions.bind(response, request)

@@ -79,6 +79,7 @@ def contents(dsn: str) -> dict[str, list[dict[str, object]]]:
         )
         rows = {name: sql.rows(f"select * from odc.{name}") for name in set(tables) - changed}
     rows["event"] = [r for r in rows["event"] if r["kind"] != "restored"]
+    rows["server"] = [{"id": r["id"]} for r in rows["server"]]
     # Transaction numbers are another server's.
     xids = ("xid", "born_xid", "past_xid", "snapshot")
     rows = {
@@ -300,3 +301,16 @@ def test_the_moment_of_a_backup_is_told(queue: str, empty_database_url: str) -> 
     began = datetime.now(UTC)
     done = restore(empty_database_url, backup(queue))
     assert timedelta() <= done.made_at - began < timedelta(minutes=1)
+
+
+def test_a_restored_queue_is_not_taken_for_one_that_postgresql_recovered(
+    queue: str, empty_database_url: str
+) -> None:
+    """odcd restore has raised the term and the sequences itself."""
+    with Sql(queue) as sql:
+        sql.execute("update odc.server set system_id = 1, timeline = 7")
+    restore(empty_database_url, backup(queue))
+    with Sql(empty_database_url) as sql:
+        term = sql.value("select term from odc.term")
+        taken = sql.value("select odc.take_term($1, 0, 'odcd-1', 'host', '2030-01-02Z')", term)
+        assert taken == term + 1

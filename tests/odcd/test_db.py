@@ -15,6 +15,7 @@ from odcd.clock import SystemClock
 from odcd.db import Database
 from odcd.errors import (
     BadRequest,
+    DatabaseBusy,
     DatabaseDown,
     LeadershipLost,
     PlanStale,
@@ -181,7 +182,7 @@ def test_a_deadlock_is_tried_again(empty_database_url: str) -> None:
     with_database(empty_database_url, work)
 
 
-def test_the_leaders_session_tells_of_a_conflict_instead_of_hiding_it(
+def test_a_dedicated_session_reports_a_conflict_instead_of_hiding_it(
     empty_database_url: str,
 ) -> None:
     async def work(database: Database) -> None:
@@ -191,7 +192,7 @@ def test_the_leaders_session_tells_of_a_conflict_instead_of_hiding_it(
             await session.execute("begin")
             await session.fetchval("select n from public.thing")
             await database.execute("update public.thing set n = 1")
-            with pytest.raises(PlanStale):
+            with pytest.raises(DatabaseBusy):
                 await session.execute("update public.thing set n = 2")
 
     with_database(empty_database_url, work)

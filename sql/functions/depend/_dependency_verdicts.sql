@@ -16,7 +16,7 @@ language sql stable as $$
            end::odc.dependency_state,
            case when s.due_at > p_now then s.due_at end
       from unnest(p_job_ids) as w (id)
-      join odc.dependency as d on d.job_id = w.id and d.state = 'waiting' and d.kind not in ('singleton', 'aftercorr')
+     cross join lateral (select x.* from odc.dependency as x where x.job_id = w.id offset 0) as d
       left join odc.array_job as a on a.job_id = d.target_id and d.target_task is null
       left join lateral (
            select j.id, j.state, j.started_at, j.ended_at
@@ -49,5 +49,6 @@ language sql stable as $$
                                          (select min(x.started_at) from odc.attempt as x where x.job_id = j.id)) end
                       + make_interval(secs => d.delay_s)) as due_at
             where d.kind = 'after') as s on true
-     where p_target_ids is null or d.target_id in (select unnest(p_target_ids));
+     where d.state = 'waiting' and d.kind not in ('singleton', 'aftercorr')
+       and (p_target_ids is null or d.target_id in (select unnest(p_target_ids)));
 $$;

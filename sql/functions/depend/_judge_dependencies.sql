@@ -1,21 +1,25 @@
 -- odc._judge_dependencies: look again at what these pending jobs wait for; those that need wait no more are ready.
 -- Level triggered: it asks how the targets stand, not what just happened to them, so it may be called at any time.
+-- Rows are found by index however small the tables were when the plans were made: see _singleton_verdicts.
 -- Arguments  p_job_ids     who waits; null: nobody
 --            p_target_ids  what they wait for that may have changed; null: anything
 -- Locks      the caller holds the turn; dependency and pending rows of these jobs
 create or replace function odc._judge_dependencies(
     p_job_ids bigint[], p_now timestamptz, p_target_ids bigint[] default null)
 returns void
-language plpgsql volatile set search_path = odc, pg_temp as $$
+language plpgsql volatile set search_path = odc, pg_temp set enable_seqscan = off as $$
 declare
     v_arrays bigint[];
 begin
     if p_job_ids is null then
         return;
     end if;
+    with verdict as materialized (
+        select * from _dependency_verdicts(p_job_ids, p_target_ids, p_now)
+    )
     update dependency as d
        set state = v.verdict, due_at = v.due_at
-      from _dependency_verdicts(p_job_ids, p_target_ids, p_now) as v
+      from verdict as v
      where d.job_id = v.job_id and d.ord = v.ord and (d.state, d.due_at) is distinct from (v.verdict, v.due_at);
     if exists (select from dependency where kind = 'singleton' and state = 'waiting') then
         update dependency as d set state = 'met'
@@ -23,33 +27,44 @@ begin
          where d.job_id = v.job_id and d.ord = v.ord;
     end if;
     -- Task by task: over when the array waited for has ended; tasks that are still closed then stay so.
+    with over as materialized (
+        select d.job_id, d.ord, p.closed_tasks
+          from unnest(p_job_ids) as w (id)
+         cross join lateral (select * from dependency as x where x.job_id = w.id offset 0) as d
+         cross join lateral (select * from pending as x where x.job_id = w.id offset 0) as p
+         cross join lateral (select * from array_job as x where x.job_id = d.target_id offset 0) as a
+         where d.kind = 'aftercorr' and d.state = 'waiting' and a.ended_ok + a.ended_not_ok >= a.task_count
+    )
     update dependency as d
-       set state = case when p.closed_tasks <> '{}' then 'never' else 'met' end::dependency_state
-      from unnest(p_job_ids) as w (id), pending as p, array_job as a
-     where d.job_id = w.id and d.kind = 'aftercorr' and d.state = 'waiting'
-       and p.job_id = d.job_id and a.job_id = d.target_id and a.ended_ok + a.ended_not_ok >= a.task_count;
+       set state = case when o.closed_tasks <> '{}' then 'never' else 'met' end::dependency_state
+      from over as o
+     where d.job_id = o.job_id and d.ord = o.ord;
 
-    with changed as (
+    with verdict as materialized (
+        select w.id as job_id, v.state
+          from unnest(p_job_ids) as w (id)
+         cross join lateral (select * from pending as x where x.job_id = w.id offset 0) as p
+         cross join lateral (
+               select case when p.dependency_any
+                           then case when bool_or(t.state = 'met') then 'met'
+                                     when bool_and(t.state = 'never') then 'never' else 'waiting' end
+                           else case when bool_or(t.state = 'never') then 'never'
+                                     when bool_and(t.state = 'met') then 'met' else 'waiting' end
+                      end::dependency_state as state
+                 from dependency as d
+                cross join lateral (
+                      -- Closed tasks hold themselves back; the array as a whole is lost when no task is left but those.
+                      select case when d.kind <> 'aftercorr' then d.state
+                                  when d.state = 'never' and p.tasks <@ p.closed_tasks then 'never'
+                                  else 'met' end as state) as t
+                where d.job_id = w.id
+               having count(*) > 0) as v
+    ), changed as (
         update pending as p
            set dependency = v.state,
                eligible_at = case when v.state = 'met' and p.held is null and p.begun and p.lacks is null
                                   then coalesce(p.eligible_at, p_now) else p.eligible_at end
-          from (select p.job_id,
-                       case when p.dependency_any
-                            then case when bool_or(t.state = 'met') then 'met'
-                                      when bool_and(t.state = 'never') then 'never' else 'waiting' end
-                            else case when bool_or(t.state = 'never') then 'never'
-                                      when bool_and(t.state = 'met') then 'met' else 'waiting' end
-                       end::dependency_state as state
-                  from unnest(p_job_ids) as w (id)
-                  join pending as p on p.job_id = w.id
-                  join dependency as d on d.job_id = p.job_id
-                 cross join lateral (
-                       -- Closed tasks hold themselves back; the array as a whole is lost when no task is left but those.
-                       select case when d.kind <> 'aftercorr' then d.state
-                                   when d.state = 'never' and p.tasks <@ p.closed_tasks then 'never'
-                                   else 'met' end as state) as t
-                 group by p.job_id, p.dependency_any) as v
+          from verdict as v
          where p.job_id = v.job_id and p.dependency <> v.state
         returning p.array_job_id, p.tasks
     )

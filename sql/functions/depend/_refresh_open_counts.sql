@@ -1,22 +1,25 @@
 -- odc._refresh_open_counts: how many tasks of these arrays may start now: those not closed, within the throttle.
 -- Tasks with a row of their own (held once, or requeued) come before those of the range.
+-- Rows are found by index: see _singleton_verdicts.
 -- Locks      the pending rows of these arrays
 create or replace function odc._refresh_open_counts(p_array_ids bigint[])
 returns void
-language plpgsql volatile set search_path = odc, pg_temp as $$
+language plpgsql volatile set search_path = odc, pg_temp set enable_seqscan = off as $$
 begin
     with room as (
         select a.job_id as array_job_id, greatest(0, coalesce(a.throttle, 2147483647) - a.running) as tasks
-          from unnest(p_array_ids) as i (id) join array_job as a on a.job_id = i.id
+          from unnest(p_array_ids) as i (id)
+         cross join lateral (select * from array_job as x where x.job_id = i.id offset 0) as a
     ), waiting as (
         select p.job_id, p.array_job_id, p.tasks, p.closed_tasks, p.open_count, r.tasks as room,
                p.tasks is null and p.held is null and p.begun and p.dependency = 'met' as single
-          from room as r join pending as p on p.array_job_id = r.array_job_id
+          from room as r
+         cross join lateral (select * from pending as x where x.array_job_id = r.array_job_id offset 0) as p
     ), placed as (
         select w.*, count(*) filter (where w.single) over (
                         partition by w.array_job_id order by w.tasks is not null, w.job_id) as before
           from waiting as w
-    ), open as (
+    ), open as materialized (
         select job_id,
                case when tasks is not null
                     then least(coalesce(_task_count(tasks - coalesce(closed_tasks, '{}')), 0),

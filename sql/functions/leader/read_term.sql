@@ -1,4 +1,4 @@
--- odc.read_term: who leads. vacant: the holder let go, or its database connection is gone;
+-- odc.read_term: who leads. vacant: the holder let go, or the connection of its passes is gone;
 -- a caller may then take the term without waiting for the lease.
 create or replace function odc.read_term()
 returns table (term bigint, beat bigint, holder text, host text, vacant boolean)
@@ -6,7 +6,8 @@ language sql stable as $$
     select t.term, t.beat, t.holder, t.host,
            t.holder is null or not exists (
                select from pg_stat_activity as a
-                where a.pid = t.backend_pid and a.application_name = 'odcd-leader'
+                where a.pid = t.backend_pid and a.application_name like 'odcd-leader%'
+                  and (t.tokens = '{}' or substring(a.application_name from '[^ ]+$') = any (t.tokens))
                   and a.datname = current_database())
       from odc.term as t;
 $$;

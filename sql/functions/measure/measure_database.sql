@@ -12,6 +12,13 @@ language sql stable as $$
        and s = case when a.state in ('active', 'idle', 'idle in transaction') then a.state else 'other' end
      group by s
      union all
+    -- A dead row stays in its table and indexes while any snapshot is older than its end.
+    select 'odcd_database_oldest_snapshot_seconds', '{}',
+           coalesce(max(greatest(0, date_part('epoch', p_now - a.xact_start))), 0)
+      from pg_stat_activity as a
+     where a.datname = current_database() and a.backend_xmin is not null and a.backend_type = 'client backend'
+       and a.pid <> pg_backend_pid()
+     union all
     select 'odcd_database_replication_lag_seconds', array[r.application_name], max(coalesce(date_part('epoch', r.replay_lag), 0))
       from pg_stat_replication as r where r.state is not null
      group by r.application_name

@@ -1,6 +1,7 @@
 -- odc._plan_releases: when running jobs give back what they hold, and when bookings open or close nodes, in order.
 -- A job that is overdue, or is being ended for another reason than preemption, gives back in a second; one without a
 -- time limit never does.
+-- The setting odc.other_end, JSON {job_id, ends_at}, moves the end of one job: see _extension_delays.
 -- Arguments  p_going, p_going_at  these give back then, and not when their limits end: microseconds from p_now
 --            p_first  only of the allocations that end first, about so many; null: of all
 -- Returns    parallel arrays in order of time: microseconds from p_now, node position, amounts (0 for a booking);
@@ -14,6 +15,9 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_until timestamptz;
     v_leaving bigint[] := (select array_agg(r.job_id) from running as r where r.intent is not null and r.preempted_by is null);
+    v_other jsonb := nullif(current_setting('odc.other_end', true), '')::jsonb;
+    v_job   bigint := coalesce((v_other ->> 'job_id')::bigint, 0);      -- 0: no job
+    v_end   timestamptz := (v_other ->> 'ends_at')::timestamptz;
 begin
     if p_first is not null then
         select max(f.ends_at) into v_until
@@ -26,10 +30,12 @@ begin
       into ats, positions, gpus, cpus, mems
       from (select u.at, n.ord::integer as ord, u.gpus, u.cpus, u.mem
               from (select case when a.job_id = any (v_leaving) then 1000000
-                                else greatest(1000000, (date_part('epoch', a.ends_at - p_now) * 1000000)::bigint) end as at,
+                                else greatest(1000000, (date_part('epoch', case when a.job_id = v_job then v_end else a.ends_at end - p_now)
+                                                  * 1000000)::bigint) end as at,
                            a.node_id, a.gpus, a.cpus, a.mem_mib as mem
                       from allocation as a
                      where (a.ends_at < coalesce(v_until, 'infinity') or a.job_id = any (v_leaving))
+                       and (a.job_id <> v_job or v_until is null or v_end < v_until)
                        and (p_without is null or a.job_id <> all (p_without))
                        and (p_going is null or a.job_id <> all (p_going))
                      union all

@@ -3,7 +3,7 @@
 -- next leader, on this machine or another, adopts what runs and ends what has no process.
 -- Arguments  p_term     the highest term seen here before
 --            p_made_at  when the backup was made
--- Locks      term; allocation; tally_event
+-- Locks      term; allocation; tally_event; server
 create or replace function odc.finish_restore(p_term bigint, p_made_at timestamptz, p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -18,6 +18,9 @@ begin
     -- Transactions have other numbers here.
     update tally_event as t
        set xid = coalesce((select e.xid from event as e where e.id <= t.event_id order by e.id desc limit 1), '0');
+    update server as s
+       set system_id = l.system_id, timeline = l.timeline, led_at = p_now
+      from _find_lineage() as l;
     insert into event (at, kind, actor, detail)
     values (p_now, 'restored', 'odcd', jsonb_build_object('made_at', p_made_at));
 end;

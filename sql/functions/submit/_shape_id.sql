@@ -1,13 +1,15 @@
 -- odc._shape_id: the id of a shape, kept once by value.
 -- Arguments  p_keep  false: do not write it when it is new; the answer is null then
 -- Locks      shape, the new row
+-- Raises     OD010 BadRequest: another shape has the same digests
 create or replace function odc._shape_id(p_shape shape, p_keep boolean default true)
 returns integer
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_id integer;
 begin
-    loop
+    -- The third time around the row in the way is not one that was written meanwhile.
+    for v_try in 1..3 loop
         select s.id into v_id
           from shape as s
          where s.node_count = p_shape.node_count and s.gpus_per_node = p_shape.gpus_per_node
@@ -38,5 +40,8 @@ begin
             return v_id;
         end if;
     end loop;
+    raise exception using errcode = 'OD010',
+        message = 'the job asks for nodes in words that cannot be told from those of another job',
+        hint = 'Write the constraint, the nodes or the licences in another order.';
 end;
 $$;

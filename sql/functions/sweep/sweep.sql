@@ -6,7 +6,7 @@
 --            p_canaries    what is quarantined can be tried
 --            p_stale_after  reservations that have waited for so long are cancelled; null: none is
 -- Returns    when it should run next: the next begin time, delay, deadline or booking, at most a minute from now
--- Locks      term for share; the turn; booking; pending and running rows that are due; node by name, when one is quarantined
+-- Locks      term for share; the turn; server; booking; pending and running rows that are due; node by name, when one is quarantined
 -- Raises     OD020 LeadershipLost
 create or replace function odc.sweep(
     p_term bigint, p_now timestamptz, p_keeps_time boolean default true, p_node_grace interval default null,
@@ -65,6 +65,7 @@ begin
     delete from idempotency where made_at < p_now - interval '48 hours';
     delete from api_key where expires_at < p_now;
     delete from login_signature where expires_at < p_now;
+    update server set led_at = p_now;
     delete from pass where id <= (select max(id) - 10000 from pass);
     perform make_partitions();
     return least(p_now + interval '60 seconds', v_booked,

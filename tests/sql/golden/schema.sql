@@ -1275,7 +1275,8 @@ CREATE TABLE odc.migration (
     version integer NOT NULL,
     name text NOT NULL,
     digest text NOT NULL,
-    applied_at timestamp with time zone NOT NULL
+    applied_at timestamp with time zone NOT NULL,
+    compatible_since integer
 );
 
 CREATE TABLE odc.node (
@@ -1952,6 +1953,9 @@ CREATE TABLE odc.running_past (
 CREATE TABLE odc.server (
     one boolean DEFAULT true NOT NULL,
     id uuid DEFAULT gen_random_uuid() NOT NULL,
+    system_id bigint,
+    timeline integer,
+    led_at timestamp with time zone,
     CONSTRAINT server_one_check CHECK (one)
 );
 
@@ -2031,6 +2035,7 @@ CREATE TABLE odc.term (
     holder text,
     host text,
     taken_at timestamp with time zone,
+    tokens text[] DEFAULT '{}'::text[] NOT NULL,
     CONSTRAINT term_one_check CHECK (one)
 )
 WITH (fillfactor='50');
@@ -3146,7 +3151,7 @@ CREATE INDEX shape_booking ON odc.shape USING btree (booking_id) WHERE (booking_
 
 CREATE INDEX shape_licences ON odc.shape USING btree (id) WHERE (licences IS NOT NULL);
 
-CREATE UNIQUE INDEX shape_value ON odc.shape USING btree (node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, partition_ids, constraint_expr, node_list, exclude_nodes, node_count_max, switches, switches_wait_s, booking_id, licences) NULLS NOT DISTINCT;
+CREATE UNIQUE INDEX shape_value ON odc.shape USING btree (node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, hash_array_extended(partition_ids, (0)::bigint), md5(constraint_expr), hash_array_extended(node_list, (0)::bigint), hash_array_extended(exclude_nodes, (0)::bigint), node_count_max, switches, switches_wait_s, booking_id, jsonb_hash_extended(licences, (0)::bigint)) NULLS NOT DISTINCT;
 
 CREATE INDEX usage_past_account_id_uid_qos_id_idx ON odc.usage_past USING btree (account_id, uid, qos_id);
 

@@ -199,3 +199,20 @@ def test_members_are_told_with_what_users_named_as_a_label_is_written(queue: Que
     assert f'namespace="gpu-dev",node="h100-2",partition="main",pod="odc-{gang}-1-1"' in lines[2]
     queue.end(one, gang)
     assert queue.sql.value("select odc.render_job_info('{}', '{}')") == ""
+
+
+def test_the_oldest_snapshot_is_measured(database_url: str) -> None:
+    with Sql(database_url) as sql, Sql(database_url) as reader:
+
+        def age() -> float:
+            return sql.value(
+                "select value from odc.measure_database(clock_timestamp() + interval '1 hour') "
+                "where metric = 'odcd_database_oldest_snapshot_seconds'"
+            )
+
+        assert age() == 0
+        reader.execute("begin isolation level repeatable read")
+        reader.rows("select from odc.job")
+        assert age() > 3600
+        reader.execute("commit")
+        assert age() == 0

@@ -8,7 +8,8 @@ import pytest
 
 from odcd.errors import BadRequest, LimitExceeded, WrongState
 from tests.support.boxes import HOUR, Boxes
-from tests.support.builders import BOB, ROOT, Queue
+from tests.support.builders import BOB, ROOT, Queue, a_cluster
+from tests.support.database import Sql
 
 
 @pytest.fixture
@@ -93,3 +94,28 @@ def test_what_it_delays_is_told_before_and_nothing_is_changed(boxes: Boxes, queu
     assert taken["delays"] == told["delays"]
     queue.start()
     assert boxes.show(waits)["planned_start_at"] == delay["to"]
+
+
+def test_a_dry_run_takes_no_turn_and_writes_nothing(database_url: str) -> None:
+    with Sql(database_url) as sql, Sql(database_url) as changing:
+        a_cluster(sql, h100=1)
+        boxes = Boxes(Queue(sql))
+        box = boxes.active(hours=2)
+        waiting = boxes.queue.submit(who=BOB, gpus=8, time_limit_s=600)
+        boxes.queue.start()
+        changing.begin()
+        changing.execute("select odc._take_turn()")
+        changing.rows("select from odc.running for update")
+        sql.execute("set lock_timeout = '5s'")
+        sql.execute("begin")
+        told = boxes.extend(box, 3, dry_run=True)
+        assert sql.value("select pg_current_xact_id_if_assigned()") is None
+        assert not sql.rows(
+            "select from pg_locks where pid = pg_backend_pid() "
+            "and mode like '%Ex%' and locktype <> 'virtualxid'"
+        )
+        sql.execute("commit")
+        changing.rollback()
+        assert [late["job_id"] for late in told["delays"]] == [waiting]
+        real = boxes.extend(box, 3)
+        assert real == {**told, "dry_run": False}

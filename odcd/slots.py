@@ -1,0 +1,121 @@
+"""Database connections shared out among requests, so that no user and no endpoint takes all.
+
+A slot is held for one statement. A long poll or an event stream that waits for news holds none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from odcd.errors import DatabaseBusy, TooManyRequests
+
+AT_ONCE = 8
+"""Statements of requests at once; the pool has a few more connections than that."""
+PER_USER = 4
+PER_ENDPOINT = 6
+MOST_WAITING = 100
+"""Statements of one user that wait for a slot; one more is refused at once."""
+PATIENCE_S = 10.0
+TRY_AGAIN = "Nothing was changed. Try again in a moment."
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    user: str
+    endpoint: str
+
+
+_asker: ContextVar[Asker | None] = ContextVar("asker", default=None)
+
+
+def ask_as(user: str, endpoint: str) -> None:
+    """Count the statements of this task, and of those it starts, as this user's and endpoint's."""
+    _asker.set(Asker(user, endpoint))
+
+
+@dataclass(slots=True)
+class _Share:
+    """What one user or one endpoint may hold."""
+
+    slots: asyncio.Semaphore
+    using: int = field(default=0)
+
+
+class Slots:
+    def __init__(
+        self, *, at_once: int = AT_ONCE, per_user: int = PER_USER,
+        per_endpoint: int = PER_ENDPOINT, waiting: int = MOST_WAITING,
+        patience_s: float = PATIENCE_S,
+    ) -> None:  # fmt: skip
+        self._all = asyncio.Semaphore(at_once)
+        self._per_user = per_user
+        self._per_endpoint = per_endpoint
+        self._waiting = waiting
+        self._patience_s = patience_s
+        self._users: dict[str, _Share] = {}
+        self._endpoints: dict[str, _Share] = {}
+
+    @asynccontextmanager
+    async def hold(self) -> AsyncGenerator[None]:
+        """Hold a slot for one statement of a request; the daemon's own statements need none.
+
+        Raises TooManyRequests when the user has too many statements under way, DatabaseBusy when
+        the endpoint or the pool has.
+        """
+        asker = _asker.get()
+        if asker is None:
+            yield
+            return
+        with (
+            _share(self._users, asker.user, self._per_user) as user,
+            _share(self._endpoints, asker.endpoint, self._per_endpoint) as endpoint,
+        ):
+            if user.using > self._per_user + self._waiting:
+                raise _too_many(asker)
+            # The user's own first: whoever waits for these keeps no one else waiting.
+            await self._take(user.slots, _too_many(asker))
+            try:
+                await self._take(endpoint.slots, _busy(asker))
+                try:
+                    await self._take(self._all, _busy(asker))
+                    try:
+                        yield
+                    finally:
+                        self._all.release()
+                finally:
+                    endpoint.slots.release()
+            finally:
+                user.slots.release()
+
+    async def _take(self, slots: asyncio.Semaphore, refusal: Exception) -> None:
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await slots.acquire()
+        except TimeoutError:
+            raise refusal from None
+
+
+@contextmanager
+def _share(shares: dict[str, _Share], key: str, size: int) -> Generator[_Share]:
+    share = shares.get(key)
+    if share is None:
+        share = shares[key] = _Share(asyncio.Semaphore(size))
+    share.using += 1
+    try:
+        yield share
+    finally:
+        share.using -= 1
+        if not share.using:
+            del shares[key]
+
+
+def _too_many(asker: Asker) -> TooManyRequests:
+    return TooManyRequests(f"user {asker.user} has too many requests under way", TRY_AGAIN)
+
+
+def _busy(asker: Asker) -> DatabaseBusy:
+    return DatabaseBusy(f"too many requests are under way at {asker.endpoint}", TRY_AGAIN)

@@ -1,0 +1,92 @@
+"""What the database driver raises, as the errors of odcd.errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import asyncpg
+
+from odcd.errors import BY_CODE, BadRequest, DatabaseBusy, DatabaseDown
+
+# After these everything was rolled back, so the statement may run again.
+ROLLED_BACK = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+
+# What the driver raises of a connection that is gone, and of mistakes of ours.
+BROKEN = (asyncpg.InterfaceError, asyncpg.InternalClientError)
+
+# SQLSTATE classes of a server that is away, going, coming, full or not ours to use.
+DOWN_CLASSES = frozenset({"08", "53", "58"})
+DOWN_STATES = frozenset(
+    {"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04", "25006", "3D000", "XX001"}
+)
+LOGIN_CLASS = "28"
+LOCK_WAIT = "55P03"
+OUT_OF_TIME = "57014"
+# Text that PostgreSQL cannot keep: a NUL, or what is not UTF-8.
+TEXT_STATES = frozenset({"22021", "22P05"})
+POOLER_WORD = "unsupported startup parameter"
+TRY_AGAIN = "Nothing was changed. Try again in a moment."
+POOLERS = "Connect odcd to PostgreSQL itself: see docs/operating/connection-poolers.md."
+
+
+def translate(error: BaseException) -> BaseException:
+    """The OdcError of what the driver raised; anything unforeseen comes back as it is."""
+    if isinstance(error, asyncpg.PostgresError):
+        return _of_server(error)
+    if isinstance(error, (OSError, TimeoutError)):
+        return DatabaseDown(
+            f"PostgreSQL cannot be reached: {error or type(error).__name__}",
+            "Nothing was lost; try again. `odcd doctor` looks at the PostgreSQL of a home; try one "
+            "of your own with `psql DSN`.",
+        )
+    return error
+
+
+def translate_on(connection: Any, error: Exception) -> BaseException:
+    """translate() of what a call on this connection raised, which may have ended under it."""
+    if isinstance(error, BROKEN) and connection.is_closed():
+        return closed(error)
+    return translate(error)
+
+
+def closed(error: Exception) -> DatabaseDown:
+    return DatabaseDown(f"the connection to PostgreSQL is gone: {error}", "Try again.")
+
+
+def _of_server(error: asyncpg.PostgresError) -> BaseException:
+    state: str = getattr(error, "sqlstate", None) or ""
+    message: str = getattr(error, "message", None) or str(error)
+    hint: str | None = getattr(error, "hint", None)
+    if state in BY_CODE:
+        return BY_CODE[state](message, hint)
+    if state == "53100":
+        return DatabaseDown(
+            f"the database has no disk space left: {message}",
+            "Nothing accepted was lost. Free space for the data folder; odcd goes on by itself.",
+        )
+    if POOLER_WORD in message:
+        return DatabaseDown(f"a connection pooler refuses the settings: {message}", POOLERS)
+    if state in DOWN_STATES or state[:2] in DOWN_CLASSES:
+        return DatabaseDown(f"PostgreSQL cannot serve: {message}", hint or "Try again.")
+    if state[:2] == LOGIN_CLASS:
+        return DatabaseDown(
+            f"PostgreSQL refuses the login: {message}", "Check user and password in --dsn."
+        )
+    if busy := _busy(error, state, message):
+        return busy
+    if state in TEXT_STATES:
+        return BadRequest(
+            f"a text cannot be kept: {message}", "Texts are UTF-8 without NUL characters."
+        )
+    return error
+
+
+def _busy(error: asyncpg.PostgresError, state: str, message: str) -> DatabaseBusy | None:
+    """The statement was rolled back because it waited too long, or met another one."""
+    if state == LOCK_WAIT:
+        return DatabaseBusy(f"the database is busy: {message}", TRY_AGAIN)
+    if state == OUT_OF_TIME:
+        return DatabaseBusy(f"the database took too long: {message}", TRY_AGAIN)
+    if isinstance(error, ROLLED_BACK):
+        return DatabaseBusy(f"another change came first: {message}", TRY_AGAIN)
+    return None
