@@ -126,11 +126,15 @@ class Session:
 
     async def _undo(self, error: asyncpg.PostgresError) -> None:
         state = str(error.sqlstate)
-        if not isinstance(error, ROLLED_BACK) and not state.startswith("OD"):
+        late = isinstance(error, asyncpg.LockNotAvailableError)
+        if not late and not isinstance(error, ROLLED_BACK) and not state.startswith("OD"):
             raise error
         await self.connection.execute("rollback")
         self._step = 0
         self.started, self.on_commit = [], []
+        if late:
+            # A slow machine: take_term waits for two seconds at most, and is called again.
+            return
         if isinstance(error, ROLLED_BACK) or state == "OD003":
             self.rolled_back[state] += 1
             self._tries += 1
@@ -209,7 +213,7 @@ class Stage:
                 if len(played.choices) >= known and await self._was_here(watcher, played):
                     played.cut = True
                     return played
-                choice = choose(len(idle))
+                choice = min(choose(len(idle)), len(idle) - 1)
                 played.choices.append((choice, len(idle)))
                 session = idle[choice]
                 played.steps.append(session.advance())
@@ -229,11 +233,11 @@ class Stage:
 
     async def _opened(self, count: int) -> asyncpg.Connection:
         while len(self._connections) < count:
-            connection = await connect(self._dsn, name="interleave", timeout_s=None)
+            connection = await connect(self._dsn, name="interleave")
             await connection.execute(f"set deadlock_timeout = '{DEADLOCK_CHECK}'")
             self._connections.append(connection)
         if self._watcher is None:
-            self._watcher = await connect(self._dsn, name="interleave watcher", timeout_s=None)
+            self._watcher = await connect(self._dsn, name="interleave watcher")
         return self._watcher
 
     async def _was_here(self, watcher: asyncpg.Connection, played: Played) -> bool:
