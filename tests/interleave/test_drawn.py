@@ -143,7 +143,7 @@ def hold_to_it(theatre: Theatre, examples: int) -> None:
 
 
 def test_drawn_orders_keep_every_promise(theatre: Theatre) -> None:
-    hold_to_it(theatre, 10)
+    hold_to_it(theatre, 8)
 
 
 @pytest.mark.long
