@@ -28,8 +28,10 @@ begin
         select node_id, group_id, up, (1::bigint << gpus) - 1, gpus, cpus, mem_mib from placed
             on conflict do nothing
     )
-    -- A plan made before may have counted on what the node was: whose jobs it takes, which features it has.
-    select exists (select from placed as p join node_free as f on f.node_id = p.node_id where f.group_id <> p.group_id)
+    -- A plan made before may have counted on what the node was: whose jobs it takes, which features it has. A node that
+    -- changed its size or type has lost its row, and gets a new one here.
+    select exists (select from placed as p left join node_free as f on f.node_id = p.node_id
+                    where f.group_id is distinct from p.group_id)
       into v_regrouped;
     if v_regrouped then
         perform _raise_facts();
