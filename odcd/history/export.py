@@ -19,6 +19,7 @@ import asyncpg
 
 from odcd import __version__
 from odcd.clock import Clock
+from odcd.connections import BACKUP
 from odcd.db import Session, close, connect, translate_on
 from odcd.errors import OdcError
 from odcd.history import manifest as records
@@ -57,7 +58,7 @@ async def export(dsn: str, target: Target, wanted: Wanted, clock: Clock) -> Mani
 
     Raises OdcError when a file cannot be written, or is not what was written.
     """
-    connection = await connect(dsn, name=APPLICATION, isolation="repeatable read", timeout_s=None)
+    connection = await connect(dsn, name=APPLICATION, isolation="repeatable read", kind=BACKUP)
     try:
         with tempfile.TemporaryDirectory(prefix="odc-history-") as folder:
             async with connection.transaction():

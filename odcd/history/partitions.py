@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import asyncpg
 
 from odcd.clock import Clock
+from odcd.connections import INSTALLER
 from odcd.db import Database, Session, close, connect, translate_on
 from odcd.errors import OdcError
 
@@ -90,7 +91,7 @@ async def make_partitions(dsn: str) -> Sequence[str]:
 
 async def finish_indexes(dsn: str) -> Sequence[str]:
     """Build what MISSING lists, each concurrently; the names of the indexes that were built."""
-    connection = await connect(dsn, name=APPLICATION, timeout_s=None)
+    connection = await connect(dsn, name=APPLICATION, kind=INSTALLER)
     try:
         missing = await connection.fetch(MISSING)
         for row in missing:

@@ -18,6 +18,7 @@ from typing import Any
 import asyncpg
 
 from odcd.clock import Clock
+from odcd.connections import BACKUP
 from odcd.db import Session, close, connect, translate_on
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, WrongState
 from odcd.history.export import APPLICATION, COLUMNS, VERSION
@@ -55,7 +56,7 @@ async def restore(
     """
     if re.fullmatch(r"[a-z]+-\d+-\d+-[0-9TZ]+", name) is None:
         raise BadRequest(f'"{name}" is not the name of an export', "odcd history list shows them.")
-    connection = await connect(dsn, name=APPLICATION, timeout_s=None)
+    connection = await connect(dsn, name=APPLICATION, kind=BACKUP)
     try:
         with tempfile.TemporaryDirectory(prefix="odc-history-") as folder:
             scratch = Path(folder)
