@@ -1,4 +1,4 @@
-"""Notice a wrong clock before it times jobs out: against PostgreSQL's clock, and against itself."""
+"""Detect a wrong clock before it times jobs out: compare it with PostgreSQL's and with itself."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from odcd.clock import Clock
 from odcd.errors import LeadershipLost
 
 HINT = (
-    "Let NTP keep the clocks of the daemons and of PostgreSQL. This daemon does not lead until "
-    "they agree; another one may. ODC_CLOCK_LIMIT_S sets the limit."
+    "Synchronize the clocks of the daemons and of PostgreSQL with NTP. This daemon does not lead "
+    "until they agree; another one may. ODC_CLOCK_LIMIT_S sets the limit."
 )
 
 
 def ahead_by(ours: datetime, took: timedelta, theirs: datetime) -> timedelta:
-    """How far our clock is ahead of another one; negative: behind; zero when they may agree.
+    """Return how far our clock is ahead of another; negative: behind; zero if they may agree.
 
-    ours: our time when we asked; took: until the answer; theirs: the other clock's, in between.
+    ours: our time when we asked; took: the time until the answer; theirs: the other clock's time.
     """
     if ours > theirs:
         return ours - theirs
@@ -34,7 +34,7 @@ def wrong_clock(ours: datetime, theirs: datetime, limit: timedelta) -> Leadershi
 
 
 class SteadyClock:
-    """A leader's clock. It refuses to tell the time after a step, until confirm() accepts it."""
+    """A leader's clock. After a step, now() raises an error until confirm() is called."""
 
     def __init__(self, clock: Clock, limit: timedelta) -> None:
         self._clock = clock
@@ -42,12 +42,12 @@ class SteadyClock:
         self.confirm()
 
     def confirm(self) -> None:
-        """PostgreSQL's clock agrees with this one now."""
+        """Accept the current time: PostgreSQL's clock agrees with it."""
         self._at = self._clock.now()
         self._since = self._clock.monotonic()
 
     def now(self) -> datetime:
-        """The moment. Raises LeadershipLost after a step above the limit."""
+        """Return the time. Raises LeadershipLost after a step larger than the limit."""
         now = self._clock.now()
         passed_s = self._clock.monotonic() - self._since
         stepped_s = (now - self._at).total_seconds() - passed_s

@@ -1,7 +1,7 @@
 """The kinds of database connections: how long each may wait, and how it notices a dead peer.
 
-PostgreSQL itself ends a statement, a wait for a lock or a forgotten transaction that takes too
-long. The daemon waits a little longer than that, then takes the server for gone.
+PostgreSQL itself ends a statement, a wait for a lock or an idle transaction that takes too long.
+The daemon waits a little longer than that, then concludes that the server is gone.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Kind:
         return self.statement_s + ANSWER_MARGIN_S
 
     def limited(self, statement_s: float) -> Kind:
-        """The same with another statement_timeout."""
+        """A copy with another statement_timeout."""
         return replace(self, statement_s=statement_s, answer_s=None)
 
 
@@ -69,16 +69,16 @@ LEADER = Kind(
 )  # fmt: skip
 """The leader's loops: settling, sweeps, inventories."""
 PASS = Kind(name="odcd-leader", statement_s=60, lock_s=5)
-"""The leader's passes. take_term runs here, so its backend stands for the leader."""
+"""The leader's passes. take_term runs here, so when this backend ends, the leader is gone."""
 BEAT = Kind(name="odcd-beat", statement_s=4, lock_s=4, answer_s=5)
 FORECASTER = Kind(name="odcd-forecaster", statement_s=60, lock_s=5)
 METRICS = Kind(name="odcd-metrics", statement_s=5, lock_s=2)
 LISTENER = Kind(name="odcd listen", statement_s=4, lock_s=4, answer_s=5)
 INSTALLER = Kind(name="odcd install", statement_s=None, lock_s=30, idle_s=60)
 BACKUP = Kind(name="odc backup", statement_s=None, lock_s=30, idle_s=None, silent_s=300)
-"""The file that a backup is written to may be slower than the database."""
+"""No limit on a statement: the backup file may be slower to write than the database is to read."""
 TOOL = Kind(name="odcd", statement_s=None, lock_s=None, idle_s=None, answer_s=120)
-"""Commands and tests: only the client's own limit."""
+"""Commands and tests: only the client has a limit."""
 
 KINDS = (API, LEADER, PASS, BEAT, FORECASTER, METRICS, LISTENER, INSTALLER, BACKUP)
 
@@ -87,7 +87,7 @@ async def connect(
     dsn: str, *, kind: Kind = TOOL, name: str | None = None,
     isolation: Isolation = "read committed", cached: bool = True,
 ) -> asyncpg.Connection:  # fmt: skip
-    """One connection of a kind. name: its application_name instead of the kind's.
+    """Open one connection of a kind. name: its application_name, by default the kind's.
     cached False: PostgreSQL plans each statement again. Raises DatabaseDown."""
     more: dict[str, Any] = {} if cached else {"statement_cache_size": 0}
     try:
@@ -103,7 +103,7 @@ async def connect(
 
 
 async def connect_alive(*args: Any, **more: Any) -> Any:
-    """As asyncpg.connect, on a socket that notices when its peer is gone."""
+    """Like asyncpg.connect, on a socket that detects when its peer is gone."""
     connection = await asyncpg.connect(*args, **more)
     settings: dict[str, str] = more.get("server_settings") or {}
     keep_alive(connection, int(settings.get("tcp_user_timeout", "0")))
@@ -111,13 +111,13 @@ async def connect_alive(*args: Any, **more: Any) -> Any:
 
 
 def settings_of(kind: Kind, name: str, isolation: Isolation = "read committed") -> dict[str, str]:
-    """What PostgreSQL is sent when the connection opens."""
+    """The settings that are sent to PostgreSQL when the connection opens."""
     return {
         "application_name": name[:MAX_NAME],
         "search_path": "odc, pg_temp",
         "timezone": "UTC",
         "default_transaction_isolation": isolation,
-        # Many short statements over small tables: planning must cost nothing, workers none.
+        # Many short statements over small tables: keep planning cheap and start no workers.
         "jit": "off",
         "max_parallel_workers_per_gather": "0",
         "plan_cache_mode": "force_generic_plan",
@@ -137,12 +137,12 @@ def _ms(seconds: float | None) -> str:
 
 
 def keep_alive(connection: Any, silent_ms: int) -> None:
-    """Let the kernel end a TCP connection whose peer does not answer; a Unix socket needs none."""
+    """Let the kernel close a TCP connection whose peer does not answer."""
     transport = connection._transport  # asyncpg offers no other way to its socket
     found = transport.get_extra_info("socket")
     if found is None or found.family not in (socket.AF_INET, socket.AF_INET6):
         return
-    # uvloop's stand-in for a socket cannot set options; a duplicate of its descriptor can.
+    # uvloop's socket object cannot set options; a duplicate of its descriptor can.
     with socket.socket(fileno=os.dup(found.fileno())) as own:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in (
@@ -156,7 +156,7 @@ def keep_alive(connection: Any, silent_ms: int) -> None:
 
 
 async def close(connection: asyncpg.Connection) -> None:
-    """Say goodbye if the server listens; else just hang up."""
+    """Close the connection cleanly if the server answers; otherwise cut it."""
     try:
         await connection.close(timeout=2.0)
     except (OSError, TimeoutError, *BROKEN, asyncpg.PostgresError):
@@ -164,7 +164,7 @@ async def close(connection: asyncpg.Connection) -> None:
 
 
 async def check_direct(dsn: str) -> None:
-    """Refuse a connection pooler that drops the settings of connections or shares backends out.
+    """Refuse a connection pooler that drops session settings or shares backends between clients.
 
     Raises OdcError, or DatabaseDown when PostgreSQL cannot be reached.
     """
@@ -195,7 +195,7 @@ async def check_direct(dsn: str) -> None:
 
 
 async def _ask(connection: asyncpg.Connection) -> tuple[str, int]:
-    """lock_timeout in ms, and the backend that answers."""
+    """Return lock_timeout in ms, and the pid of the backend that answers."""
     row = await connection.fetchrow(
         "select setting, pg_backend_pid() as pid from pg_settings where name = 'lock_timeout'"
     )

@@ -74,7 +74,7 @@ class Session:
         return self._connection.is_closed()
 
     def terminate(self) -> None:
-        """Cut the connection, without a word to the server."""
+        """Cut the connection without notifying the server."""
         self._connection.terminate()
 
     async def fetch(self, query: str, *args: Any, **more: Any) -> list[Row]:
@@ -95,7 +95,7 @@ class Session:
             answer = await method(*args, **more)
         except Exception as error:
             if isinstance(error, TimeoutError):
-                # PostgreSQL has a shorter limit of its own: it does not answer any more.
+                # PostgreSQL's own limit is shorter, so PostgreSQL no longer answers.
                 self.terminate()
             told = translate_on(self._connection, error)
             if isinstance(told, DatabaseDown):
@@ -175,8 +175,8 @@ class Database:
         self._pool = None
 
     async def cut(self) -> None:
-        """PostgreSQL does not answer: end every call and every dedicated session at once with
-        DatabaseDown, and use new connections from here on."""
+        """For a PostgreSQL that does not answer: end every call and dedicated session at once
+        with DatabaseDown, and use new connections from then on."""
         self.token = secrets.token_hex(6)
         for session in list(self._sessions):
             session.terminate()
@@ -229,7 +229,7 @@ class Database:
             try:
                 yield Session(connection, self._watch)
             finally:
-                # Of a connection that broke there may be nothing left to give back.
+                # A broken connection may have nothing left to release.
                 with suppress(OSError, TimeoutError, *BROKEN, asyncpg.PostgresError):
                     await pool.release(connection, timeout=RELEASE_TIMEOUT_S)
 

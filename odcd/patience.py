@@ -1,7 +1,7 @@
-"""Change tables that others use: ask for strong locks briefly, give way, and try again.
+"""Change tables that others use: wait briefly for strong locks, give way, and try again.
 
 A statement that waits for a strong lock makes every later statement on that table wait behind it.
-So no step waits longer than the lock timeout; between two tries the others go on.
+So no step waits longer than the lock timeout; the others continue between two tries.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 10.0
 LOOK_EVERY_S = 0.5
 
-# After these the step was rolled back, so it may run again.
+# After these errors the step was rolled back, so it may run again.
 IN_THE_WAY = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
 
 BLOCKERS = """
@@ -42,7 +42,7 @@ BLOCKERS = """
 
 
 class Patience:
-    """Runs the steps of one connection, each until it gets its locks or the patience ends."""
+    """Runs the steps of one connection, each until it gets its locks or the time is up."""
 
     def __init__(
         self, dsn: str, connection: asyncpg.Connection, clock: Clock,
@@ -58,10 +58,10 @@ class Patience:
     async def run(
         self, step: str, work: Callable[[], Coroutine[Any, Any, T]], *, queues: bool = True
     ) -> T:
-        """Call work, which must undo what it did when it fails, until it gets its locks.
+        """Call work until it gets its locks. It must undo its changes when it fails.
 
-        queues: others would wait behind it; a step that does not queue waits without a timeout.
-        Raises DatabaseDown, with the sessions that have the locks, when that takes too long.
+        queues: other sessions would wait behind it; if False, the step waits without a timeout.
+        Raises DatabaseDown, naming the sessions that have the locks, when that takes too long.
         """
         begun = self._clock.monotonic()
         pause_s = FIRST_PAUSE_S
@@ -103,21 +103,21 @@ class Patience:
         await self._db.execute(f"set lock_timeout = {round(seconds * 1000)}")
 
     async def _watch(self) -> None:
-        """Keep in mind who blocks: when the step has failed, nobody blocks it any more."""
+        """Remember the blocking sessions: once the step has failed, nothing blocks it any more."""
         pid = self._db.get_server_pid()
         await self._clock.sleep(LOOK_EVERY_S)
         with suppress(DatabaseDown, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
             watcher = await connect(self._dsn, name="odc install watch")
             try:
                 while True:
-                    found = [_tell(row) for row in await watcher.fetch(BLOCKERS, pid)]
+                    found = [_describe(row) for row in await watcher.fetch(BLOCKERS, pid)]
                     self._blockers = found or self._blockers
                     await self._clock.sleep(LOOK_EVERY_S)
             finally:
                 await close(watcher)
 
     def _gave_up(self, step: str, waited_s: float) -> DatabaseDown:
-        by = "; ".join(self._blockers) or "sessions that are gone"
+        by = "; ".join(self._blockers) or "sessions that have ended"
         return DatabaseDown(
             f"{step} did not get its locks within {waited_s:.0f} s: blocked by {by}",
             "Wait for that session or end it (`select pg_terminate_backend(PID)`), then try "
@@ -125,7 +125,7 @@ class Patience:
         )
 
 
-def _tell(row: asyncpg.Record) -> str:
+def _describe(row: asyncpg.Record) -> str:
     since = row["since"].astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if row["since"] else "?"
     return (
         f"{row['name']} (process {row['pid']}, user {row['login']}, {row['state']}, since {since})"
@@ -143,5 +143,5 @@ def _in_the_way(error: BaseException | None) -> bool:
 async def at_once(
     step: str, work: Callable[[], Coroutine[Any, Any, T]], *, queues: bool = True
 ) -> T:
-    """Patience.run without any, in a transaction of the caller's."""
+    """Like Patience.run, without retries, in the caller's transaction."""
     return await work()

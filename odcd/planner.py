@@ -61,7 +61,7 @@ class Planner:
         """Plan, and send again what was not answered. Raises LeadershipLost or DatabaseDown."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._plan(), name="plan")
-            # Beside the passes: what takes a while to send does not keep the next pass waiting.
+            # Beside the passes: a slow dispatch does not delay the next pass.
             group.create_task(self._send_started(), name="send")
             # Not when a pass has been waited for in vain: the sweep alone sees to it that none is.
             group.create_task(self._resend(), name="resend")
@@ -113,13 +113,13 @@ class Planner:
             await self.send(job_ids)
 
     async def _pass(self) -> Pass:
-        """One pass. One that the database would not let finish is dropped; the next makes a new
+        """Run one pass. If the database does not let it finish, drop it; the next makes a new
         plan."""
         begun = self._clock.monotonic()
         try:
             done = await self._lead.plan_pass(self._clock.now())
         except (PlanStale, DatabaseBusy) as error:
-            # It cost what a pass costs: the next one keeps the same distance.
+            # It took as long as a pass, so the next one waits as long as after a pass.
             took_ms = (self._clock.monotonic() - begun) * 1000
             log.warning("plan.stale", extra={"why": error.message, "took_ms": round(took_ms, 1)})
             self._wake.set()

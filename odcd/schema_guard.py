@@ -1,4 +1,4 @@
-"""May this odc use, or change, a database that another version wrote, or that daemons work on?"""
+"""Check whether this odc may use or change a database of another version, or one in use."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from odcd.errors import SchemaTooNew, WrongState
 from odcd.schema_source import Source
 
 Beside = Literal["any", "compatible", "none"]
-"""Beside which daemons the schema may change: any (an embedded home has one daemon, which is this),
+"""The daemons beside which the schema may change: any (an embedded home has only this daemon),
 those that work on the new version (`odcd migrate`), or none (`odcd serve`)."""
 
-# A daemon that has just ended may leave a backend behind that has not noticed yet.
+# A daemon that has just ended may leave a backend that has not noticed it yet.
 GONE_WITHIN_S = 10.0
 LOOK_EVERY_S = 0.2
 
@@ -24,7 +24,7 @@ DAEMONS = """
      where datname = current_database() and application_name like 'odcd%'
        and application_name <> 'odcd install' and pid <> pg_backend_pid()
 """
-# The column came with version 24: older databases lack it.
+# Version 24 added the column: older databases lack it.
 NEWEST = """
     select version, (to_jsonb(m)->>'compatible_since')::integer as compatible_since
       from odc.migration as m order by version desc limit 1
@@ -32,8 +32,8 @@ NEWEST = """
 
 
 async def newer_version(connection: asyncpg.Connection, source: Source) -> int | None:
-    """The version of a database that a newer odc wrote and that this odc works on; None: it is not
-    newer. Raises SchemaTooNew when this odc does not work on it."""
+    """Return the version of a database that a newer odc wrote and that this odc can use; None if
+    the database is not newer. Raises SchemaTooNew when this odc cannot use it."""
     row = await connection.fetchrow(NEWEST)
     if row is None or row["version"] <= source.version:
         return None
@@ -50,7 +50,7 @@ async def newer_version(connection: asyncpg.Connection, source: Source) -> int |
 async def check_beside(
     connection: asyncpg.Connection, source: Source, beside: Beside, clock: Clock
 ) -> None:
-    """Raises WrongState when daemons are at work that the change could break."""
+    """Raises WrongState when daemons use the database and the change could break them."""
     if beside == "any":
         return
     row = await connection.fetchrow(NEWEST)

@@ -1,4 +1,4 @@
-"""The sql folder: its migrations, functions and views, and which odc may use a database of it."""
+"""The sql folder: migrations, functions, views, and the oldest odc that is compatible with them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Source:
     functions: tuple[File, ...]
     views: tuple[File, ...]
     compatible_since: int
-    """The oldest version whose daemons work on a database of this one."""
+    """The oldest version whose daemons work on a database of this version."""
 
     @property
     def version(self) -> int:
@@ -74,7 +74,7 @@ def read_source(folder: Path) -> Source:
 
 
 def _compatible_since(folder: Path, version: int) -> int:
-    """A folder that does not declare it is compatible with itself only."""
+    """Without a declaration, a version is compatible with itself only."""
     path = folder / COMPATIBLE_SINCE
     if not path.exists():
         return version
@@ -82,7 +82,7 @@ def _compatible_since(folder: Path, version: int) -> int:
     if not text.isdigit() or int(text) > version:
         raise OdcError(
             f"sql/{COMPATIBLE_SINCE} is {text!r}, the newest migration is {version}",
-            "It holds the number of a migration.",
+            "Write the number of a migration into it.",
         )
     return int(text)
 

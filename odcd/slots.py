@@ -1,6 +1,6 @@
-"""Database connections shared out among requests, so that no user and no endpoint takes all.
+"""Share database connections among requests, so that no user or endpoint can use all of them.
 
-A slot is held for one statement. A long poll or an event stream that waits for news holds none.
+A slot is taken for one statement. A long poll or an event stream that waits for news takes none.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from odcd.errors import DatabaseBusy, TooManyRequests
 
 AT_ONCE = 8
-"""Statements of requests at once; the pool has a few more connections than that."""
+"""Statements of requests that may run at once; the pool has a few more connections."""
 PER_USER = 4
 PER_ENDPOINT = 6
 MOST_WAITING = 100
-"""Statements of one user that wait for a slot; one more is refused at once."""
+"""Statements of one user that may wait for a slot; the next one is rejected at once."""
 PATIENCE_S = 10.0
 TRY_AGAIN = "Nothing was changed. Try again in a moment."
 
@@ -33,13 +33,13 @@ _asker: ContextVar[Asker | None] = ContextVar("asker", default=None)
 
 
 def ask_as(user: str, endpoint: str) -> None:
-    """Count the statements of this task, and of those it starts, as this user's and endpoint's."""
+    """Count the statements of this task and its child tasks for this user and endpoint."""
     _asker.set(Asker(user, endpoint))
 
 
 @dataclass(slots=True)
 class _Share:
-    """What one user or one endpoint may hold."""
+    """The slots of one user or one endpoint."""
 
     slots: asyncio.Semaphore
     using: int = field(default=0)
@@ -61,9 +61,9 @@ class Slots:
 
     @asynccontextmanager
     async def hold(self) -> AsyncGenerator[None]:
-        """Hold a slot for one statement of a request; the daemon's own statements need none.
+        """Take a slot for one statement of a request; the daemon's own statements need none.
 
-        Raises TooManyRequests when the user has too many statements under way, DatabaseBusy when
+        Raises TooManyRequests when the user has too many statements in progress, DatabaseBusy when
         the endpoint or the pool has.
         """
         asker = _asker.get()
@@ -76,7 +76,7 @@ class Slots:
         ):
             if user.using > self._per_user + self._waiting:
                 raise _too_many(asker)
-            # The user's own first: whoever waits for these keeps no one else waiting.
+            # The user's slots first: a statement that waits for them delays no other user.
             await self._take(user.slots, _too_many(asker))
             try:
                 await self._take(endpoint.slots, _busy(asker))

@@ -1,4 +1,4 @@
-"""What the database driver raises, as the errors of odcd.errors."""
+"""Translate the errors of the database driver into those of odcd.errors."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import asyncpg
 
 from odcd.errors import BY_CODE, BadRequest, DatabaseBusy, DatabaseDown
 
-# After these everything was rolled back, so the statement may run again.
+# After these errors everything was rolled back, so the statement may run again.
 ROLLED_BACK = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
-# What the driver raises of a connection that is gone, and of mistakes of ours.
+# Errors of the driver for a connection that is gone, and for bugs in odc.
 BROKEN = (asyncpg.InterfaceError, asyncpg.InternalClientError)
 
-# SQLSTATE classes of a server that is away, going, coming, full or not ours to use.
+# SQLSTATE classes of a server that is down, stopping, starting, full or not usable by odc.
 DOWN_CLASSES = frozenset({"08", "53", "58"})
 DOWN_STATES = frozenset(
     {"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04", "25006", "3D000", "XX001"}
@@ -22,7 +22,7 @@ DOWN_STATES = frozenset(
 LOGIN_CLASS = "28"
 LOCK_WAIT = "55P03"
 OUT_OF_TIME = "57014"
-# Text that PostgreSQL cannot keep: a NUL, or what is not UTF-8.
+# Text that PostgreSQL cannot store: a NUL, or invalid UTF-8.
 TEXT_STATES = frozenset({"22021", "22P05"})
 POOLER_WORD = "unsupported startup parameter"
 TRY_AGAIN = "Nothing was changed. Try again in a moment."
@@ -30,7 +30,7 @@ POOLERS = "Connect odcd to PostgreSQL itself: see docs/operating/connection-pool
 
 
 def translate(error: BaseException) -> BaseException:
-    """The OdcError of what the driver raised; anything unforeseen comes back as it is."""
+    """Return the OdcError for an error of the driver; an unexpected error is returned unchanged."""
     if isinstance(error, asyncpg.PostgresError):
         return _of_server(error)
     if isinstance(error, (OSError, TimeoutError)):
@@ -43,7 +43,7 @@ def translate(error: BaseException) -> BaseException:
 
 
 def translate_on(connection: Any, error: Exception) -> BaseException:
-    """translate() of what a call on this connection raised, which may have ended under it."""
+    """translate() for an error of a call on this connection, which may be closed meanwhile."""
     if isinstance(error, BROKEN) and connection.is_closed():
         return closed(error)
     return translate(error)
@@ -82,7 +82,7 @@ def _of_server(error: asyncpg.PostgresError) -> BaseException:
 
 
 def _busy(error: asyncpg.PostgresError, state: str, message: str) -> DatabaseBusy | None:
-    """The statement was rolled back because it waited too long, or met another one."""
+    """The error of a statement that was rolled back because it waited too long, or conflicted."""
     if state == LOCK_WAIT:
         return DatabaseBusy(f"the database is busy: {message}", TRY_AGAIN)
     if state == OUT_OF_TIME:

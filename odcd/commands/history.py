@@ -76,7 +76,7 @@ def run_export(args: Namespace) -> int:
 
     done = with_database(find_home(args.home, os.environ), args.dsn, work)
     if done is None:
-        print("no job that ended matches: nothing was written")
+        print("no ended job matches: nothing was written")
         return 0
     print(f"{done.name}: {_words(done)}")
     return 0
@@ -99,8 +99,8 @@ async def _list(target: str, endpoint: str | None) -> None:
         async with open_target(target, endpoint) as opened:
             for name in await opened.exports():
                 manifest = await read_manifest(opened, name, Path(scratch))
-                told = "cut short, not usable" if manifest is None else _words(manifest)
-                print(f"{name}: {told}")
+                summary = "cut short, not usable" if manifest is None else _words(manifest)
+                print(f"{name}: {summary}")
 
 
 def run_restore(args: Namespace) -> int:
@@ -138,7 +138,7 @@ def _target(args: argparse.Namespace) -> str:
 
 
 def _ids(text: str | None) -> tuple[int, int]:
-    """From low to below high."""
+    """Return the range of ids, from low to below high."""
     if text is None:
         return 0, 2**62
     found = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", text)

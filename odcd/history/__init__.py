@@ -1,1 +1,1 @@
-"""History: PostgreSQL partitions made ahead, retention, exports and their restore."""
+"""History: PostgreSQL partitions created ahead, retention, exports and restores."""

@@ -1,4 +1,4 @@
-"""Take whole partitions away: detach concurrently, then drop; what was interrupted is finished."""
+"""Detach whole partitions concurrently and drop them; finish interrupted drops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FITTING = """
                                      'FROM \\(''?(\\d+)''?\\) TO \\(''?(\\d+)') as b (bounds)
      where p.relnamespace = 'odc'::regnamespace and p.relname in ('attempt', 'prediction', 'job')
        and (b.bounds)[1]::bigint >= $1 and (b.bounds)[2]::bigint <= $2
-     -- The jobs last: as long as they are there, an interrupted run begins again.
+     -- The jobs last: as long as they exist, an interrupted run starts again.
      order by p.relname = 'job', c.relname
 """
 UNFINISHED = """
@@ -29,8 +29,8 @@ UNFINISHED = """
 
 
 async def drop_partition(session: Session, term: int, part: str, low: int, high: int) -> None:
-    """With the partitions of attempt and prediction that have only the same ids. Where there is
-    none, their rows of these ids stay: no command reads them without the job."""
+    """Drop a partition of job, and those of attempt and prediction that lie within its ids.
+    Rows in other partitions stay: no command reads them without the job."""
     fitting = await session.fetch(FITTING, low, high)
     await session.execute("select odc._hold_term($1)", term)
     for row in fitting:
@@ -40,8 +40,8 @@ async def drop_partition(session: Session, term: int, part: str, low: int, high:
 
 
 async def finish_drops(session: Session) -> None:
-    """Of a run that ended between two steps. What is attached still is not touched: the run that
-    marked it decides again."""
+    """Finish the drops of an interrupted run. Partitions that are still attached stay: the next run
+    decides about them again."""
     for row in await session.fetch(UNFINISHED, MARK):
         if row["pending"]:
             await session.execute(
@@ -52,7 +52,7 @@ async def finish_drops(session: Session) -> None:
 
 
 async def _detach(session: Session, parent: str, name: str) -> None:
-    """It waits for whoever uses the parent now, and blocks no one meanwhile."""
+    """Wait for the sessions that use the parent now, without blocking others."""
     await session.execute(f"set lock_timeout = '{LOCK_TIMEOUT}'")
     try:
         await session.execute(

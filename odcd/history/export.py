@@ -1,7 +1,7 @@
-"""Write ended jobs, or events without a job, to a target: a file a table, and then the manifest.
+"""Write ended jobs, or events without a job, to a target: one file per table, then the manifest.
 
-An export without a manifest was cut short and counts for nothing. What was written is read back and
-compared before the manifest is written, so that retention may delete what an export has.
+An export without a manifest is incomplete and is not used. The files are read back and compared
+before the manifest is written, so that retention can safely delete exported rows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SPAN = "select min(id) as low, max(id) + 1 as high, count(*) as rows from picked
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What an export is of: the ids themselves, else all ended jobs of a range."""
+    """The rows to export: these ids, or all ended jobs of a range."""
 
     kind: str = "jobs"
     ids: Sequence[int] | None = None
@@ -54,9 +54,9 @@ class Wanted:
 
 
 async def export(dsn: str, target: Target, wanted: Wanted, clock: Clock) -> Manifest | None:
-    """The manifest of what was written and read back; None: there is nothing to export.
+    """Write an export, read it back and return its manifest; None if there is nothing to export.
 
-    Raises OdcError when a file cannot be written, or is not what was written.
+    Raises OdcError when a file cannot be written, or reads back differently.
     """
     connection = await connect(dsn, name=APPLICATION, isolation="repeatable read", kind=BACKUP)
     try:
@@ -140,7 +140,7 @@ async def _copy(connection: asyncpg.Connection, folder: Path, name: str, conditi
     with file.open("wb") as raw, gzip.GzipFile("", "wb", LEVEL, raw, mtime=0) as packed:
 
         async def write(data: bytes, packed: Any = packed) -> None:
-            # Not on the loop, which the leader's beat is on.
+            # In a thread: the event loop also runs the leader's beat.
             await asyncio.to_thread(packed.write, data)
 
         done = await connection.copy_from_query(
@@ -162,4 +162,4 @@ async def _send(target: Target, manifest: Manifest, folder: Path) -> None:
     file.write_bytes(records.encode(manifest))
     await target.put(f"{manifest.name}/{MANIFEST}", file)
     if await records.read_manifest(target, manifest.name, scratch) != manifest:
-        raise OdcError(f"the manifest of {manifest.name} is not what was written", "Try again.")
+        raise OdcError(f"the manifest of {manifest.name} reads back differently", "Try again.")

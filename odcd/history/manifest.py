@@ -1,4 +1,4 @@
-"""manifest.json of an export: what is in it, and by what it is known to be whole."""
+"""manifest.json of an export: its contents, and the digests that prove it is complete."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     format: int
     odc: str
     kind: str
-    """jobs, or events: those without a job."""
+    """jobs, or events (without a job)."""
     name: str
     server: str
-    """The database it is of: ids mean nothing in another one."""
+    """The id of the exported database: job ids mean nothing in another one."""
     schema_version: int
     made_at: str
     before: str | None
     low: int
     high: int
-    """Ids from low to below high; of events theirs, else those of jobs."""
+    """Ids from low to below high: event ids in an export of events, otherwise job ids."""
     rows: int
-    """How many jobs or events."""
+    """The number of jobs or events."""
     event_low: int
     event_high: int
     tables: dict[str, Table]
@@ -63,7 +63,8 @@ def member(export: str, table: str) -> str:
 
 
 async def read_manifest(target: Target, export: str, scratch: Path) -> Manifest | None:
-    """None: there is none, for the export was cut short. Raises BadRequest for another file."""
+    """Return None if there is no manifest: the export was interrupted. Raises BadRequest if the
+    file is not a manifest."""
     file = scratch / MANIFEST
     if not await target.get(f"{export}/{MANIFEST}", file):
         return None
@@ -82,7 +83,7 @@ async def read_manifest(target: Target, export: str, scratch: Path) -> Manifest 
 
 
 async def check_files(target: Target, manifest: Manifest, scratch: Path) -> dict[str, Path]:
-    """The files, fetched and compared with the manifest. Raises OdcError when one differs."""
+    """Fetch the files and compare them with the manifest. Raises OdcError when one differs."""
     files: dict[str, Path] = {}
     for name, table in manifest.tables.items():
         file = scratch / f"{name}.copy.gz"
@@ -92,7 +93,7 @@ async def check_files(target: Target, manifest: Manifest, scratch: Path) -> dict
             )
         if digest_of(file) != table.sha256:
             raise OdcError(
-                f"{member(manifest.name, name)} is not what was written: its digest differs",
+                f"{member(manifest.name, name)} was changed: its digest differs",
                 "Use another copy of the export.",
             )
         files[name] = file

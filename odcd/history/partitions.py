@@ -1,8 +1,8 @@
 """Create the PostgreSQL partitions that the next ids need, and the indexes that old ones lack.
 
-Runs on the leader only, on a connection of its own and outside every pass and sweep. Another
-session never waits long for it: creating a partition gives up after two seconds, and an index is
-built concurrently. Whatever fails is tried again; ids for weeks are left then.
+Runs on the leader only, on its own connection and outside every pass and sweep. Other sessions
+never wait long for it: creating a partition gives up after two seconds, and an index is built
+concurrently. A step that fails is tried again; enough ids for weeks are left then.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ APPLICATION = "odcd-partitions"
 EVERY_S = 600.0
 RETRY_S = 30.0
 LOCK_TIMEOUT = "2s"
-# Building an index waits for every transaction older than itself, so a backup may make it wait.
+# Building an index waits for every older transaction, such as a backup.
 BUILD_TIMEOUT = "1h"
 
-# Indexes of a partitioned table that one of its partitions lacks, or of which an interrupted build
-# left an invalid one. definition: as for the partition.
+# Indexes of a partitioned table that a partition lacks, or that an interrupted build left invalid
+# on a partition. definition: the index definition for the partition.
 MISSING = """
     select p.relname as index_name, t.relname as part_name,
            format('%s_%s', p.relname, t.relname) as own_name,
@@ -70,19 +70,21 @@ class Partitions:
             log.warning("partitions.not_made", extra={"why": error.message})
             return False
         except Exception:
-            # Ids for weeks are left; that is no reason to stop starting jobs.
+            # Enough ids for weeks are left, so the leader keeps starting jobs.
             log.exception("partitions.failed")
             return False
         return True
 
 
 async def make_partitions(dsn: str) -> Sequence[str]:
-    """The names of the partitions that were created. Raises OdcError when a lock was not free."""
+    """Create partitions and return their names. Raises OdcError when a lock was not free."""
     connection = await connect(dsn, name=APPLICATION)
     try:
         return await Session(connection).fetchval("select odc.make_partitions()")
     except asyncpg.LockNotAvailableError as error:
-        raise OdcError(f"a partition was not created: {error}", "It is tried again.") from error
+        raise OdcError(
+            f"a partition was not created: {error}", "The leader tries again."
+        ) from error
     except Exception as error:
         raise translate_on(connection, error) from error
     finally:
@@ -90,7 +92,7 @@ async def make_partitions(dsn: str) -> Sequence[str]:
 
 
 async def finish_indexes(dsn: str) -> Sequence[str]:
-    """Build what MISSING lists, each concurrently; the names of the indexes that were built."""
+    """Build the indexes in MISSING concurrently, one by one, and return their names."""
     connection = await connect(dsn, name=APPLICATION, kind=INSTALLER)
     try:
         missing = await connection.fetch(MISSING)
@@ -98,7 +100,7 @@ async def finish_indexes(dsn: str) -> Sequence[str]:
             await _build(connection, row)
         return [row["own_name"] for row in missing]
     except asyncpg.LockNotAvailableError as error:
-        raise OdcError(f"an index was not built: {error}", "It is tried again.") from error
+        raise OdcError(f"an index was not built: {error}", "The leader tries again.") from error
     except Exception as error:
         raise translate_on(connection, error) from error
     finally:

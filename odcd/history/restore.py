@@ -1,7 +1,7 @@
-"""Bring an export back for reading: all of it or nothing, and as often as one likes.
+"""Restore an export for reading: all of it or nothing, as often as the user likes.
 
-The rows are in the tables they came from, so every command shows them again. Retention leaves them
-alone until the export's restored_until.
+The rows return to the tables that they came from, so every command shows them again. Retention does
+not delete them before the export's restored_until.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from odcd.history.targets import Target
 
 CHUNK = 1 << 20
 KEEP = timedelta(days=30)
-# Lower than every transaction of this database: no one takes restored events for new ones.
+# Lower than every transaction of this database, so no reader treats restored events as new.
 OLD_XID = "'1'::xid8"
 USED_AGAIN = """
     update odc.history_gone
@@ -49,13 +49,13 @@ REMEMBER = """
 async def restore(
     dsn: str, target: Target, name: str, clock: Clock, *, keep: timedelta = KEEP
 ) -> tuple[Manifest, int]:
-    """What the export is, and how many rows were absent here and are back.
+    """Return the manifest of the export, and the number of restored rows that were absent.
 
-    Raises OdcError for one that was cut short, was changed or is of another database, and
-    SchemaTooNew for one of a newer odc; nothing was changed then.
+    Raises OdcError if the export is incomplete, was changed or belongs to another database, and
+    SchemaTooNew if a newer odc wrote it. Nothing was changed then.
     """
     if re.fullmatch(r"[a-z]+-\d+-\d+-[0-9TZ]+", name) is None:
-        raise BadRequest(f'"{name}" is not the name of an export', "odcd history list shows them.")
+        raise BadRequest(f'"{name}" is not the name of an export', "Run odcd history list.")
     connection = await connect(dsn, name=APPLICATION, kind=BACKUP)
     try:
         with tempfile.TemporaryDirectory(prefix="odc-history-") as folder:
@@ -64,7 +64,7 @@ async def restore(
             if manifest is None:
                 raise OdcError(
                     f"export {name} does not exist, or was cut short: it has no manifest",
-                    "odcd history list shows those that are whole.",
+                    "Run `odcd history list` to see the complete exports.",
                 )
             await _check(connection, manifest)
             files = await check_files(target, manifest, scratch)
@@ -87,17 +87,17 @@ async def _check(connection: asyncpg.Connection, manifest: Manifest) -> None:
     version = await Session(connection).fetchval(VERSION)
     if manifest.schema_version > version:
         raise SchemaTooNew(
-            f"the export is of version {manifest.schema_version}, this database is of {version}",
-            "Restore it with the odc that wrote it, or a newer one.",
+            f"the export has version {manifest.schema_version}, this database has {version}",
+            "Upgrade the database, then restore the export.",
         )
     if manifest.server != await connection.fetchval("select id::text from odc.server"):
         raise WrongState(
-            f"export {manifest.name} is of another database: its ids mean other jobs here",
-            "Restore it into the database it was exported from, or into a backup of that one.",
+            f"export {manifest.name} belongs to another database: its ids are other jobs here",
+            "Restore it into the database that it was exported from, or into a backup of that.",
         )
     names = [*manifest.tables, *(c for t in manifest.tables.values() for c in t.columns)]
     if not all(re.match(IDENTIFIER, one) for one in names):
-        raise BadRequest("the manifest names what is no table of odc", "Use another copy of it.")
+        raise BadRequest("the manifest has an invalid name", "Use another copy of the export.")
 
 
 async def _fill(connection: asyncpg.Connection, manifest: Manifest, files: dict[str, Path]) -> int:
@@ -121,7 +121,7 @@ async def _cover(connection: asyncpg.Connection, parent: str, low: int, high: in
 
 
 async def _table(connection: asyncpg.Connection, manifest: Manifest, name: str, file: Path) -> int:
-    """By way of a temporary table, for some rows may be here."""
+    """Restore one table through a temporary table, because some rows may still exist."""
     table = manifest.tables[name]
     here: list[str] = await Session(connection).fetchval(COLUMNS, name)
     known = [column for column in table.columns if column in here]
@@ -135,7 +135,8 @@ async def _table(connection: asyncpg.Connection, manifest: Manifest, name: str, 
     done = await connection.copy_to_table("back", columns=table.columns, source=_Chunks(file))
     if int(done.rpartition(" ")[2]) != table.rows:
         raise OdcError(
-            f"{name}.copy.gz has other rows than its manifest", "Use another copy of the export."
+            f"{name}.copy.gz has {done.rpartition(' ')[2]} rows, its manifest has {table.rows}",
+            "Use another copy of the export.",
         )
     if name == "attempt":
         await connection.execute(USED_AGAIN)
@@ -153,7 +154,7 @@ def _names(columns: list[str]) -> str:
 
 
 class _Chunks:
-    """A packed file as the asynchronous iterator that COPY reads."""
+    """A compressed file as an asynchronous iterator for COPY."""
 
     def __init__(self, file: Path) -> None:
         self._file: Any = gzip.open(file)  # noqa: SIM115

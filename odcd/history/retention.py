@@ -1,7 +1,7 @@
-"""Delete ended jobs that are older than the settings keep, after an export where one is wanted.
+"""Delete ended jobs that are older than the settings allow, after exporting them if configured.
 
-Runs on the leader only, once an hour, on a connection of its own, in small transactions. What
-cannot be exported is not deleted. A run that ends midway leaves whole jobs, and the next goes on.
+Runs on the leader only, once an hour, on its own connection, in small transactions. Jobs that
+cannot be exported are not deleted. An interrupted run leaves whole jobs; the next one continues.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ FIRST_S = 60.0
 LOOKED_AT = 20_000
 EXPORTED = 50_000
 BATCH = 200
-"""Jobs that one transaction deletes: it has the turn, which passes wait for."""
+"""Jobs that one transaction deletes while it holds the turn, which passes wait for."""
 ROWS = 5_000
 CHUNK = 1_000_000
-"""Ids of an export of a whole partition."""
+"""Ids in one export of a whole partition."""
 RANGE = 2_000
 PAUSE_S = 0.05
-"""Between two transactions, for those who wait for the turn."""
+"""Pause between two transactions, so that other sessions get the turn."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -163,7 +163,7 @@ class Retention:
     async def _drop_whole(
         self, session: Session, target: Target | None, before: datetime, done: Deleted
     ) -> None:
-        """Partitions of which every job is old enough, at once."""
+        """Drop partitions in which every job is old enough."""
         rows = await session.fetch(
             "select part, low, high from odc.whole_partitions($1, $2)", before, self._clock.now()
         )
@@ -183,8 +183,8 @@ class Retention:
             done.partitions += 1
 
 
-# Of a whole partition: each part of it is exported once, though the run that deletes may be a later
-# one. The note is a row of its own, for an export is named after the jobs it has.
+# Each part of a whole partition is exported once, even if a later run deletes the partition. The
+# note is a separate row, because an export is named after its jobs.
 EXPORTED_RANGE = (
     "select exists (select from odc.history_export where name = format('range-%s-%s', $1::bigint, "
     "$2::bigint))"

@@ -1,4 +1,4 @@
-"""What a daemon is told about history at its start; see odcd.settings."""
+"""The settings of history, read when a daemon starts; see odcd.settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class HistorySettings:
 
 
 def read_history(environment: Mapping[str, str]) -> HistorySettings:
-    """Raises BadRequest naming the variable that is wrong. Those that are empty are not set."""
+    """Raises BadRequest with the name of an invalid variable. An empty variable is not set."""
     target = environment.get("ODC_HISTORY_TARGET") or None
     if target is not None:
         check_target(target)
@@ -40,8 +40,8 @@ def read_history(environment: Mapping[str, str]) -> HistorySettings:
     )
     if target is not None and settings.keep_jobs is None:
         raise BadRequest(
-            "ODC_HISTORY_TARGET is set, and ODC_KEEP_JOBS_DAYS is not: nothing would be exported",
-            "Set both, or export by hand: odcd history export",
+            "ODC_HISTORY_TARGET is set but ODC_KEEP_JOBS_DAYS is not: nothing would be exported",
+            "Set both, or run `odcd history export` by hand.",
         )
     return settings
 

@@ -1,4 +1,4 @@
-"""Where exports are kept: a folder, or a bucket of S3. A file there is whole or absent."""
+"""The place for exports: a folder or an S3 bucket. A file there is complete or absent."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Target(Protocol):
     """Raises OdcError when it cannot be reached, read or written."""
 
     async def put(self, name: str, file: Path) -> None:
-        """Keep the file under a name with one slash, in place of one that is there."""
+        """Store the file under a name with one slash, replacing an existing one."""
         ...
 
     async def get(self, name: str, file: Path) -> bool:
-        """Write what is kept under the name into a file; False: nothing is."""
+        """Fetch the file with this name; False if there is none."""
         ...
 
     async def exports(self) -> Sequence[str]:
@@ -47,7 +47,7 @@ def check_target(text: str) -> None:
 
 @asynccontextmanager
 async def open_target(text: str, endpoint: str | None = None) -> AsyncGenerator[Target]:
-    """Raises BadRequest for what check_target refuses, and for a folder that does not exist."""
+    """Raises BadRequest if check_target does, or if the folder does not exist."""
     check_target(text)
     found = BUCKET.match(text)
     if found is None:
@@ -58,7 +58,7 @@ async def open_target(text: str, endpoint: str | None = None) -> AsyncGenerator[
         from aiobotocore.session import get_session
     except ImportError as error:
         raise BadRequest(
-            f"exports to a bucket lack a library: {error}", 'Install it: pip install "odc[aws]"'
+            f"exports to a bucket need a library: {error}", 'Install it: pip install "odc[aws]"'
         ) from error
     config = AioConfig(
         connect_timeout=CONNECT_S, read_timeout=READ_S,

@@ -1,7 +1,7 @@
--- odc._forgettable: of some ids the jobs that ended before a moment and that nothing live needs: no job waits for them or
--- for their array, no task of their array is live or ended later, no disk volume and no GPU use is owed to them, and they
--- were not restored for reading.
--- Arguments  p_ids     the ids to look at
+-- odc._forgettable: those of the given jobs that ended before a moment and that nothing live needs: no job waits for them or
+-- for their array, no task of their array is live or ended later, they have no disk volume left, their GPU usage is
+-- collected, and they were not restored for reading.
+-- Arguments  p_ids     the ids to check
 --            p_before  the moment
 create or replace function odc._forgettable(p_ids bigint[], p_before timestamptz, p_now timestamptz)
 returns setof bigint

@@ -1,4 +1,4 @@
--- odc.cover_ids: partitions for ids that have none any more, so that a restore can bring their rows back.
+-- odc.cover_ids: create partitions for ids whose partitions were dropped, so that a restore can bring their rows back.
 -- Arguments  p_parent       job, attempt, prediction or event
 --            p_low, p_high  the ids, from low to below high
 -- Locks      the parent, share update exclusive, when one is missing

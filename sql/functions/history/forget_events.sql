@@ -1,5 +1,5 @@
--- odc.forget_events: delete events that odc.pick_old_events named.
--- Returns    how many
+-- odc.forget_events: delete events that odc.pick_old_events returned.
+-- Returns    the number of deleted events
 -- Locks      term for share; the rows
 -- Raises     OD020 LeadershipLost
 create or replace function odc.forget_events(p_term bigint, p_ids bigint[])

@@ -1,7 +1,7 @@
--- odc.forget_past: delete a batch of what rows were until a moment; from then on the past is known.
+-- odc.forget_past: delete a batch of the past before a moment, and record that the past is known only from then on.
 -- Arguments  p_before  the moment
---            p_limit   rows of each table at most
--- Returns    how many rows went
+--            p_limit   maximum number of rows of each table
+-- Returns    the number of deleted rows
 -- Locks      term for share; past_since; the rows
 -- Raises     OD020 LeadershipLost
 create or replace function odc.forget_past(p_term bigint, p_before timestamptz, p_limit integer)

@@ -1,5 +1,5 @@
--- odc.forget_range: delete the rows of the jobs of some ids that are not in the partitions of job, before these are dropped.
--- Arguments  p_low, p_high  the ids, from low to below high, within a partition that odc.whole_partitions named
+-- odc.forget_range: before a partition of job is dropped, delete the rows of its jobs that are in other tables.
+-- Arguments  p_low, p_high  the ids, from low to below high, within a partition that odc.whole_partitions returned
 -- Locks      term for share; the rows
 -- Raises     OD020 LeadershipLost
 create or replace function odc.forget_range(p_term bigint, p_low bigint, p_high bigint)

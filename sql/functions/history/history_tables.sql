@@ -1,6 +1,6 @@
 -- odc.history_tables: the tables with rows of a job.
--- Returns    each table, its column with the job's id, whether an export has it (keys and tokens it has not), whether a restore
---            brings it back (a part of the past would be wrong), and whether it is partitioned by that column
+-- Returns    each table; its column with the job's id; whether an export includes it (not keys and tokens); whether a restore
+--            brings it back (not the past, a part of which would be wrong); and whether it is partitioned by that column
 create or replace function odc.history_tables()
 returns table (name text, key text, exported boolean, restored boolean, partitioned boolean)
 language sql immutable as $$

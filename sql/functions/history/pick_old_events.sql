@@ -1,8 +1,8 @@
--- odc.pick_old_events: the next events that retention may delete: older than a moment, counted by the metrics, and of no
--- job, or of one that is gone.
--- Arguments  p_after   look behind this id
---            p_limit   ids to look at
--- Returns    the events; the last id looked at, null when none behind it is old enough
+-- odc.pick_old_events: the next events that retention may delete: older than a moment, counted by the metrics, and
+-- without a job or of a deleted job.
+-- Arguments  p_after   start after this id
+--            p_limit   number of ids to check
+-- Returns    the events; the last id checked, null when no later one is old enough
 create or replace function odc.pick_old_events(p_after bigint, p_before timestamptz, p_limit integer)
 returns table (ids bigint[], last bigint)
 language plpgsql stable set search_path = odc, pg_temp as $$

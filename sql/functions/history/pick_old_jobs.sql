@@ -1,8 +1,8 @@
 -- odc.pick_old_jobs: the next jobs that retention may delete, lowest id first.
--- Arguments  p_after   look behind this id
+-- Arguments  p_after   start after this id
 --            p_before  they ended before this moment
---            p_limit   ids to look at
--- Returns    the jobs; the last id looked at, null when no job behind it can be old enough, for ids rise with time
+--            p_limit   number of ids to check
+-- Returns    the jobs; the last id checked, null when no later job can be old enough, because ids rise with time
 create or replace function odc.pick_old_jobs(p_after bigint, p_before timestamptz, p_limit integer, p_now timestamptz)
 returns table (ids bigint[], last bigint)
 language plpgsql stable set search_path = odc, pg_temp as $$

@@ -1,5 +1,5 @@
--- odc.whole_partitions: partitions of job that can be dropped at once: all ids are used up, all their jobs ended before a
--- moment, and nothing live needs one.
+-- odc.whole_partitions: partitions of job that can be dropped whole: all their ids are used, all their jobs ended before a
+-- moment, and nothing live needs one of the jobs.
 -- Returns    the partition and its ids, from low to below high; lowest first
 create or replace function odc.whole_partitions(p_before timestamptz, p_now timestamptz)
 returns table (part text, low bigint, high bigint)
@@ -34,7 +34,7 @@ begin
             or exists (select from history_export as x
                         where x.kind = 'jobs' and x.restored_until > p_now and x.low < whole_partitions.high
                           and x.high > whole_partitions.low);
-        -- No array may lie across its borders: its tasks go together.
+        -- No array may cross the partition's borders: its tasks are deleted together.
         execute format(
             $sql$
             select not exists (select from %1$I as j where j.array_job_id < $1)

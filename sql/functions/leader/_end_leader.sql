@@ -1,7 +1,7 @@
 -- odc._end_leader: terminate the backends of the daemon that led, and wait until they are gone.
 -- Arguments  p_backend_pid  the backend of its passes
 --            p_old_tokens   the last word of each application_name of that daemon
---            p_tokens       the same of the caller, which keeps its own: it may have led before
+--            p_tokens       the caller's own tokens, whose backends are kept: the caller may have led before
 create or replace function odc._end_leader(p_backend_pid integer, p_old_tokens text[], p_tokens text[])
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -14,7 +14,7 @@ begin
        and (pid = p_backend_pid and application_name like 'odcd-leader%'
             or substring(application_name from '[^ ]+$') = any (p_old_tokens)
                and substring(application_name from '[^ ]+$') <> all (p_tokens));
-    -- All of them first, so that they end side by side.
+    -- Signal all of them before waiting, so that they end in parallel.
     perform pg_terminate_backend(pid) from unnest(v_pids) as pid;
     perform pg_terminate_backend(pid, 1000) from unnest(v_pids) as pid;
 end;

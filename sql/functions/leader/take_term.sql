@@ -1,6 +1,6 @@
 -- odc.take_term: raise the term and lead, unless somebody else moved since the caller last looked.
--- The old leader's backends are terminated first, so that none of them keeps the row: one that waits
--- for a stopped client to read its answer keeps it for as long as the client is stopped.
+-- It first terminates the old leader's backends, so that none of them keeps the row locked. A backend that waits for a
+-- stopped client to read its answer would keep the lock for as long as the client is stopped.
 -- Arguments  p_term, p_beat  the row as the caller has seen it, unchanged for the lease on its own clock,
 --                            or with a holder that let go or whose backend is gone
 --            p_holder        who takes it, for people to read
@@ -8,9 +8,9 @@
 --            p_now           the daemon's clock
 --            p_tokens        the last word of each application_name of this daemon
 -- Returns    the new term, or null when the row has changed
--- Locks      term, for update, waits 2 s for it at most; what odc._finish_recovery locks, on a PostgreSQL that was
+-- Locks      term, for update, waits at most 2 s for it; the locks of odc._finish_recovery, on a PostgreSQL that was
 --            promoted or restored
--- Raises     55P03: another backend keeps the row; call it again
+-- Raises     55P03: another backend has locked the row; call it again
 create or replace function odc.take_term(
     p_term bigint, p_beat bigint, p_holder text, p_host text, p_now timestamptz, p_tokens text[] default '{}')
 returns bigint

@@ -1,4 +1,4 @@
--- odc._inventory_differs: would register_nodes change anything? Most inventories tell nothing new, and then nothing is locked.
+-- odc._inventory_differs: would register_nodes change anything? Most inventories report nothing new; then nothing is locked.
 -- Arguments  as register_nodes
 create or replace function odc._inventory_differs(p_nodes jsonb, p_whole boolean)
 returns boolean
@@ -8,7 +8,7 @@ begin
         with seen as materialized (
             select * from _seen_nodes(p_nodes)
         ), owned as materialized (
-            -- Their state is the inventory's to set.
+            -- The inventory sets their state.
             select n.id from node as n
              where n.reason_by is null or exists (select from node_quarantine as q where q.node_id = n.id and q.drained)
         )

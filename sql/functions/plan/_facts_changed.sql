@@ -1,4 +1,4 @@
--- odc._facts_changed: trigger on the tables that a plan trusts without checking their rows again: raises facts.version.
+-- odc._facts_changed: trigger on the tables that a plan trusts without checking their rows again; it raises facts.version.
 -- Locks      facts
 create or replace function odc._facts_changed()
 returns trigger

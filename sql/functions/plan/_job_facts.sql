@@ -1,5 +1,5 @@
--- odc._job_facts: a hash of what a plan goes by in a pending job and `ready` does not say. A job whose hash differs from
--- what the plan saw has been changed since.
+-- odc._job_facts: a hash of the columns of a pending job that a plan uses, except `ready`. If the hash differs from the one
+-- that the plan read, the job has changed since.
 create or replace function odc._job_facts(p_pending odc.pending)
 returns bigint
 language sql immutable as $$

@@ -1,5 +1,5 @@
--- odc._limit_moved: trigger on running: the time limit of a running job has changed, and with it what limits leave and when
--- its nodes are free.
+-- odc._limit_moved: trigger on running: raise facts.version when the time limit of a running job changes. The change affects
+-- when its nodes become free and how much its limits still allow.
 -- Locks      facts
 create or replace function odc._limit_moved()
 returns trigger

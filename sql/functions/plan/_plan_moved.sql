@@ -1,8 +1,8 @@
--- odc._plan_moved: has something changed since the plan was made that no pending job of it shows: a fact, or a node that
--- has less left than the plan takes of it, or takes no jobs any more?
--- Arguments  p_facts    facts.version as the plan saw it
+-- odc._plan_moved: has anything but the plan's pending jobs changed since the plan was made? It checks the version of the
+-- facts, and that each node of the plan still accepts jobs and has enough free.
+-- Arguments  p_facts    facts.version when the plan was made
 --            p_alloc_*  the plan's allocations, as decide returns them
--- Locks      the caller holds the turn; facts, for share: an edit that did not take the turn is waited for
+-- Locks      the caller holds the turn; facts, for share: this waits for an edit that did not take the turn
 create or replace function odc._plan_moved(
     p_facts bigint, p_alloc_nodes integer[], p_alloc_masks bigint[], p_alloc_gpus integer[], p_alloc_cpus integer[],
     p_alloc_mems integer[])

@@ -1,8 +1,8 @@
 -- odc._preempt_jobs: end victims for their preemptors, and leave their nodes to these: what decide returned.
 -- An array's row that preempts gives its next task a row of its own, if more than one waits: that one is the preemptor.
--- A preemptor that changed since the plan was made, or one of whose victims is ending, ends nobody: the next pass looks again.
+-- If a preemptor changed since the plan was made, or one of its victims is ending, it preempts no job: the next pass decides again.
 -- Arguments  parallel, as decide returns them: victims, for which job, cost;  protected jobs and their nodes
--- Returns    the preemptors that were left out
+-- Returns    the preemptors that were skipped
 -- Locks      the turn; pending rows of preemptors, running and allocation rows of victims
 create or replace function odc._preempt_jobs(
     p_now timestamptz, p_victims bigint[], p_for bigint[], p_costs bigint[],

@@ -1,4 +1,4 @@
--- odc._raise_facts: tell a pass that is between its snapshot and its writes that what it trusts has changed.
+-- odc._raise_facts: raise facts.version, so that a pass between its snapshot and its writes sees that facts have changed.
 -- Locks      the caller holds the turn; facts
 create or replace function odc._raise_facts()
 returns void

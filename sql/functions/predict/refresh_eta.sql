@@ -2,8 +2,8 @@
 -- Off the pass's path, on a connection of its own. A prediction is kept for later scoring when it is the job's first,
 -- when the job has become protected, and when p50 has moved by more than 5 minutes and 10 % of what was to wait.
 -- The forecast takes seconds on a large cluster, so the term is locked only afterwards, for the write of at most p_limit
--- rows. A job that left the queue meanwhile is dropped. What is learnt before the lock is rolled back with the rest when
--- the term is over.
+-- rows. A job that left the queue meanwhile is dropped. If the term is over, everything is rolled back,
+-- including what was learnt before the lock.
 -- Returns    jobs foreseen, predictions kept, predictions scored
 -- Locks      prediction, run_time, eta_class, eta_day rows; then, for the write, term for share, eta rows. Only the
 --            leader's forecaster takes these rows, so their order does not matter

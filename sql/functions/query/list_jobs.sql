@@ -3,7 +3,7 @@
 --                       name [], partition [], account [], qos [], state [], ended_since,
 --                       text (in a name, a user's name or a comment)
 --            p_ended    false: live jobs, running ones by start, then pending ones in the planner's order;
---                       true: all jobs, newest id first; where the filters leave only ended ones, the last ended first
+--                       true: all jobs, newest id first; if the filters select only ended jobs, last ended first
 --            p_after    the cursor of the page before: of all jobs an id; of live ones the id of a running
 --                       job, or of a pending one negated. A job that moved on since keeps its place
 --            p_limit    jobs at most

@@ -1,5 +1,5 @@
--- odc._without_own: a snapshot of this transaction as others have it: what this transaction writes is not in it.
--- PostgreSQL leaves the own transaction out of the list of those that run, so that it would pass for one that has committed.
+-- odc._without_own: a snapshot of this transaction as other sessions see it, without this transaction's writes.
+-- PostgreSQL does not list the current transaction as running, so without this it would seem to have committed.
 create or replace function odc._without_own(p_snapshot pg_snapshot)
 returns pg_snapshot
 language sql volatile as $$

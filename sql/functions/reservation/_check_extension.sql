@@ -1,6 +1,6 @@
--- odc._check_extension: refuse an extension of a reservation that cannot be. Reads only.
+-- odc._check_extension: reject an impossible extension of a reservation. Reads only.
 -- Arguments  as extend_reservation
--- Returns    the new end; ends_at: when its grace is over
+-- Returns    the new end; ends_at: the end of its grace period
 -- Raises     as extend_reservation
 create or replace function odc._check_extension(
     p_actor jsonb, p_job_id bigint, p_seconds integer, p_now timestamptz,

@@ -1,5 +1,5 @@
--- odc._extension_delays: planned starts that come later when a running job ends at another time. Reads only: the plan
--- with the other end is made by the setting odc.other_end, which _plan_releases reads.
+-- odc._extension_delays: the planned starts that are delayed if a running job ends at another time. Reads only: the
+-- setting odc.other_end, which _plan_releases reads, makes the plan with the other end.
 -- Returns    JSON [{job_id, name, user, from, to}], in order of the planned starts
 create or replace function odc._extension_delays(p_job_id bigint, p_ends_at timestamptz, p_now timestamptz)
 returns json
@@ -9,7 +9,7 @@ declare
     v_after  record;
 begin
     select d.* into v_before from decide(p_now) as d;
-    -- Without a protected job nothing has a start that could move.
+    -- Without a protected job there is no planned start that could move.
     if v_before.head_jobs is null then
         return '[]';
     end if;

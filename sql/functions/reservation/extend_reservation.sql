@@ -1,10 +1,10 @@
 -- odc.extend_reservation: let an active reservation go on longer: once, by at most 24 hours, to 48 hours in all since it
 -- became active.
--- The two plans that show whom it delays are made before the turn is taken; what is checked is checked again under it. A
+-- It makes the two plans that show the delayed jobs before it takes the turn, and repeats all checks under the turn. A
 -- dry run takes no lock and writes nothing.
 -- Arguments  p_actor    {user, uid, operator}
 --            p_seconds  how much longer
---            p_dry_run  only tell what it changes
+--            p_dry_run  only report the changes
 -- Returns    JSON {id, expires_at, extended_s, extensions, until, delays: [{job_id, name, user, from, to}], dry_run}: delays are planned
 --            starts that come later with it; until: the latest end that can be
 -- Locks      to write: the turn; running, reservation, allocation

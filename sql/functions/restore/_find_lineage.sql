@@ -1,5 +1,5 @@
--- odc._find_lineage: which PostgreSQL this is. initdb draws the system's number; each promotion and each recovery to a point
--- in time begins a timeline. The last checkpoint would still name the old one for a while: the WAL does not.
+-- odc._find_lineage: identify this PostgreSQL. initdb creates the system identifier; each promotion and each recovery to a
+-- point in time starts a new timeline. The timeline comes from the WAL, because the last checkpoint may still name the old one.
 create or replace function odc._find_lineage()
 returns table (system_id bigint, timeline integer)
 language sql stable as $$

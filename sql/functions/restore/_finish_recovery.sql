@@ -1,11 +1,12 @@
--- odc._finish_recovery: make a database fit to be led that came back by other means than odcd restore: a promoted standby,
--- recovery to a point in time, pg_basebackup, pg_dump. odc.take_term calls it; on the PostgreSQL that was led last it does
--- nothing. Nothing tells how much was lost, so job ids, event ids and the term go on above all that may have been used: 100 for
--- each second since the last leader's last sweep (eight million jobs a day), at least 1,000, at most 4,000,000, which is less
--- than the partitions that are made ahead. A fail-over is over within v_outage and loses nothing that was accepted, so members
--- that were to start do so; after more than that they may have run, and do not.
--- Arguments  p_holder  who takes the term
--- Returns    how many terms to skip; 0 when nothing was recovered
+-- odc._finish_recovery: prepare a database that was restored without `odcd restore`: a promoted standby, recovery to a point
+-- in time, pg_basebackup, pg_dump. odc.take_term calls it. It does nothing on the PostgreSQL that was led last.
+-- It cannot know how much was lost, so job ids, event ids and the term continue above all that may have been used. It skips
+-- 100 for each second since the last leader's last sweep (eight million jobs a day), at least 1,000 and at most 4,000,000.
+-- That maximum is less than the partitions that are created ahead.
+-- A fail-over takes less than v_outage and loses nothing that was accepted, so members that were about to start do start.
+-- After a longer outage they may have run already, so they count as started.
+-- Arguments  p_holder  the daemon that takes the term
+-- Returns    the number of terms to skip; 0 when nothing was recovered
 -- Locks      term is the caller's, for update; server; allocation; event; pass
 create or replace function odc._finish_recovery(p_holder text, p_now timestamptz)
 returns bigint
@@ -26,7 +27,7 @@ begin
     v_lost := case when v_server.led_at is not null then greatest(p_now - v_server.led_at, '0') end;
     v_skip := case when v_lost is null then v_most
                    else least(1000 + 100 * ceil(extract(epoch from v_lost)), v_most) end;
-    -- From the rows, not from where the sequence is: a sequence keeps a step that is rolled back, and the next try would add to it.
+    -- Count from the rows, not from the sequence: setval survives a rollback, and the next try would skip again.
     perform setval('job_id_seq', greatest(s.last_value, coalesce((select max(id) from job), s.last_value) + v_skip))
        from job_id_seq as s;
     perform setval('event_id_seq', greatest(s.last_value, coalesce((select max(id) from event), s.last_value) + v_skip))
@@ -35,7 +36,7 @@ begin
         update allocation set state = 'running' where state = 'starting';
     end if;
     if v_server.system_id is distinct from v_here.system_id then
-        -- Another machine may be the one that runs the jobs; and transactions count from the beginning.
+        -- The jobs may run on another machine now, and transaction ids start from the beginning.
         delete from local_host;
         update event set xid = '0' where xid >= pg_current_xact_id();
         update tally_event set xid = '0' where xid >= pg_current_xact_id();

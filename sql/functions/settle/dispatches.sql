@@ -6,7 +6,7 @@ language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
     perform _hold_term(p_term);
     return query
-    -- All members in one join: a join per job would read every node for each where there are no statistics yet.
+    -- All members in one join: without statistics, a join per job would read every node for each job.
     with member as materialized (
         select a.job_id, a.rank, jsonb_build_object(
                    'rank', a.rank, 'node', n.name, 'gpu_type', n.gpu_type,

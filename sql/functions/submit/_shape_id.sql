@@ -8,7 +8,7 @@ language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_id integer;
 begin
-    -- The third time around the row in the way is not one that was written meanwhile.
+    -- On the third try, the conflicting row is not one that was written meanwhile.
     for v_try in 1..3 loop
         select s.id into v_id
           from shape as s

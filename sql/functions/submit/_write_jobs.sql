@@ -31,7 +31,7 @@ begin
         select t.digest, t.content, p_now
           from unnest(p_digests, p_texts) as t (digest, content)
          where t.digest in (select script_digest from asked union select environment_digest from asked)
-           -- When a text was used last is noted once a day: see odc.forget_texts.
+           -- The last use of a text is recorded once a day: see odc.forget_texts.
            and not exists (select from job_text as o where o.digest = t.digest and o.used_at > p_now - interval '1 day')
          order by t.digest
             on conflict (digest) do update set used_at = excluded.used_at where k.used_at < excluded.used_at

@@ -1,29 +1,29 @@
--- odc._repair_books: compare what the hot tables keep twice, and correct what differs. Nothing should: each repair is a
--- defect of odc, so it is counted (odcd_book_repairs_total), written down as an event, and an alert fires.
--- Returns    how many rows were corrected
+-- odc._repair_books: compare facts that the hot tables store twice, and correct rows that differ. None should differ: each
+-- difference is a defect of odc, so a repair is counted (odcd_book_repairs_total), recorded as an event, and raises an alert.
+-- Returns    the number of corrected rows
 -- Locks      the caller holds the turn; the rows that differ; tally
 create or replace function odc._repair_books(p_now timestamptz)
 returns integer
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_book  text;
-    v_told  text[];
+    v_rows  text[];
     v_count integer := 0;
 begin
     foreach v_book in array '{array,dependency,member,node}'::text[] loop
-        v_told := case v_book
+        v_rows := case v_book
             when 'array' then _repair_arrays()
             when 'dependency' then _repair_dependencies(p_now)
             when 'member' then _repair_members(p_now)
             else _repair_nodes() end;
-        continue when v_told = '{}';
-        v_count := v_count + cardinality(v_told);
+        continue when v_rows = '{}';
+        v_count := v_count + cardinality(v_rows);
         insert into tally as t (metric, labels, value)
-        values ('odcd_book_repairs_total', array[v_book], cardinality(v_told))
+        values ('odcd_book_repairs_total', array[v_book], cardinality(v_rows))
             on conflict (metric, labels) do update set value = t.value + excluded.value;
         insert into event (at, kind, actor, detail)
         values (p_now, 'books_repaired', 'odcd',
-                jsonb_build_object('book', v_book, 'count', cardinality(v_told), 'rows', to_jsonb(v_told[:20])));
+                jsonb_build_object('book', v_book, 'count', cardinality(v_rows), 'rows', to_jsonb(v_rows[:20])));
     end loop;
     return v_count;
 end;

@@ -1,5 +1,5 @@
--- odc._repair_dependencies: judge again the jobs that wait for a dependency although none of their dependencies waits.
--- Returns    one sentence per job that need not wait any more, or never can start
+-- odc._repair_dependencies: judge again the jobs that wait for a dependency although none of their dependencies is still waiting.
+-- Returns    one sentence per job that no longer has to wait, or can never start
 -- Locks      the caller holds the turn; dependency and pending rows of these jobs
 create or replace function odc._repair_dependencies(p_now timestamptz)
 returns text[]
@@ -16,7 +16,7 @@ begin
         return v_stuck::text[];
     end if;
     perform _judge_dependencies(v_stuck, p_now);
-    -- One whose dependencies are gone altogether has nothing left to wait for.
+    -- A job without any dependencies left has nothing to wait for.
     update pending as p
        set dependency = 'met',
            eligible_at = case when p.held is null and p.begun and p.lacks is null then coalesce(p.eligible_at, p_now) else p.eligible_at end

@@ -1,4 +1,4 @@
--- odc._repair_members: recount the live members of each running job; a job whose members have all ended is closed.
+-- odc._repair_members: recount the live members of each running job; end a job whose members have all ended.
 -- Returns    one sentence per corrected job
 -- Locks      the caller holds the turn; running rows that differ; as _end_attempts
 create or replace function odc._repair_members(p_now timestamptz)

@@ -1,5 +1,5 @@
 -- odc._repair_nodes: recompute what is free on each node from its allocations and foreign use, and correct rows that differ.
--- Returns    one sentence per corrected node, and per node on which two jobs hold one GPU: that cannot be corrected here
+-- Returns    one sentence per corrected node, and per node with a GPU allocated to two jobs, which cannot be corrected here
 -- Locks      the caller holds the turn; node_free rows that differ
 create or replace function odc._repair_nodes()
 returns text[]
