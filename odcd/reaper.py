@@ -97,7 +97,7 @@ class Reaper:
                 await self._clock.sleep(min(2 * took_s, MAX_GATHER_S))
 
     async def _write(self, facts: Sequence[Fact]) -> list[int]:
-        """Write the executor's facts, and retry while the database is busy: each comes only once."""
+        """Write the executor's facts, retrying while the database is busy: each comes once."""
         while True:
             try:
                 return await self._store.record_facts(self._lead.term, facts, self._clock.now())
