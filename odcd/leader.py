@@ -30,6 +30,8 @@ BEAT_S = 2.5
 LOOK_S = 0.5
 ASK_S = 5.0
 """How long a follower waits for PostgreSQL's answer."""
+SETTLE_ROWS = 50_000
+"""Events of a restored history that one transaction prepares."""
 TAKE_S = 10.0
 CLOCK_REST_S = 5.0
 """Between two looks at a clock that is wrong."""
@@ -215,6 +217,8 @@ class Leader:
             self._database.dedicated(kind=PASS) as session,
         ):
             await self._compare_clocks(beats)
+            while await session.fetchval("select odc.settle_events(p_rows => $1)", SETTLE_ROWS):
+                pass
             taken = await session.fetchval(
                 "select odc.take_term(p_term => $1, p_beat => $2, p_holder => $3, p_host => $4, "
                 "p_now => $5, p_tokens => $6)",

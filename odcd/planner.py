@@ -24,6 +24,7 @@ REST_SHARE = 2
 jobs that end leave GPUs idle until the next pass."""
 MAX_GAP_S = 0.05
 """What it grows to while pass after pass starts nothing: submits onto a full cluster."""
+BUSY_RETRY_S = 1.0
 RESEND_AFTER = timedelta(seconds=5)
 """How long what was sent may say nothing; also between two looks for such."""
 MAX_CACHED_TEXTS = 64 * 1024 * 1024
@@ -110,7 +111,13 @@ class Planner:
             await self._to_send.wait()
             self._to_send.clear()
             job_ids, self._unsent = self._unsent, []
-            await self.send(job_ids)
+            try:
+                await self.send(job_ids)
+            except DatabaseBusy as error:
+                log.warning("plan.unsent", extra={"why": error.message, "jobs": len(job_ids)})
+                self._unsent += job_ids
+                self._to_send.set()
+                await self._clock.sleep(BUSY_RETRY_S)
 
     async def _pass(self) -> Pass:
         """Run one pass. If the database does not let it finish, drop it; the next makes a new
@@ -154,7 +161,10 @@ class Planner:
     async def _resend(self) -> None:
         while True:
             await self._clock.sleep(RESEND_AFTER.total_seconds())
-            await self.resend_once()
+            try:
+                await self.resend_once()
+            except DatabaseBusy as error:
+                log.warning("plan.unsent", extra={"why": error.message})
 
     async def resend_once(self) -> None:
         """Send again what nobody said had started: the answer or the dispatch may be lost. What was

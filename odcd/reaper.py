@@ -24,6 +24,8 @@ MAX_GATHER_S = 0.05
 MIN_SWEEP_GAP_S = 0.5
 """Between two sweeps that starts call for."""
 BUSY_RETRY_S = 1.0
+MAX_FACTS = 2000
+"""In one transaction."""
 JUDGE_S = 5.0
 """Between two judgements on nodes that may eat jobs: all failures of an hour are looked at."""
 
@@ -76,6 +78,7 @@ class Reaper:
     async def run(self) -> None:
         """Raises LeadershipLost or DatabaseDown."""
         async with asyncio.TaskGroup() as group:
+            # None ends on a busy database: that would end the others with what they hold.
             group.create_task(self._record(), name="record-facts")
             group.create_task(self._carry_out(), name="carry-out")
             group.create_task(self._sweep(), name="sweep")
@@ -97,13 +100,21 @@ class Reaper:
                 await self._clock.sleep(min(2 * took_s, MAX_GATHER_S))
 
     async def _write(self, facts: Sequence[Fact]) -> list[int]:
-        """Write the executor's facts, retrying while the database is busy: each comes once."""
-        while True:
+        """Write the executor's facts, retrying while the database is busy: each comes once. Fewer
+        at a time after each failure, for a batch may be too large for the limit of a statement."""
+        ended: list[int] = []
+        batch = MAX_FACTS
+        while facts:
+            some, now = facts[:batch], self._clock.now()
             try:
-                return await self._store.record_facts(self._lead.term, facts, self._clock.now())
+                ended += await self._store.record_facts(self._lead.term, some, now)
             except DatabaseBusy as error:
-                log.warning("reap.busy", extra={"facts": len(facts), "why": error.message})
+                log.warning("reap.busy", extra={"facts": len(some), "why": error.message})
+                batch = max(1, batch // 2)
                 await self._clock.sleep(BUSY_RETRY_S)
+            else:
+                facts = facts[batch:]
+        return ended
 
     async def _carry_out(self) -> None:
         while True:
@@ -112,6 +123,10 @@ class Reaper:
                 await self.carry_out_once()
             except RunnerDown as error:
                 log.error("reap.runner_down", extra={"why": error.message})
+            except DatabaseBusy as error:
+                log.warning("reap.busy", extra={"why": error.message})
+                self._wake.set()
+                await self._clock.sleep(BUSY_RETRY_S)
             await self._clock.sleep(MIN_GAP_S)
             try:
                 async with asyncio.timeout(self._every.total_seconds()):
@@ -156,19 +171,28 @@ class Reaper:
     async def _sweep(self) -> None:
         while True:
             self._begun.clear()
-            now = self._clock.now()
-            due = await self._store.sweep(
-                self._lead.term, now,
-                keeps_time=self._executor.keeps_time, node_grace=self._node_grace,
-                quarantine=self._judges(), canaries=self._canaries, stale_after=self._stale_after,
-            )  # fmt: skip
-            self._on_change()
-            self._wake.set()
-            await self.signal_once()
-            wait_s = self._every.total_seconds()
-            if due is not None:
-                wait_s = min(wait_s, max(MIN_GAP_S, (due - now).total_seconds()))
+            try:
+                wait_s = await self._sweep_once()
+            except DatabaseBusy as error:
+                log.warning("reap.busy", extra={"why": error.message})
+                wait_s = BUSY_RETRY_S
             await self._rest(wait_s)
+
+    async def _sweep_once(self) -> float:
+        """One sweep, and the signals that are due; in how many seconds the next one is."""
+        now = self._clock.now()
+        due = await self._store.sweep(
+            self._lead.term, now,
+            keeps_time=self._executor.keeps_time, node_grace=self._node_grace,
+            quarantine=self._judges(), canaries=self._canaries, stale_after=self._stale_after,
+        )  # fmt: skip
+        self._on_change()
+        self._wake.set()
+        await self.signal_once()
+        every_s = self._every.total_seconds()
+        if due is None:
+            return every_s
+        return min(every_s, max(MIN_GAP_S, (due - now).total_seconds()))
 
     def _judges(self) -> bool | None:
         """Whether nodes are quarantined; None: not again so soon."""

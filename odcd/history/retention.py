@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from odcd.clock import Clock
+from odcd.connections import BACKUP
 from odcd.db import Database, Session
 from odcd.errors import LeadershipLost, OdcError
 from odcd.history.detach import drop_partition, finish_drops
@@ -80,7 +81,10 @@ class Retention:
         done, now = Deleted(), self._clock.now()
         keep, past = self._settings.keep_jobs, self._settings.keep_past or self._settings.keep_jobs
         async with AsyncExitStack() as stack:
-            session = await stack.enter_async_context(self._database.dedicated(name=APPLICATION))
+            session = await stack.enter_async_context(
+                # Dropping a partition of 100 million rows takes longer than a loop's statement may.
+                self._database.dedicated(name=APPLICATION, kind=BACKUP)
+            )
             target = await stack.enter_async_context(self._target())
             if keep is not None:
                 await finish_drops(session)

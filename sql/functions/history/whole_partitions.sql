@@ -39,7 +39,6 @@ begin
             $sql$
             select not exists (select from %1$I as j where j.array_job_id < $1)
                and not exists (select from job as t where t.array_job_id >= $1 and t.array_job_id < $2 and t.id >= $2)
-               and not exists (select from %1$I as j where j.state is null)
             $sql$, part) into v_old using low, high;
         continue when not v_old;
         return next;

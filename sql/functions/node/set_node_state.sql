@@ -38,6 +38,8 @@ begin
             message = format('node %s does not exist', v_unknown),
             hint = format('Nodes: %s.', coalesce(v_known, 'none has registered'));
     end if;
+    perform _take_turn(p_now);
+    perform from node where name = any (p_names) order by name for update;
     -- Drained by nobody here: the cluster says so, and would say nothing new.
     select string_agg(n.name, ', ' order by length(n.name), n.name), min(n.reason) into v_unknown, v_known
       from node as n where p_state = 'UP' and n.name = any (p_names) and n.state = 'DRAIN' and n.reason_by is null;
@@ -46,8 +48,6 @@ begin
             message = format('node %s takes no jobs because the cluster says so: %s', v_unknown, v_known),
             hint = 'Resume it there, and it takes jobs here: kubectl uncordon NODE, or remove its taint.';
     end if;
-    perform _take_turn(p_now);
-    perform from node where name = any (p_names) order by name for update;
     with changed as (
         update node
            set state = p_state::node_state, state_at = p_now,

@@ -1,11 +1,12 @@
 -- odc._preempt_jobs: end victims for their preemptors, and leave their nodes to these: what decide returned.
 -- An array's row that preempts gives its next task a row of its own, if more than one waits: that one is the preemptor.
 -- If a preemptor changed since the plan was made, or one of its victims is ending, it preempts no job: the next pass decides again.
--- Arguments  parallel, as decide returns them: victims, for which job, cost;  protected jobs and their nodes
+-- Arguments  parallel, as decide returns them: victims, for which job, that job's _job_facts as the plan saw them, cost;
+--            protected jobs and their nodes
 -- Returns    the preemptors that were skipped
 -- Locks      the turn; pending rows of preemptors, running and allocation rows of victims
 create or replace function odc._preempt_jobs(
-    p_now timestamptz, p_victims bigint[], p_for bigint[], p_costs bigint[],
+    p_now timestamptz, p_victims bigint[], p_for bigint[], p_facts bigint[], p_costs bigint[],
     p_head_jobs bigint[], p_head_ats timestamptz[], p_head_nodes text[])
 returns bigint[]
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -21,9 +22,9 @@ begin
     perform _take_turn(p_now);
     v_left_out := array(
         select distinct v.for_id
-          from unnest(p_victims, p_for) as v (job_id, for_id)
+          from unnest(p_victims, p_for, p_facts) as v (job_id, for_id, facts)
          where not exists (select from running as r where r.job_id = v.job_id and r.intent is null)
-            or not exists (select from pending as p where p.job_id = v.for_id and p.ready));
+            or not exists (select from pending as p where p.job_id = v.for_id and p.ready and _job_facts(p) = v.facts));
     for v_queue_id, v_nodes, v_at in
         select h.id, h.nodes, h.at from unnest(p_head_jobs, p_head_nodes, p_head_ats) with ordinality as h (id, nodes, at, o)
          where h.id = any (p_for) and h.id <> all (v_left_out) order by h.o

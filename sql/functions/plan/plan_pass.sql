@@ -29,7 +29,11 @@ begin
                array(select _job_facts(q)
                        from unnest(p.start_jobs) with ordinality as s (job_id, ord)
                        join pending as q on q.job_id = s.job_id
-                      order by s.ord) as start_facts
+                      order by s.ord) as start_facts,
+               array(select _job_facts(q)
+                       from unnest(p.victim_for) with ordinality as v (job_id, ord)
+                       join pending as q on q.job_id = v.job_id
+                      order by v.ord) as victim_facts
           into strict d
           from facts as f, decide(v_now, null, p_start_limit, p_digest => true) as p;
         perform _take_turn(v_now);
@@ -54,7 +58,7 @@ begin
     more := d.more or not d.more and _drop_claims(v_now) or v_dropped is not null;
     if d.victim_jobs is not null then
         v_dropped := nullif(coalesce(v_dropped, '{}') || _preempt_jobs(
-            v_now, d.victim_jobs, d.victim_for, d.victim_costs, d.head_jobs, d.head_ats, d.head_nodes), '{}');
+            v_now, d.victim_jobs, d.victim_for, d.victim_facts, d.victim_costs, d.head_jobs, d.head_ats, d.head_nodes), '{}');
         more := true;
     end if;
 

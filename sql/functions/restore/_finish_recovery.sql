@@ -38,6 +38,7 @@ begin
     if v_server.system_id is distinct from v_here.system_id then
         -- The jobs may run on another machine now, and transaction ids start from the beginning.
         delete from local_host;
+        -- odc.settle_events has done most of them.
         update event set xid = '0' where xid >= pg_current_xact_id();
         update tally_event set xid = '0' where xid >= pg_current_xact_id();
         update pass set snapshot = null;

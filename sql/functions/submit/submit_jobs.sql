@@ -46,6 +46,13 @@ declare
     v_message  text;
     v_hint     text;
 begin
+    -- Ids of a promoted or restored PostgreSQL may have been given before; the next leader skips them.
+    if exists (select from server as s, _find_lineage() as l
+                where s.system_id is not null and (s.system_id, s.timeline) is distinct from (l.system_id, l.timeline)) then
+        raise exception using errcode = 'OD040',
+            message = 'PostgreSQL was promoted or restored, and no leader has prepared it yet',
+            hint = 'Send it again in a few seconds, with the same idempotency key.';
+    end if;
     select array_agg(r.body - 'jobs' order by r.n) into v_heads
       from jsonb_array_elements(p_requests) with ordinality as r (body, n);
     select array_agg(j.job order by r.n, j.n), array_agg(r.n - 1 order by r.n, j.n),

@@ -12,7 +12,8 @@ from tests.support.warm import cool
 
 SEEDED = (
     "term", "gpu_type", "partition", "account", "qos", "policy", "priority_weight",
-    "priority_setting", "account_setting", "gpu_meter", "migration", "install", "past_since", "facts",
+    "priority_setting", "account_setting", "gpu_meter", "migration", "install", "past_since",
+    "facts",
 )  # fmt: skip
 
 
