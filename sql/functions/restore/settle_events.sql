@@ -11,10 +11,10 @@ begin
     if (select s.system_id from server as s) is not distinct from (select l.system_id from _find_lineage() as l) then
         return 0;
     end if;
-    with some as (
+    with batch as (
         select e.id from event as e where e.xid >= pg_current_xact_id() limit p_rows
     )
-    update event as e set xid = '0' from some as s where e.id = s.id;
+    update event as e set xid = '0' from batch as s where e.id = s.id;
     get diagnostics v_count = row_count;
     return v_count;
 end;
