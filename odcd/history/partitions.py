@@ -15,7 +15,7 @@ import asyncpg
 from odcd.clock import Clock
 from odcd.connections import INSTALLER
 from odcd.db import Database, Session, close, connect, translate_on
-from odcd.errors import OdcError
+from odcd.errors import DatabaseBusy, OdcError
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ async def make_partitions(dsn: str) -> Sequence[str]:
     connection = await connect(dsn, name=APPLICATION)
     try:
         return await Session(connection).fetchval("select odc.make_partitions()")
-    except asyncpg.LockNotAvailableError as error:
+    except DatabaseBusy as error:
         raise OdcError(
             f"a partition was not created: {error}", "The leader tries again."
         ) from error
