@@ -80,7 +80,7 @@ async def make_partitions(dsn: str) -> Sequence[str]:
     """Create partitions and return their names. Raises OdcError when a lock was not free."""
     connection = await connect(dsn, name=APPLICATION)
     try:
-        return await Session(connection).fetchval("select odc.make_partitions()")
+        return await Session(connection).fetchval("select odc.create_partitions()")
     except DatabaseBusy as error:
         raise OdcError(
             f"a partition was not created: {error}", "The leader tries again."

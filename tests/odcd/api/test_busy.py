@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -12,16 +12,26 @@ import pytest
 from odcd.clock import SystemClock
 from odcd.connections import API
 from odcd.db import Database
+from odcd.schema import sql_folder
 from odcd.slots import PER_USER, Slots
 from odcd.store import Store
 from odcd.submission import SubmitBatcher
 from tests.odcd.api.service import ALICE, BOB, BODY, Service, serving
+from tests.support.database import Sql
 
 PATIENCE_S = 60
 SLOW = """
     create or replace function odc.list_policies(p_names text[] default null) returns text
     language sql as $$ select coalesce(nullif(pg_sleep(25)::text, ''), '[]') $$
 """
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was(database_url: str) -> Iterator[None]:
+    """The database is that of all tests of the API: SLOW must not outlive its test."""
+    yield
+    with Sql(database_url) as sql:
+        sql.execute((sql_folder() / "functions/partition/list_policies.sql").read_text("utf-8"))
 
 
 @asynccontextmanager

@@ -122,7 +122,7 @@ def test_partitions_of_two_million_ids_stay_and_the_next_one_begins_behind_them(
     )
     assert bounds[-1] == "FOR VALUES FROM ('4000000') TO ('104000000')"
     assert len(bounds) == 3
-    assert sql.value("select odc.make_partitions()") == []
+    assert sql.value("select odc.create_partitions()") == []
 
 
 def test_a_partition_that_cannot_be_created_now_is_left_for_later(sql: Sql) -> None:

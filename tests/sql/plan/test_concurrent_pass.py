@@ -265,7 +265,17 @@ TRUSTED = (
     "|policy|priority_weight|priority_setting|account_setting|node_free"
 )
 # submit_jobs makes a new user's association; nothing of a plan can refer to one before.
-NO_TURN = {"submit_jobs", "preview_jobs", "make_partitions", "finish_restore", "replay_pass"}
+NO_TURN = {
+    "submit_jobs", "preview_jobs", "make_partitions", "create_partitions", "finish_restore",
+    "replay_pass",
+}  # fmt: skip
+    "submit_jobs",
+    "preview_jobs",
+    "make_partitions",
+    "create_partitions",
+    "finish_restore",
+    "replay_pass",
+}
 
 
 def test_whatever_edits_what_plans_trust_takes_the_turn_first(sql: Sql) -> None:
