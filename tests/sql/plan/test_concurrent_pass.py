@@ -269,13 +269,6 @@ NO_TURN = {
     "submit_jobs", "preview_jobs", "make_partitions", "create_partitions", "finish_restore",
     "replay_pass",
 }  # fmt: skip
-    "submit_jobs",
-    "preview_jobs",
-    "make_partitions",
-    "create_partitions",
-    "finish_restore",
-    "replay_pass",
-}
 
 
 def test_whatever_edits_what_plans_trust_takes_the_turn_first(sql: Sql) -> None:
