@@ -141,6 +141,7 @@ def test_the_leaders_loops_wait_again_for_a_lock(empty_database_url: str) -> Non
     run(work)
 
 
+@pytest.mark.long
 def test_a_silent_primary_is_noticed_by_requests_within_ten_seconds(database_url: str) -> None:
     """The relay passes nothing on and resets nothing, as a host that lost its power."""
 

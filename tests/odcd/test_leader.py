@@ -151,6 +151,7 @@ def test_no_error_of_a_statement_while_it_leads_ends_the_daemon(
     limited(work)
 
 
+@pytest.mark.long
 def test_a_leader_notices_a_silent_primary_within_ten_seconds(database_url: str) -> None:
     async def work() -> None:
         ended = asyncio.Event()
@@ -193,6 +194,7 @@ READ_MANY = """
 """
 
 
+@pytest.mark.long
 def test_a_stopped_leader_is_replaced_wherever_its_backends_wait(database_url: str) -> None:
     """Its backend keeps the term's row, and waits for a client that does not read the answer."""
 
