@@ -294,3 +294,27 @@ def test_whatever_edits_what_plans_trust_takes_the_turn_first(sql: Sql) -> None:
         TRUSTED,
     )
     assert {row["name"] for row in rows} - NO_TURN == set()
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_preemptor_whose_qos_changed_after_the_plan_ends_nobody(
+    database_url: str, queue: Queue, changed: bool
+) -> None:
+    queue.sql.execute(
+        "with low as (insert into odc.qos (name) values ('scavenger') returning id) "
+        "insert into odc.qos (name, preempts) select 'urgent', array[id] from low"
+    )
+    victims = [queue.submit(gpus=8, qos="scavenger") for _ in range(2)]
+    assert queue.start() == victims
+    preemptor = queue.submit(gpus=8, qos="urgent")
+
+    async def change(other: asyncpg.Connection) -> None:
+        if changed:
+            await other.fetchval(
+                "select odc.update_jobs($1::jsonb, $2::jsonb, $3, $4::jsonb)",
+                OPERATOR, json.dumps({"job_ids": [preemptor]}), NOW, json.dumps({"qos": "normal"}),
+            )  # fmt: skip
+
+    run(database_url, change)
+    ending = queue.sql.value("select count(*) from odc.running where intent = 'preempt'")
+    assert ending == (0 if changed else 1)
