@@ -261,7 +261,7 @@ async def replay(
     database = Database(dsn, name="odcd simulate", size=1)
     async with (
         database,
-        database.dedicated(isolation="repeatable read") as session,
+        database.dedicated() as session,
         database.dedicated() as beside,
     ):
         await session.execute(sources.step)

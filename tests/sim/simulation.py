@@ -71,9 +71,7 @@ class Simulation:
     @asynccontextmanager
     async def leading(self) -> AsyncGenerator[tuple[Lead, Planner, Reaper]]:
         """Take the term as a new daemon would, and take over what runs."""
-        async with self.database.dedicated(
-            name=APPLICATION, isolation="repeatable read"
-        ) as session:
+        async with self.database.dedicated(name=APPLICATION) as session:
             row = await session.fetchrow("select term, beat from odc.read_term()")
             assert row is not None
             term = await session.fetchval(
