@@ -3,8 +3,8 @@
 -- site at a million jobs a day creates one of each parent every 100 days and has weeks to retry.
 -- A new table is filled with the parent's definition and then attached: that needs no lock that a reader or writer of the
 -- parent holds, unlike `create table ... partition of`.
--- Returns    the names of the partitions that were created
--- Locks      the partitioned parents, share update exclusive, only when one is missing
+-- Returns    the names of the partitions that were created; none while another session creates them
+-- Locks      advisory 0x6F6466 ("odf"), if it is free; the partitioned parents, share update exclusive, only when one is missing
 -- Raises     55P03 lock_not_available after 2 s; nothing was created then
 create or replace function odc.create_partitions()
 returns text[]
@@ -17,6 +17,10 @@ declare
     v_upper bigint;
     v_name  text;
 begin
+    -- Two that create the same table would fail; the other one does it.
+    if not pg_try_advisory_xact_lock(7300198) then
+        return v_made;
+    end if;
     for v_part in
         select p.parent, p.span, coalesce(p.last_id, 0) as last_id,
                (select max((regexp_match(pg_get_expr(c.relpartbound, c.oid), 'TO \(''?(\d+)'))[1]::bigint)

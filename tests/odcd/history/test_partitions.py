@@ -139,6 +139,16 @@ def test_a_partition_that_cannot_be_created_now_is_left_for_later(sql: Sql) -> N
     assert min(parts(sql).values()) > min(before.values())
 
 
+def test_two_that_create_partitions_at_once_do_not_fail(sql: Sql) -> None:
+    """A daemon of the last release died of it while the database was migrated."""
+    use_up(sql)
+    with Sql(sql.dsn) as other:
+        other.begin()
+        assert other.value("select odc.create_partitions()") != []
+        sql.execute("select odc.make_partitions()")
+        other.rollback()
+
+
 def test_an_index_that_an_old_partition_lacks_is_built_beside_the_work(sql: Sql) -> None:
     sql.execute("drop index odc.job_ended")
     sql.execute("create index job_ended on only odc.job (state, ended_at) where state is not null")
