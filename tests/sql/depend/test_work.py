@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from odcd.model import JobSpec
-from tests.support.builders import Queue, a_job, submit
+from tests.support.builders import Queue, a_cluster, a_job, submit
+from tests.support.database import Sql
 
 JOBS = 200
 ROWS_EACH = 60
 """Rows that one job may read, at submit or at an end. Quadratic work reads hundreds."""
+
+
+@pytest.fixture
+def queue(database_url: str) -> Iterator[Queue]:
+    """On a database of its own: what earlier tests left in the files of tables changes plans."""
+    with Sql(database_url) as sql:
+        sql.begin()
+        a_cluster(sql, h100=2)
+        yield Queue(sql)
+        sql.rollback()
 
 
 @pytest.mark.parametrize("planned", ["while the tables were empty", "with one job there"])
