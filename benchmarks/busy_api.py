@@ -79,7 +79,7 @@ def count(lines: Iterable[str], statuses: Counter[str]) -> None:
 
 
 def ask(path: str, uid: int | None, output: int) -> None:
-    """Twenty threads that ask for ever; the statuses of the answers, a line each."""
+    """Twenty threads that send requests forever; prints the status of each answer on a line."""
     if uid is not None:
         os.setuid(uid)
 

@@ -156,7 +156,7 @@ class Session:
 
 @dataclass
 class Played:
-    """What came of one schedule. choices: at each step the one taken, and how many there were.
+    """The outcome of one schedule. choices: at each step the one taken, and how many there were.
     cut: it came to a state that an earlier schedule went on from."""
 
     steps: list[str]

@@ -22,7 +22,7 @@ from tests.support.database import Sql
 TABLES = ("job", "pending", "running", "allocation", "node", "node_free", "array_job")
 LOCK_TIMEOUT_S = 1.0
 A_BIT_S = 10.0
-"""For a machine that does much else: without a lock timeout they wait for the reader, for ever."""
+"""Generous for a busy machine: without a lock timeout they would wait for the reader forever."""
 
 
 @pytest.fixture(autouse=True)

@@ -96,7 +96,7 @@ def test_200_slow_requests_of_one_user_leave_the_others_served(database_url: str
             await service.database.execute(SLOW)
             async with service.client(ALICE) as alice, service.client(BOB) as bob:
                 flood = [asyncio.create_task(alice.get("/v1/policies")) for _ in range(200)]
-                # All but those that have a connection are refused, and are told when to come again.
+                # All requests without a connection are refused with a Retry-After.
                 while sum(task.done() for task in flood) < 200 - PER_USER:
                     await asyncio.sleep(0.01)
                     answer = await asyncio.create_task(bob.get("/v1/nodes"))
