@@ -20,6 +20,7 @@ from odcd.connections import INSTALLER
 from odcd.db import close, connect, translate, translate_on
 from odcd.errors import OdcError, WrongState
 from odcd.patience import Patience, at_once
+from odcd.schema_calls import end_calls, ending_calls
 from odcd.schema_guard import Beside, check_beside, newer_version
 from odcd.schema_source import File, Migration, Source, read_source, sql_folder
 
@@ -164,9 +165,11 @@ class _Installer:
                 together.append(migration)
 
         async def finish() -> tuple[int, list[str]]:
-            async with self._db.transaction():
+            async with ending_calls(self._db), self._db.transaction():
                 await self._migrate_all(together)
-                return await self.reload()
+                changed = await self.reload()
+                await end_calls(self._db)
+                return changed
 
         loaded, dropped = await self._runs(f"the upgrade to version {self._source.version}", finish)
         return Installed(

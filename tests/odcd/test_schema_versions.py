@@ -14,7 +14,7 @@ import pytest
 
 from odcd import schema, schema_guard
 from odcd.clock import SystemClock
-from odcd.errors import OdcError, SchemaTooNew, WrongState
+from odcd.errors import DatabaseDown, OdcError, SchemaTooNew, WrongState
 from odcd.schema import Installed
 from odcd.schema_guard import Beside
 from tests.support.database import Sql
@@ -243,3 +243,43 @@ def test_an_upgrade_that_fails_leaves_tables_and_functions_as_they_were(
     with Sql(empty_database_url) as sql:
         assert sql.value("select max(version) from odc.migration") == 1
         assert sql.value("select count(*) from pg_attribute where attname = 'more'") == 0
+
+
+@pytest.mark.parametrize("where", ["waits for the turn", "computes"])
+def test_a_daemons_call_under_way_loses_its_connection_and_meets_no_missing_function(
+    old: Path, new: Path, empty_database_url: str, where: str
+) -> None:
+    """It runs on with the old body of its function, whose helper is gone."""
+    turn = "pg_advisory_xact_lock(7300196)" if where == "waits for the turn" else "pg_sleep(1)"
+    write(old, "functions/thing/use_helper.sql", (
+        "create or replace function odc.use_helper() returns integer\n"
+        "language plpgsql as $$\n"
+        f"begin perform {turn}; perform pg_sleep(0.2); return odc._helper(1); end $$;\n"
+    ))  # fmt: skip
+    write(old, "functions/thing/_helper.sql", (
+        "create or replace function odc._helper(p integer) returns integer\n"
+        "language sql as $$ select p $$;\n"
+    ))  # fmt: skip
+    write(new, "functions/thing/_helper.sql", (
+        "create or replace function odc._helper(p text) returns integer\n"
+        "language sql as $$ select 1 $$;\n"
+    ))  # fmt: skip
+    # What keeps the install busy for long enough that the call arrives.
+    write(new, "migrations/0002_second.sql", "select pg_sleep(0.5);")
+    install(empty_database_url, old)
+    with a_daemon(empty_database_url) as daemon, ThreadPoolExecutor(2) as aside:
+        upgrade = aside.submit(install, empty_database_url, new)
+        until(lambda: installs(empty_database_url))
+        call = aside.submit(daemon.value, "select odc.use_helper()")
+        assert upgrade.result(60).version == 2
+        with pytest.raises(DatabaseDown):
+            call.result(60)
+
+
+def installs(dsn: str) -> bool:
+    with Sql(dsn) as sql:
+        return sql.value(
+            "select exists (select from pg_stat_activity where datname = current_database() "
+            "and application_name = 'odcd install' and query like '%pg_sleep%' "
+            "and state = 'active')"
+        )
