@@ -8,6 +8,7 @@ from tests.e2e.storm import Storm, weather
 from tests.support.daemon import new_odc
 
 
+@pytest.mark.long
 def test_whatever_is_killed_every_accepted_job_ends_once() -> None:
     with new_odc() as odc:
         storm = Storm(odc, seed=1, jobs=12)

@@ -81,6 +81,7 @@ def test_a_killed_daemon_is_followed_by_one_that_knows_every_exit(odc: Odc) -> N
     assert odc.odcctl("logs", str(waiting)).stdout == "after 1\n"
 
 
+@pytest.mark.long
 def test_a_killed_runner_and_daemon_lose_no_exit(odc: Odc) -> None:
     flag = odc.work / "go too"
     job = odc.submit("--no-requeue", "--wrap", f"echo run >> once; {until(flag)}; exit 21")

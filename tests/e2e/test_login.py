@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from botocore.credentials import Credentials
 
 from tests.support.controlplane.children import free_port
@@ -12,6 +13,7 @@ from tests.support.sts import ROLE, serving_sts
 from tests.support.users import needs_root
 
 
+@pytest.mark.long
 @needs_root
 def test_a_daemon_lets_users_in_by_their_aws_credentials(odc: Odc) -> None:
     """AUT-01 to AUT-07, CLI-46, CLI-47."""

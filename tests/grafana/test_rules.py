@@ -32,6 +32,7 @@ def test_prometheus_takes_the_rules(path: Path) -> None:
 
 
 @needs_prometheus
+@pytest.mark.long
 @pytest.mark.parametrize("path", sorted(TESTS.glob("*.yaml")), ids=lambda path: path.stem)
 def test_rules_do_what_their_tests_say(path: Path) -> None:
     promtool("test", "rules", path)

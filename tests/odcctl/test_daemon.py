@@ -183,6 +183,7 @@ def test_nodes_are_shown_drained_and_resumed(odcctl: Odcctl) -> None:
     assert _ok(odcctl("nodes", "-t", "DRAIN", "--no-header")) == ""
 
 
+@pytest.mark.long
 def test_a_dev_server_is_reserved_entered_extended_and_ended(
     odcctl: Odcctl, environment: dict[str, str]
 ) -> None:
@@ -282,6 +283,7 @@ def test_diag_help_and_completion_ask_the_daemon(odcctl: Odcctl) -> None:
     assert "--gpus-per-node" in _ok(odcctl("completion", "words", "--", "run", "--gpus-per-n"))
 
 
+@pytest.mark.long
 def test_a_followed_job_outlives_a_kill_of_the_daemon(
     daemon: Odc, environment: dict[str, str], home: Path, submit: Callable[..., str]
 ) -> None:

@@ -164,6 +164,7 @@ def test_job_ids_go_on_above_everything_seen(queue: str, empty_database_url: str
         assert kept == 1
 
 
+@pytest.mark.long
 def test_the_term_rises_above_every_term_obeyed(queue: str, empty_database_url: str) -> None:
     with Sql(queue) as sql:
         sql.execute("update odc.term set term = 7, holder = 'old', backend_pid = 1")

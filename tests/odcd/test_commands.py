@@ -39,6 +39,7 @@ def fresh(odc_home: Path) -> Iterator[Odc]:
         yield found
 
 
+@pytest.mark.long
 def test_up_tells_what_it_started_and_down_leaves_nothing(fresh: Odc) -> None:
     odc = fresh
     told = odc.up("--node", "n[1-2]=h100:8", "--node", "self")
@@ -72,6 +73,7 @@ def test_only_the_parts_that_must_be_root_are(odc: Odc) -> None:
     assert stat.S_IMODE(odc.home.stat().st_mode) == (0o755 if AS_ROOT else 0o700)
 
 
+@pytest.mark.long
 def test_term_ends_the_daemon_alone_while_jobs_run_and_the_next_adopts_them(odc: Odc) -> None:
     odc.up()
     flag = odc.work / "go"

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from odcd import leader as leader_module
 from odcd.clock import Clock, SystemClock
 from odcd.connections import LEADER
 from odcd.db import Database
@@ -226,8 +227,11 @@ def test_a_stopped_leader_is_replaced_wherever_its_backends_wait(database_url: s
 
 @pytest.mark.parametrize("ahead_s", [-600, 600])
 def test_a_daemon_with_a_wrong_clock_does_not_lead(
-    database_url: str, ahead_s: int, caplog: pytest.LogCaptureFixture
-) -> None:
+    database_url: str, ahead_s: int, caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(leader_module, "CLOCK_REST_S", 0.2)
+
     async def work() -> None:
         limit = timedelta(seconds=30)
         wrong = SteppedClock(ahead_s)

@@ -115,6 +115,7 @@ def test_an_upgrade_behind_an_open_reader_stops_nobody(
     assert "idle in transaction, since 20" in by
 
 
+@pytest.mark.long
 def test_an_upgrade_that_never_gets_its_locks_says_who_has_them(
     database_url: str, newer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_migration_outside_a_transaction_gives_way_too(database_url: str, newe
         assert upgrade.result(60).migrations == (path.name,)
 
 
+@pytest.mark.long
 def test_an_index_built_concurrently_waits_for_a_reader_without_giving_up(
     database_url: str, newer: Path
 ) -> None:

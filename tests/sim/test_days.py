@@ -25,12 +25,12 @@ def live_through(dsn: str, seed: int, steps: int) -> None:
     asyncio.run(simulate())
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(1))
 def test_a_busy_day_keeps_every_promise(database_url: str, seed: int) -> None:
     live_through(database_url, seed, steps=150)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(100, 106))
+@pytest.mark.parametrize("seed", [1, 2, *range(100, 106)])
 def test_many_days_keep_every_promise(database_url: str, seed: int) -> None:
     live_through(database_url, seed, steps=1000)

@@ -113,12 +113,12 @@ async def refuses_what_it_cannot_know(day: Remembering) -> None:
         await day.store.show_jobs(Selector(job_id=day.submitted[-1]), now, START)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(1))
 def test_a_day_is_told_later_as_it_was_told_then(database_url: str, seed: int) -> None:
     live_and_look_back(database_url, seed, steps=100, share=0.1)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(200, 206))
+@pytest.mark.parametrize("seed", [1, *range(200, 206)])
 def test_many_days_are_told_later_as_they_were_told_then(database_url: str, seed: int) -> None:
     live_and_look_back(database_url, seed, steps=500, share=0.08)

@@ -26,6 +26,7 @@ def live_and_replay(dsn: str, seed: int, steps: int) -> None:
     asyncio.run(simulate())
 
 
+@pytest.mark.long
 def test_every_pass_of_a_day_decides_the_same_again(database_url: str) -> None:
     live_and_replay(database_url, seed=0, steps=40)
 

@@ -614,7 +614,7 @@ def hold_to_it(database_url: str, **chosen: Any) -> None:
 
 
 def test_the_queue_keeps_its_promises(database_url: str) -> None:
-    hold_to_it(database_url, max_examples=15, stateful_step_count=20, derandomize=True)
+    hold_to_it(database_url, max_examples=6, stateful_step_count=20, derandomize=True)
 
 
 @pytest.mark.long

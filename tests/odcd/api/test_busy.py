@@ -90,6 +90,7 @@ def test_a_request_that_takes_too_long_answers_503_with_retry_after(database_url
     run(work)
 
 
+@pytest.mark.long
 def test_200_slow_requests_of_one_user_leave_the_others_served(database_url: str) -> None:
     async def work() -> None:
         async with limited(database_url, patience_s=2) as service:

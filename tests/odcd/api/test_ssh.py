@@ -166,6 +166,7 @@ def test_a_command_runs_and_its_exit_code_comes_back(database_url: str, folder: 
     on_laptop(database_url, folder, work)
 
 
+@pytest.mark.long
 def test_files_of_some_mb_are_copied_both_ways(database_url: str, folder: Path) -> None:
     async def work(laptop: Laptop) -> None:
         data = os.urandom(8 * 1024 * 1024)
@@ -288,6 +289,7 @@ async def _with_agent(laptop: Laptop) -> int:
     return int(pid[1])
 
 
+@pytest.mark.long
 def test_a_cut_in_the_middle_is_told_with_what_is_left(database_url: str, folder: Path) -> None:
     """CLI-27: dropped, but still active."""
 
@@ -307,6 +309,7 @@ def test_a_cut_in_the_middle_is_told_with_what_is_left(database_url: str, folder
     on_laptop(database_url, folder, work)
 
 
+@pytest.mark.long
 def test_the_end_of_the_reservation_is_told_as_that(database_url: str, folder: Path) -> None:
     """CLI-27, CLI-29: cancelled; and ssh knows nothing of it any more."""
 

@@ -355,6 +355,7 @@ def test_what_is_too_much_for_prometheus_is_asked_by_fewer_samples(
     assert all(site.use(job)["covered_s"] > 90 for job in cheap)
 
 
+@pytest.mark.long
 def test_what_runs_is_looked_at_all_together(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:

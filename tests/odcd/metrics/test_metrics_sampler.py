@@ -105,6 +105,7 @@ def test_a_leader_tells_of_the_cluster_and_a_follower_of_itself(database_url: st
     run(work)
 
 
+@pytest.mark.long
 def test_counters_go_on_under_another_leader(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +140,7 @@ def test_counters_go_on_under_another_leader(
         run(work)
 
 
+@pytest.mark.long
 def test_without_a_database_a_scrape_is_answered_at_once_and_says_so(
     postgres_server: TestServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

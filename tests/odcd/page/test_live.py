@@ -219,6 +219,7 @@ def test_trouble_of_the_database_is_outlasted(database_url: str) -> None:
     browse(database_url, work)
 
 
+@pytest.mark.long
 def test_many_views_leave_the_daemon_its_time_and_each_has_its_turn(database_url: str) -> None:
     """All of them together cost a third of it, however many there are."""
     views = [PageOfQueue(user=f"u{n}") for n in range(40)]

@@ -142,6 +142,7 @@ def test_a_next_attempt_runs(home: RunnerHome, work_dir: Path) -> None:
     assert (work_dir / "ran").read_text() == "ran\nran\n"
 
 
+@pytest.mark.long
 def test_a_thousand_quick_members_give_a_thousand_exits(home: RunnerHome, work_dir: Path) -> None:
     client = home.client()
     null = [a_part(0, work_dir, stdout=a_file("/dev/null"))]

@@ -159,6 +159,7 @@ def test_a_spare_node_that_one_job_wanted_is_spare_for_the_next(
     assert [job.start_s for job in done.jobs] == easy(jobs, 30)
 
 
+@pytest.mark.long
 def test_a_replay_repeats_to_the_node(postgres_server: TestServer) -> None:
     jobs = some_jobs(7, count=80, gpus=16)
     one, two = (replayed(postgres_server, jobs, "2x8") for _ in range(2))
@@ -166,6 +167,7 @@ def test_a_replay_repeats_to_the_node(postgres_server: TestServer) -> None:
     assert {node for job in one.jobs for node in job.nodes} == {"n1", "n2"}
 
 
+@pytest.mark.long
 def test_who_waits_is_told_when_he_will_start_and_that_changes_nothing(
     postgres_server: TestServer,
 ) -> None:

@@ -181,6 +181,7 @@ def test_a_filter_by_what_does_not_exist_is_refused(
     assert queue.state(job) == "PENDING"
 
 
+@pytest.mark.long
 def test_ten_thousand_pending_jobs_are_cancelled_in_one_call(queue: Queue) -> None:
     submit(queue.sql, *(a_job(name=f"j{n}", ntasks=1) for n in range(10_000)))
     outcomes = queue.cancel(all=True)

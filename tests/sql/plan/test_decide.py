@@ -26,7 +26,7 @@ from tests.sql.plan.world import (
 from tests.support.database import Sql
 
 QUICK = settings(
-    max_examples=150,
+    max_examples=70,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     derandomize=True,
@@ -123,6 +123,7 @@ def it_chooses_well(plan: Plan) -> None:
     nobody_who_could_start_waits(plan)
 
 
+@pytest.mark.long
 @given(world=worlds())
 @settings(QUICK, max_examples=50)
 def test_a_plan_does_not_depend_on_how_it_reads_the_queue(sql: Sql, world: World) -> None:

@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,6 +31,7 @@ def decided(sql: Sql, only: list[int] | None, without: list[int] | None = None) 
     return {key: value for key, value in plan.items() if key.split("_")[0] in told}
 
 
+@pytest.mark.long
 @given(
     world=worlds(),
     policy=st.sampled_from(["fifo", "multifactor", "wfp3", "odc"]),

@@ -308,6 +308,7 @@ def test_the_cheapest_set_is_ended_for_a_job_of_one_node(sql: Sql, world: World)
     the_cheapest_set_is_ended(sql, world)
 
 
+@pytest.mark.long
 @given(world=worlds(gangs=True))
 @settings(QUICK, max_examples=40)
 def test_the_cheapest_set_is_ended_for_a_gang(sql: Sql, world: World) -> None:
@@ -373,6 +374,7 @@ def claims_hold(sql: Sql, world: World) -> None:
         sql.begin()
 
 
+@pytest.mark.long
 @given(world=worlds(gangs=True, urgent=3))
 @settings(QUICK, max_examples=40)
 def test_preemptors_start_on_what_was_freed_for_them(sql: Sql, world: World) -> None:

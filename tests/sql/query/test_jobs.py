@@ -288,6 +288,7 @@ def test_the_queue_view_reads_as_the_queue(sql: Sql) -> None:
     assert rows[1]["planned_start_at"] == NOW + timedelta(seconds=60)
 
 
+@pytest.mark.long
 def test_ten_thousand_pending_jobs_are_one_page(sql: Sql) -> None:
     cluster = Cluster(sql)
     first = cluster.submit(gpus=8)

@@ -108,6 +108,7 @@ def test_a_dry_run_answers_without_an_id_and_writes_nothing(
     assert counts(queue) == before
 
 
+@pytest.mark.long
 def test_a_batch_of_10000_jobs_is_taken_in_one_call(queue: Queue) -> None:
     answers = submit(queue.sql, *(a_job(name=f"j{n}", gpus=n % 3) for n in range(10_000)))
     assert len({answer.job_id for answer in answers}) == 10_000

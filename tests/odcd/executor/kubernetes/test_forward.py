@@ -124,6 +124,7 @@ def test_what_the_api_server_refuses_and_one_that_is_away() -> None:
     run(None, work)
 
 
+@pytest.mark.long
 def test_a_pod_that_does_not_read_holds_the_writer_back() -> None:
     async def work(cluster: Cluster) -> None:
         stream = await opened(cluster)
