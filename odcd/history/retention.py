@@ -178,6 +178,9 @@ class Retention:
                 if not await session.fetchval(EXPORTED_RANGE, at, end):
                     await self._export(target, Wanted(low=at, high=end), done)
                     await session.execute(NOTE_RANGE, at, end, self._clock.now())
+            # The export may have taken hours, in which some of these jobs were restored.
+            if not await session.fetchval(STILL_WHOLE, before, self._clock.now(), part):
+                continue
             for at in range(low, high, RANGE):
                 await session.execute(
                     "select odc.forget_range($1, $2, $3)", self._term, at, min(at + RANGE, high)
@@ -193,6 +196,7 @@ EXPORTED_RANGE = (
     "select exists (select from odc.history_export where name = format('range-%s-%s', $1::bigint, "
     "$2::bigint))"
 )
+STILL_WHOLE = "select exists (select from odc.whole_partitions($1, $2) where part = $3)"
 NOTE_RANGE = (
     "insert into odc.history_export (name, kind, low, high, rows, target, digest, made_at) values "
     "(format('range-%s-%s', $1::bigint, $2::bigint), 'jobs', $1, $2, 0, '', '', $3)"

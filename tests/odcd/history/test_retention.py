@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -163,6 +164,26 @@ def test_a_partition_of_old_jobs_alone_is_dropped_whole(site: Site) -> None:
     assert site.jobs() == site.recent
     assert site.queue.submit(gpus=1)
     assert site.queue.contradictions() == []
+
+
+def test_a_partition_whose_jobs_are_restored_during_its_export_stays(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound = max(site.old) + 1
+    for parent in ("job", "attempt", "prediction"):
+        split(site.sql, parent, bound)
+    export = retention.export
+
+    async def export_slowly(*args: Any) -> bool:
+        done = await export(*args)
+        site.sql.execute("update odc.history_export set restored_until = $1", NOW + DAYS_30)
+        return done
+
+    monkeypatch.setattr(retention, "export", export_slowly)
+    before = site.rows(site.old)
+    done = delete(site, export_target=str(tmp_path))
+    assert (done.exports, done.partitions, done.jobs) == (1, 0, 0)
+    assert site.rows(site.old) == before
 
 
 def test_a_partition_whose_drop_was_interrupted_is_finished(site: Site) -> None:
