@@ -174,9 +174,13 @@ def test_a_partition_whose_jobs_are_restored_during_its_export_stays(
         split(site.sql, parent, bound)
     export = retention.export
 
+    def restore() -> None:
+        with Sql(site.sql.dsn) as other:
+            other.execute("update odc.history_export set restored_until = $1", NOW + DAYS_30)
+
     async def export_slowly(*args: Any) -> bool:
         done = await export(*args)
-        site.sql.execute("update odc.history_export set restored_until = $1", NOW + DAYS_30)
+        await asyncio.to_thread(restore)
         return done
 
     monkeypatch.setattr(retention, "export", export_slowly)
