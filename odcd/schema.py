@@ -17,12 +17,13 @@ import asyncpg
 
 from odcd.clock import Clock
 from odcd.connections import INSTALLER
-from odcd.db import close, connect, translate, translate_on
+from odcd.db import close, connect, translate_on
 from odcd.errors import OdcError, WrongState
 from odcd.patience import Patience, at_once
 from odcd.schema_calls import end_calls, ending_calls
+from odcd.schema_functions import Functions, of_file
 from odcd.schema_guard import Beside, check_beside, newer_version
-from odcd.schema_source import File, Migration, Source, read_source, sql_folder
+from odcd.schema_source import Migration, Source, read_source, sql_folder
 
 __all__ = [
     "Installed", "Source", "install", "read_source", "rebuild", "sql_folder", "take_schema_lock",
@@ -35,12 +36,7 @@ T = TypeVar("T")
 # Held by whoever installs, for the length of the install: "odc" in ASCII.
 SCHEMA_LOCK = 0x6F6463
 NO_TRANSACTION = "-- transaction: none"
-CREATED = re.compile(
-    r"^create or replace (function|procedure|aggregate|view) (odc(?:_report)?\.\w+)", re.MULTILINE
-)
-OBJECT_NAME = re.compile(r"^(function|procedure|aggregate|view) (odc(?:_report)?\.\w+)")
 COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
-MAX_RELOADS = 3
 # An index whose build was interrupted: `if not exists` would take it for one that is there.
 BROKEN_INDEXES = """
     select c.relname
@@ -48,16 +44,6 @@ BROKEN_INDEXES = """
      where c.relnamespace = 'odc'::regnamespace and c.relkind = 'i' and not c.relispartition
        and not i.indisvalid
 """
-
-# What a statement raises when it names something that a later file creates.
-NOT_YET_THERE = (
-    asyncpg.UndefinedFunctionError,
-    asyncpg.UndefinedTableError,
-    asyncpg.UndefinedObjectError,
-    asyncpg.UndefinedColumnError,
-)
-# What `create or replace` raises when the old one must go first: other result, names or columns.
-MUST_DROP = (asyncpg.InvalidFunctionDefinitionError, asyncpg.InvalidTableDefinitionError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +106,7 @@ async def rebuild(
     await installer.migrate(up_to=version)
     await fill()
     await installer.migrate()
-    await installer.reload()
+    await installer.functions.reload()
 
 
 class _Installer:
@@ -131,6 +117,7 @@ class _Installer:
         self._source = source
         self._clock = clock
         self._runs = runs
+        self.functions = Functions(connection, source, clock)
 
     async def install(self, beside: Beside) -> Installed:
         state, version = await self._state()
@@ -167,7 +154,7 @@ class _Installer:
         async def finish() -> tuple[int, list[str]]:
             async with ending_calls(self._db), self._db.transaction():
                 await self._migrate_all(together)
-                changed = await self.reload()
+                changed = await self.functions.reload()
                 await end_calls(self._db)
                 return changed
 
@@ -211,7 +198,7 @@ class _Installer:
         if not await self._same_files():
             return "old", own
         count = await self._db.fetchval("select object_count from odc.install")
-        return ("current" if count == len(await self._objects()) else "old"), own
+        return ("current" if count == len(await self.functions.objects()) else "old"), own
 
     async def _same_files(self) -> bool:
         row = await self._db.fetchrow(
@@ -301,105 +288,6 @@ class _Installer:
             self._source.compatible_since,
         )  # fmt: skip
 
-    async def reload(self) -> tuple[int, list[str]]:
-        files = self._source.functions + self._source.views
-        dropped: list[str] = []
-        async with self._db.transaction():
-            for _ in range(MAX_RELOADS):
-                before = await self._objects()
-                await self._load(files)
-                after = await self._objects()
-                # `create or replace` writes the row anew; what is still where it was has no file.
-                stale = [name for name, row in after.items() if before.get(name) == row]
-                for name in stale:
-                    await self._db.execute(f"drop {name} cascade")
-                dropped += stale
-                # A loaded function had bound itself to a stale one and went with it: load again.
-                if len(await self._objects()) == len(after) - len(stale):
-                    break
-            else:
-                raise OdcError(f"functions keep needing others without a file: {dropped}")
-            if any(name.endswith("/_build_past.sql") for name, _ in files):
-                await self._db.execute("select odc._build_past()")
-            await self._db.execute(
-                "insert into odc.install (digest, object_count, installed_at) values ($1, $2, $3) "
-                "on conflict (one) do update set digest = excluded.digest, "
-                "object_count = excluded.object_count, installed_at = excluded.installed_at",
-                self._source.digest, len(after) - len(stale), self._clock.now(),
-            )  # fmt: skip
-            await self._db.execute(
-                "update odc.migration set compatible_since = $2 where version = $1",
-                self._source.version, self._source.compatible_since,
-            )  # fmt: skip
-        return len(files), dropped
-
-    async def _objects(self) -> dict[str, str]:
-        """Routines and views of the schemas, as `drop` names them, with where their row lies."""
-        rows = await self._db.fetch(
-            """
-            select case p.prokind when 'p' then 'procedure ' when 'a' then 'aggregate '
-                   else 'function ' end || 'odc.' || quote_ident(p.proname)
-                   || '(' || pg_get_function_identity_arguments(p.oid) || ')' as name,
-                   p.xmin::text || p.ctid::text as row
-              from pg_proc as p
-             where p.pronamespace = 'odc'::regnamespace
-               and not exists (select from pg_depend as d where d.deptype = 'e'
-                                  and d.classid = 'pg_proc'::regclass and d.objid = p.oid)
-             union all
-            select 'view ' || n.nspname || '.' || quote_ident(c.relname),
-                   r.xmin::text || r.ctid::text
-              from pg_class as c
-              join pg_namespace as n on n.oid = c.relnamespace
-              join pg_rewrite as r on r.ev_class = c.oid and r.rulename = '_RETURN'
-             where n.nspname in ('odc', 'odc_report') and c.relkind = 'v'
-            """
-        )
-        return {row["name"]: row["row"] for row in rows}
-
-    async def _load(self, files: Sequence[File]) -> None:
-        left = await self._load_possible(files)
-        if left:
-            # Functions that name each other: no order is right. Make them unread, then read them.
-            await self._db.execute("set local check_function_bodies = off")
-            await self._load_possible(list(left))
-            await self._db.execute("set local check_function_bodies = on")
-            left = await self._load_possible(list(left))
-        for (name, _), error in left.items():
-            raise _of_file(name, error) from error
-
-    async def _load_possible(self, files: Sequence[File]) -> dict[File, asyncpg.PostgresError]:
-        """Run the files, each after those it needs; those left over, with what they want."""
-        replaced: set[str] = set()
-        waiting = list(files)
-        while waiting:
-            failed: dict[File, asyncpg.PostgresError] = {}
-            restart = False
-            for name, text in waiting:
-                try:
-                    async with self._db.transaction():
-                        await self._db.execute(text)
-                except NOT_YET_THERE as error:
-                    failed[name, text] = error
-                except asyncpg.PostgresError as error:
-                    if not isinstance(error, MUST_DROP) or name in replaced:
-                        raise _of_file(name, error) from error
-                    replaced.add(name)
-                    await self._drop_old(text)
-                    restart = True  # what depended on it went with it
-                    break
-            if len(failed) == len(waiting):
-                return failed
-            waiting = list(files) if restart else list(failed)
-        return {}
-
-    async def _drop_old(self, text: str) -> None:
-        """Drop all that the file defines, whatever its arguments are now."""
-        defined = set(CREATED.findall(text))
-        for old in await self._objects():
-            match = OBJECT_NAME.match(old)
-            if match and (match[1], match[2]) in defined:
-                await self._db.execute(f"drop {old} cascade")
-
     async def _make_partitions(self) -> None:
         # When a lock is not free now, the leader tries again: ids for weeks are left.
         with suppress(asyncpg.LockNotAvailableError):
@@ -412,17 +300,9 @@ class _Installer:
         try:
             await self._db.execute(text)
         except asyncpg.PostgresError as error:
-            raise _of_file(name, error) from error
+            raise of_file(name, error) from error
 
 
 def _statements(text: str) -> list[str]:
     """Of a migration without a transaction: each ends with a semicolon at the end of a line."""
     return [part for part in re.split(r"(?<=;)\s*\n", text) if part.strip()]
-
-
-def _of_file(name: str, error: asyncpg.PostgresError) -> BaseException:
-    """The error with the file it is of, unless it is the server that is in trouble."""
-    known = translate(error)
-    if isinstance(known, OdcError):
-        return known
-    return OdcError(f"sql/{name} does not load: {error}", getattr(error, "hint", None))
