@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from odcd.api.credentials import Credentials
 from odcd.api.misfits import misfit
 from odcd.api.problems import malformed, problem_of, unexpected
 from odcd.api.streaming import ClientGone
@@ -156,10 +157,13 @@ class Call:
 class Endpoint:
     """The ASGI application of one operation."""
 
-    def __init__(self, operation: Operation, identifies: Identifies, counts: Counts) -> None:
+    def __init__(
+        self, operation: Operation, identifies: Identifies, counts: Counts, credentials: Credentials
+    ) -> None:
         self._operation = operation
         self._identifies = identifies
         self._counts = counts
+        self._credentials = credentials
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         operation = self._operation
@@ -172,6 +176,7 @@ class Endpoint:
             if operation.query is NoQuery and scope["query_string"]:
                 call.query(NoQuery)
             response = await operation.serve(call)
+            self._credentials.bind(response, scope)
         except OdcError as error:
             response = problem_of(error)
         except ClientGone:

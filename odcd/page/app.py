@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from time import perf_counter
@@ -100,10 +99,7 @@ class Page:
 
     async def run(self) -> None:
         """Keep what is looked at current, until cancelled or the events' hub closes."""
-        async with asyncio.TaskGroup() as group:
-            asking = group.create_task(self._sessions.run(), name="page-sessions")
-            await self._live.run()
-            asking.cancel()
+        await self._live.run()
 
     def _route(self, path: str, serve: Serve, method: str = "GET") -> Route:
         async def answer(request: Request) -> Response:
