@@ -14,6 +14,7 @@ from odcd.api.clients import version_of
 from odcd.api.context import Api
 from odcd.api.credentials import Credentials
 from odcd.api.server import HttpServer
+from odcd.audit import AuditLog
 from odcd.builds.settings import LIMIT, no_target
 from odcd.clock import Clock, SystemClock
 from odcd.connections import API, LEADER
@@ -105,6 +106,8 @@ class Daemon:
         oldest = settings.oldest_client
         serves_uid = None if as_root or self._engine.runs_as_anyone else os.getuid()
         self._credentials = Credentials()
+        place = settings.audit_log
+        self._audit = AuditLog(place, clock) if place is not None else None
         api = Api(
             store=self._store,
             batcher=SubmitBatcher(self._store, clock),
@@ -131,6 +134,7 @@ class Daemon:
             serves_uid=serves_uid,
             proxy_uids=settings.proxy_uids,
             credentials=self._credentials,
+            audit=self._audit,
             oldest_client=version_of(oldest) if oldest else None,
         )
         self._page = Page(api, create_app(api))
@@ -171,6 +175,8 @@ class Daemon:
                 ),
                 group.create_task(self._leader.run(), name="leader"),
             ]
+            if self._audit is not None:
+                background.append(group.create_task(self._audit.run(), name="audit"))
             if postgres is not None:
                 background.append(group.create_task(postgres.watch(self._clock), name="postgres"))
             serving = group.create_task(self._http.run(), name="http")
@@ -182,6 +188,8 @@ class Daemon:
             await serving
             for task in background:
                 task.cancel()
+            if self._audit is not None:
+                self._audit.close()
 
     def _wake(self) -> None:
         """The database says that something changed."""

@@ -118,7 +118,8 @@ class PageStore:
             "select odc.make_page_ticket(p_digest => $1, p_prefix => $2, p_user => $3, "
             "p_uid => $4, p_gid => $5, p_key => $6, p_now => $7, p_expires_at => $8, "
             "p_peer_uid => $9)",
-            ticket.digest, ticket.prefix, who.user, who.uid, who.gid, key, now, expires_at, peer_uid,
+            ticket.digest, ticket.prefix, who.user, who.uid, who.gid, key, now, expires_at,
+            peer_uid,
         )  # fmt: skip
 
     async def begin_session(

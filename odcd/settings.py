@@ -226,7 +226,8 @@ def read_audit(environment: Mapping[str, str], *, detached: bool) -> str | None:
         )
     if place not in (None, "-") and not Path(place).is_absolute():
         raise BadRequest(
-            f'ODC_AUDIT_LOG="{place}" is not an absolute path', "For example /var/log/odc/audit.log."
+            f'ODC_AUDIT_LOG="{place}" is not an absolute path',
+            "For example /var/log/odc/audit.log.",
         )
     return place
 

@@ -16,6 +16,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from odcd.api.audited import WHO
 from odcd.api.context import Api
 from odcd.api.credentials import ENDED, WHY_ENDED
 from odcd.api.identity import key_of
@@ -80,7 +81,7 @@ class AttachEndpoint:
             await terminal.close()
 
     async def _open(self, socket: WebSocket) -> tuple[int, Terminal]:
-        who = await self._identifies.identify(socket.scope)
+        who = socket.scope[WHO] = await self._identifies.identify(socket.scope)
         job_id = await self._api.own_job(who, parse_selector(socket.path_params["id"]))
         dispatch = await self._api.store.dispatch_of(job_id)
         if dispatch is None:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from odcd.api.clients import Version
 from odcd.api.credentials import Credentials
+from odcd.audit import AuditLog
 from odcd.builds.settings import no_target
 from odcd.clock import Clock
 from odcd.errors import NotOwner, RunnerDown, UnknownJob
@@ -75,6 +76,8 @@ class Api:
     """The only user it serves (a user's own daemon); None: all."""
     proxy_uids: frozenset[int] = frozenset()
     """Whose sockets of this machine speak for browsers elsewhere: reverse proxies'."""
+    audit: AuditLog | None = None
+    """Where changes and refusals are written down; None: nowhere."""
     credentials: Credentials = field(default_factory=Credentials)
     """Ends what is open when its key does."""
 

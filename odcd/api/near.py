@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 ORIGIN = "origin"
@@ -105,7 +106,7 @@ def _ask_kernel(ours: Place, theirs: Place) -> tuple[int, int] | None:
 def _read_proc(ours: Place, theirs: Place) -> tuple[int, int] | None:
     wanted = (_key(theirs), _key(ours))
     for name in ("tcp", "tcp6"):
-        with suppress(OSError), open(f"/proc/self/net/{name}", encoding="ascii") as file:
+        with suppress(OSError), Path(f"/proc/self/net/{name}").open(encoding="ascii") as file:
             next(file, None)
             for line in file:
                 fields = line.split()

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from odcd.api.audited import Audited
 from odcd.api.credentials import Credentials
 from odcd.api.misfits import misfit
 from odcd.api.problems import malformed, problem_of, unexpected
@@ -158,16 +159,19 @@ class Endpoint:
     """The ASGI application of one operation."""
 
     def __init__(
-        self, operation: Operation, identifies: Identifies, counts: Counts, credentials: Credentials
-    ) -> None:
+        self, operation: Operation, identifies: Identifies, counts: Counts,
+        credentials: Credentials, audited: Audited,
+    ) -> None:  # fmt: skip
         self._operation = operation
         self._identifies = identifies
         self._counts = counts
         self._credentials = credentials
+        self._audited = audited
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         operation = self._operation
         begun = perf_counter()
+        who: Identity | None = None
         try:
             who = None if operation.public else await self._identifies.identify(scope)
             if who is not None:
@@ -180,9 +184,11 @@ class Endpoint:
         except OdcError as error:
             response = problem_of(error)
         except ClientGone:
+            self._audited.answered(scope, operation.path, who, None)
             return
         except Exception as error:
             response = unexpected(error, operation.method, scope["path"])
+        self._audited.answered(scope, operation.path, who, response)
         self._counts.answered(
             operation.method, operation.path, response.status_code, perf_counter() - begun
         )

@@ -14,6 +14,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from odcd.api.audited import WHO
 from odcd.api.context import Api
 from odcd.api.credentials import ENDED, WHY_ENDED
 from odcd.api.identity import key_of
@@ -64,7 +65,7 @@ class TunnelEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         socket = WebSocket(scope, receive, send)
         try:
-            who = await self._identifies.identify(scope)
+            who = scope[WHO] = await self._identifies.identify(scope)
         except OdcError as error:
             await socket.send_denial_response(problem_of(error))
             return
@@ -131,7 +132,9 @@ class _Bridge:
             ending: Ending | None = None
             waiting: set[asyncio.Task[Ending | None]] = tasks
             while ending is None and waiting and not (stopping.done() or leaving.done()):
-                await asyncio.wait({*waiting, stopping, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(
+                    {*waiting, stopping, leaving}, return_when=asyncio.FIRST_COMPLETED
+                )
                 over = {task for task in waiting if task.done()}
                 waiting = waiting - over
                 ending = next((end for task in over if (end := task.result())), None)

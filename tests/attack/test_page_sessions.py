@@ -61,9 +61,7 @@ def test_a_cookie_is_good_for_its_users_sockets_alone(odc: Odc) -> None:
             == 401
         )
         assert look(ALICE, port, cookie).status == 200
-        assert "page.session_elsewhere" in (
-            odc.home.with_name(f"{odc.home.name}.log").read_text()
-        )
+        assert "page.session_elsewhere" in (odc.home.with_name(f"{odc.home.name}.log").read_text())
 
 
 def taken_by_impostor(port: int) -> str:

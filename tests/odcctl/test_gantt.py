@@ -124,7 +124,9 @@ def test_the_page_is_opened(peer: Peer, odcctl: Odcctl, home: Any) -> None:
     peer.on("POST", "/v1/page/tickets", told)
     seen = home / "seen"
     browser = home / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" > {seen}\n')
+    browser.write_text(
+        f'#!/bin/sh\nsed -n "s/.*url=//; s/&quot.*//; s/".*//; 2p" "${{1#file://}}" > {seen}\n'
+    )
     browser.chmod(0o755)
     assert odcctl("page", "--open", BROWSER=str(browser)).code == 0
     assert seen.read_text() == "http://127.0.0.1:7070/p\n"

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from odcd.keys import new_key
 from odcd.api import credentials
+from odcd.keys import new_key
 from odcd.page_keys import SESSION_LIFE
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Spoken
 from tests.odcd.page.browse import OURS, Browsed, browse
