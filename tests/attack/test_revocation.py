@@ -9,7 +9,7 @@ import pty
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -21,10 +21,11 @@ from odcd.api import credentials
 from odcd.keys import new_key
 from odcd.model import Identity
 from tests.attack.strangers import free_port
-from tests.odcd.api.service import Service, on_socket, serve, until
+from tests.odcd.api.service import ALICE, Service, on_socket, serve, until
 from tests.odcd.api.test_tunnel import Keys, a_box, closed, reserved
 from tests.support.daemon import Odc, wait
 from tests.support.users import account, folder_of, needs_root
+from tests.support.warm import cool
 
 USER = "games"
 
@@ -117,7 +118,7 @@ def test_odcctl_says_why_a_terminal_was_closed(odc: Odc) -> None:
     with listening(odc) as port:
         ours, theirs = pty.openpty()
         environment = {**odc.environment, "ODC_TOKEN": key_of(odc)}
-        words = ["run", "--pty", "-D", str(work), "cat"]
+        words = ["run", "--pty", "-D", str(work), "sh", "-c", "echo $((6 * 7))begun; cat"]
         with subprocess.Popen(
             [sys.executable, "-m", "odcctl", "--server", f"http://127.0.0.1:{port}", *words],
             env=environment, cwd=odc.work, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE,
@@ -125,8 +126,7 @@ def test_odcctl_says_why_a_terminal_was_closed(odc: Odc) -> None:
         ) as process:  # fmt: skip
             os.close(theirs)
             shown = b""
-            while b"hello" not in shown:
-                os.write(ours, b"hello\n")
+            while b"42begun" not in shown:
                 shown += os.read(ours, 4096)
             odc.odcctl("logout", "--user", USER)
             with suppress(OSError):
@@ -143,7 +143,7 @@ def test_odcctl_says_why_a_terminal_was_closed(odc: Odc) -> None:
 
 @pytest.mark.parametrize("end", ["ended", "login over"])
 def test_a_tunnel_ends_with_its_login(
-    database_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch, end: str
+    warm_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     """Its key may expire meanwhile: a tunnel cannot be taken up again by a new one."""
     monkeypatch.setattr(credentials, "LOOK_S", 0.02)
@@ -151,7 +151,7 @@ def test_a_tunnel_ends_with_its_login(
     async def work(service: Service) -> None:
         api = service.api
         looking = asyncio.create_task(api.credentials.run(api.store, api.clock))
-        box, made, now = await reserved(service), new_key(), api.clock.now()
+        box, made, now = await reserved(service, ALICE), new_key(), api.clock.now()
         who = Identity(user="64001", uid=64001, gid=64001, operator=False)
         await api.store.keep_key(who, made, now, timedelta(hours=1))
         await change(service, "until_at = $1", now + timedelta(hours=5))
@@ -178,20 +178,26 @@ def test_a_tunnel_ends_with_its_login(
         looking.cancel()
         await asyncio.wait([looking])
 
-    with_box(database_url, work)
+    with_box(warm_url, work)
 
 
 async def change(service: Service, what: str, value: object) -> None:
     await service.database.execute(f"update odc.api_key set {what}", value)
 
 
-def with_box(url: str, work: object) -> None:
+def with_box(url: str, work: Callable[[Service], Awaitable[None]]) -> None:
     async def outer(service: Service) -> None:
-        async with a_box() as dialling:
+        async with a_box() as dialling, asyncio.timeout(60):
             object.__setattr__(service.api, "executor_of", lambda: dialling)
-            await work(service)  # type: ignore[operator]
+            await work(service)
 
     serve(url, outer, keys=Keys())
+
+
+@pytest.fixture
+def warm_url(database_url: str) -> Iterator[str]:
+    yield database_url
+    cool()
 
 
 @pytest.fixture
@@ -200,7 +206,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_one_statement_asks_about_500_streams(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    warm_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(credentials, "LOOK_S", 0.02)
 
@@ -229,4 +235,4 @@ def test_one_statement_asks_about_500_streams(
         looking.cancel()
         await asyncio.wait([looking])
 
-    serve(database_url, work)
+    serve(warm_url, work)
