@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-import uuid
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,12 +19,14 @@ READS = frozenset({"GET", "HEAD", "OPTIONS"})
 REFUSED = frozenset({401, 403, 429})
 GONE = 499
 """The status of a request whose client went before it was answered."""
-REQUEST_ID = "x-request-id"
+REQUEST_ID = b"x-request-id"
 WHO = "odc.who"
 """Where a request's scope has who asks, once it is known."""
 _ID = re.compile(rb'^\{"id":(\d{1,19})[,}]')
 _CODE = re.compile(rb'"code":"(OD\d{3})"')
 _LONGEST_PATH = 300
+_process = secrets.token_hex(8)
+_count = itertools.count(1)
 
 
 class Audited:
@@ -44,10 +47,10 @@ class Audited:
         if method in READS and status not in REFUSED:
             return
         who = who or scope.get(WHO)
-        request_id = uuid.uuid4().hex
+        request_id = _new_id()
         body = b"" if response is None else bytes(response.body or b"")
         if response is not None:
-            response.headers[REQUEST_ID] = request_id
+            response.raw_headers.append((REQUEST_ID, request_id.encode()))
         self._log.note(
             {
                 **_asker(scope, who, by),
@@ -73,9 +76,13 @@ class Audited:
                     "path": scope["path"][:_LONGEST_PATH],
                     "opened": opened,
                     "ended": code,
-                    "request_id": uuid.uuid4().hex,
+                    "request_id": _new_id(),
                 }
             )
+
+
+def _new_id() -> str:
+    return f"{_process}{next(_count):016x}"
 
 
 def _asker(scope: Mapping[str, Any], who: Identity | None, by: str) -> dict[str, Any]:

@@ -70,29 +70,28 @@ def test_no_secret_of_a_run_is_left_where_others_may_look(odc: Odc) -> None:
         "BROWSER": str(browser), "TMPDIR": str(odc.work),
     }  # fmt: skip
     secrets = {"of the job": SECRET}
-    with watching() as watch:
-        with odc.serving("up", "--node", "n1=h100:8"):
-            secrets["key"] = key = odc.odcd("token", USER).stdout.strip()
-            odc.environment |= {"ODC_TOKEN": key, "WORDS_OF_JOB": SECRET}
-            submit = ("submit", "--parsable", "-D", str(work), "--wrap", "sleep 1; env | wc -l")
-            told = odc.odcctl("--server", f"http://127.0.0.1:{port}", *submit)
-            del odc.environment["ODC_TOKEN"], odc.environment["WORDS_OF_JOB"]
-            job = int(told.stdout)
-            opened = odc.odcctl("page", "--open").stdout
-            secrets["ticket of --open"] = opened.strip().partition("ticket=")[2]
-            secrets["ticket"] = ticket = ticket_of(odc, ALICE)["ticket"]
-            enter(BOB, port, ticket)
-            secrets["cookie"] = enter(ALICE, port, ticket).cookie.partition("=")[2]
-            ask(BOB, port, "GET", "/page/queue", Cookie=f"odc-page-{port}={secrets['cookie']}")
-            ask(ALICE, port, "GET", f"/page/enter?ticket={ticket}")
-            ask(ALICE, port, "GET", f"/v1/jobs?token={key}", Accept="*/*")
-            ask(ALICE, port, "GET", "/v1/nodes", Authorization=f"Bearer {key}x", Accept="*/*")
-            over_socket(odc.home / "odcd.sock", BOB, "GET", f"/v1/jobs/{job}/logs")
-            # Rotation and log-out tell of keys, too.
-            ask(ALICE, port, "POST", "/v1/keys/rotate", Authorization=f"Bearer {key}", Accept="*/*")
-            odc.odcctl("logout", "--user", USER)
-            odc.wait_for(job, "COMPLETED")
-            wait(lambda: (folder / "audit.log").read_text().count("\n") > 5, lambda: "no audit")
+    with watching() as watch, odc.serving("up", "--node", "n1=h100:8"):
+        secrets["key"] = key = odc.odcd("token", USER).stdout.strip()
+        odc.environment |= {"ODC_TOKEN": key, "WORDS_OF_JOB": SECRET}
+        submit = ("submit", "--parsable", "-D", str(work), "--wrap", "sleep 1; env | wc -l")
+        told = odc.odcctl("--server", f"http://127.0.0.1:{port}", *submit)
+        del odc.environment["ODC_TOKEN"], odc.environment["WORDS_OF_JOB"]
+        job = int(told.stdout)
+        opened = odc.odcctl("page", "--open").stdout
+        secrets["ticket of --open"] = opened.strip().partition("ticket=")[2]
+        secrets["ticket"] = ticket = ticket_of(odc, ALICE)["ticket"]
+        enter(BOB, port, ticket)
+        secrets["cookie"] = enter(ALICE, port, ticket).cookie.partition("=")[2]
+        ask(BOB, port, "GET", "/page/queue", Cookie=f"odc-page-{port}={secrets['cookie']}")
+        ask(ALICE, port, "GET", f"/page/enter?ticket={ticket}")
+        ask(ALICE, port, "GET", f"/v1/jobs?token={key}", Accept="*/*")
+        ask(ALICE, port, "GET", "/v1/nodes", Authorization=f"Bearer {key}x", Accept="*/*")
+        over_socket(odc.home / "odcd.sock", BOB, "GET", f"/v1/jobs/{job}/logs")
+        # Rotation and log-out tell of keys, too.
+        ask(ALICE, port, "POST", "/v1/keys/rotate", Authorization=f"Bearer {key}", Accept="*/*")
+        odc.odcctl("logout", "--user", USER)
+        odc.wait_for(job, "COMPLETED")
+        wait(lambda: (folder / "audit.log").read_text().count("\n") > 5, lambda: "no audit")
     assert all(len(secret) > 10 for secret in secrets.values()), secrets
     found = [
         *_in_logs(odc, folder, secrets), *_in_processes(watch, secrets),
@@ -127,7 +126,7 @@ def _in_processes(watch: Watch, secrets: dict[str, str]) -> list[str]:
     ]
     for line, environment in watch.environments:
         # The user's own command has the key and the words that it was given; and the job has them.
-        own = b"odcctl" in line or b"odcd" not in line and b"postgres" not in line
+        own = b"odcctl" in line or (b"odcd" not in line and b"postgres" not in line)
         found += [
             f"the environment of {line!r} has the {name}"
             for name, secret in secrets.items()
