@@ -1,7 +1,7 @@
 -- odc.begin_page_session: a ticket of the page becomes a session. It is the ticket's row, so that whoever ends its key
 -- at the same moment ends it, and of two who use it one comes in.
 -- Arguments  p_peer_uid  who uses it, on the daemon's machine; null: it comes from elsewhere
---            p_place     where the session is good: _page_place of odcd; null: everywhere (older daemons)
+--            p_place     where the session is good, as odcd.page.places writes it; null: made by an older daemon
 -- Returns    when the session expires; null: the ticket was used, has ended, is too old, or is for another's socket
 -- Locks      api_key row for update
 create or replace function odc.begin_page_session(
