@@ -21,11 +21,14 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.connection import Connection
 
 from odcctl.client import Client, quote
-from odcctl.exits import NO_EXIT_CODE, Unreachable
+from odcctl.exits import NO_EXIT_CODE, Failure, Unreachable
+from odcctl.render import clean
 from odcctl.websocket import connected
 
 PREFIX, DETACH = b"\x1d", b"d"
 DETACH_KEYS = "Ctrl-] d"
+KEY_ENDED = 4401
+"""The code by which the daemon closes what a key opened that has ended."""
 END_OF_INPUT = b"\x04"
 
 
@@ -36,12 +39,18 @@ class Detached(Exception):
 def attach(client: Client, job: str, attached: Callable[[], None] = lambda: None) -> int:
     """Speak to the job's terminal until it ends; its exit code. attached: called once it is ours.
 
-    Raises Detached; Refused when the job has no terminal, or does not run.
+    Raises Detached; Failure when our key has ended; Refused when the job has no terminal, or does
+    not run.
     """
     with connected(client, f"/v1/jobs/{quote(job)}/attach", "terminal") as connection:
         attached()
         with _raw():
             last = _use(connection)
+        code, reason = connection.close_code, connection.close_reason
+    if code == KEY_ENDED:
+        raise Failure(
+            f"the terminal was closed: {clean(reason or '')}", f"Then: odcctl attach {job}"
+        )
     if "exit_code" not in last and "signal" not in last:
         raise Unreachable("the terminal was lost; the job runs on", f"Try: odcctl attach {job}")
     if last.get("signal"):

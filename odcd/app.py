@@ -6,12 +6,15 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 
 from odcd.api.app import create_app
 from odcd.api.clients import version_of
 from odcd.api.context import Api
+from odcd.api.credentials import Credentials
 from odcd.api.server import HttpServer
+from odcd.audit import AuditLog
 from odcd.builds.settings import LIMIT, no_target
 from odcd.clock import Clock, SystemClock
 from odcd.connections import API, LEADER
@@ -46,11 +49,11 @@ Addresses = Sequence[tuple[str, int]]
 
 async def run(
     settings: Settings, dsn: str, postgres: EmbeddedPostgres | None, launch_runner: Launcher,
-    listens: Callable[[Addresses], None],
+    listens: Callable[[Addresses], None], taken: Sequence[socket.socket] | None = None,
 ) -> None:  # fmt: skip
     """Be a daemon until SIGTERM or SIGINT; then let go cleanly: jobs and their runner go on.
 
-    listens: hears the TCP addresses, once they are taken.
+    listens: hears the TCP addresses, once they are taken. taken: listeners that root made.
 
     Raises OtherHost when the database belongs to another machine's local executor, OdcError when an
     address for HTTP cannot be had.
@@ -65,7 +68,7 @@ async def run(
             dsn, kind=LEADER, size=LEADER_CONNECTIONS, watch=metrics, tagged=True
         ) as for_leader,
     ):
-        daemon = Daemon(settings, database, for_leader, clock, launch_runner, metrics)
+        daemon = Daemon(settings, database, for_leader, clock, launch_runner, metrics, taken)
         await daemon.run(postgres, listens)
 
 
@@ -74,7 +77,7 @@ class Daemon:
 
     def __init__(
         self, settings: Settings, database: Database, for_leader: Database, clock: Clock,
-        launch_runner: Launcher, metrics: Metrics,
+        launch_runner: Launcher, metrics: Metrics, taken: Sequence[socket.socket] | None = None,
     ) -> None:  # fmt: skip
         """database: of the requests; for_leader: of all that only the leader does, so that requests
         never keep it waiting for a connection."""
@@ -102,6 +105,9 @@ class Daemon:
         as_root = settings.socket_mode == 0o666
         oldest = settings.oldest_client
         serves_uid = None if as_root or self._engine.runs_as_anyone else os.getuid()
+        self._credentials = Credentials()
+        place = settings.audit_log
+        self._audit = AuditLog(place, clock) if place is not None else None
         api = Api(
             store=self._store,
             batcher=SubmitBatcher(self._store, clock),
@@ -126,6 +132,9 @@ class Daemon:
             shared_storage=settings.disks.efs_id is not None,
             build_target=settings.builds.target if self._engine.ssh else no_target,
             serves_uid=serves_uid,
+            proxy_uids=settings.proxy_uids,
+            credentials=self._credentials,
+            audit=self._audit,
             oldest_client=version_of(oldest) if oldest else None,
         )
         self._page = Page(api, create_app(api))
@@ -135,6 +144,7 @@ class Daemon:
             mode=settings.socket_mode,
             listen=settings.listen,
             listen_first=settings.listen_first,
+            taken=taken,
         )
 
     async def run(
@@ -160,8 +170,13 @@ class Daemon:
                 group.create_task(self._database.listen(CHANNEL, self._wake, self._clock)),
                 group.create_task(self._events.run(), name="events"),
                 group.create_task(self._page.run(), name="page"),
+                group.create_task(
+                    self._credentials.run(self._store, self._clock), name="credentials"
+                ),
                 group.create_task(self._leader.run(), name="leader"),
             ]
+            if self._audit is not None:
+                background.append(group.create_task(self._audit.run(), name="audit"))
             if postgres is not None:
                 background.append(group.create_task(postgres.watch(self._clock), name="postgres"))
             serving = group.create_task(self._http.run(), name="http")
@@ -173,6 +188,8 @@ class Daemon:
             await serving
             for task in background:
                 task.cancel()
+            if self._audit is not None:
+                self._audit.close()
 
     def _wake(self) -> None:
         """The database says that something changed."""

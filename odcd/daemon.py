@@ -6,12 +6,14 @@ import asyncio
 import importlib
 import logging
 import os
-from collections.abc import Callable, Coroutine
+import socket
+from collections.abc import Callable, Coroutine, Sequence
 
 import uvloop
 
 from odcd import account as accounts
 from odcd import app, keeper, schema, schema_guard
+from odcd.api.server import take_tcp
 from odcd.clock import Clock, SystemClock
 from odcd.connections import check_direct
 from odcd.errors import OdcError, Unavailable
@@ -54,11 +56,19 @@ def run(settings: Settings, announce: Announce) -> None:
             _import_aws()
         if os.geteuid() == 0:
             launcher = keeper.fork(settings.runner_folder, account)
+            try:
+                # Below 1024 only root can; the keeper, which outlives us, does not have it.
+                taken = take_tcp(settings.listen, settings.listen_first)
+            except OdcError:
+                if postgres is not None and started:
+                    postgres.stop()
+                raise
             accounts.become(account, settings.home)
         else:
+            taken = None
             launcher = keeper.direct(settings.runner_folder, account)
         try:
-            idle = _loop(_serve(settings, dsn, postgres, launcher, source, announce))
+            idle = _loop(_serve(settings, dsn, postgres, launcher, source, announce, taken))
         except OdcError:
             # What came up for this daemon goes with it; jobs need no database to run on.
             if postgres is not None and started:
@@ -108,7 +118,7 @@ def _loop(daemon: Coroutine[object, object, bool]) -> bool:
 
 async def _serve(
     settings: Settings, dsn: str, postgres: EmbeddedPostgres | None, launcher: keeper.Launcher,
-    source: schema.Source, announce: Announce,
+    source: schema.Source, announce: Announce, taken: Sequence[socket.socket] | None,
 ) -> bool:  # fmt: skip
     """Run the daemon; whether nothing was left running at its end."""
     clock = SystemClock()
@@ -125,7 +135,7 @@ async def _serve(
             telling = group.create_task(
                 _tell(settings, lambda: announce(settings, postgres, addresses), clock)
             )
-            await app.run(settings, dsn, postgres, launcher, addresses.extend)
+            await app.run(settings, dsn, postgres, launcher, addresses.extend, taken)
             telling.cancel()
     except BaseExceptionGroup as errors:
         raise _first(errors) from errors

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from odcd.account_store import actor_of
 from odcd.db import Database
-from odcd.keys import NewKey
+from odcd.keys import Ends, NewKey
 from odcd.model import Identity
 
 
@@ -36,6 +36,13 @@ class KeyStore:
             "select odc.rotate_api_key(p_old => $1, p_digest => $2, p_prefix => $3, p_now => $4)",
             old, key.digest, key.prefix, now,
         )  # fmt: skip
+
+    async def open_keys(self, digests: Sequence[str]) -> dict[str, Ends]:
+        """Those of these keys and sessions that nobody has ended."""
+        rows = await self._db.fetch(
+            "select digest, expires_at, until_at from odc.open_keys(p_digests => $1)", list(digests)
+        )
+        return {row["digest"]: Ends(row["expires_at"], row["until_at"]) for row in rows}
 
     async def end_key(self, digest: str, now: datetime) -> bool:
         return await self._db.fetchval(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 HEAD = "odc_"
@@ -20,6 +20,13 @@ class NewKey(NamedTuple):
     key: str
     digest: str
     prefix: str
+
+
+class Ends(NamedTuple):
+    """When a key ends that nobody has ended. until_at: what cannot be taken up again ends then."""
+
+    expires_at: datetime
+    until_at: datetime
 
 
 def new_key() -> NewKey:

@@ -37,6 +37,16 @@ class End(NamedTuple):
     limit: datetime | None
 
 
+class PageKey(NamedTuple):
+    """Of a ticket or session. peer_uid: whose sockets may use the ticket; place: of the session."""
+
+    user_name: str
+    uid: int
+    gid: int
+    peer_uid: int | None
+    place: str | None
+
+
 class PageStore:
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -98,28 +108,37 @@ class PageStore:
         return End(rows[0]["likely_end_at"], rows[0]["ends_at"]) if rows else None
 
     async def make_ticket(
-        self, who: Identity, ticket: NewKey, key: str | None, now: datetime, expires_at: datetime
-    ) -> bool:
-        """key: the digest of the API key that asks; None: asked on the socket. False: it ended."""
+        self, who: Identity, ticket: NewKey, key: str | None, now: datetime, expires_at: datetime,
+        peer_uid: int | None = None,
+    ) -> bool:  # fmt: skip
+        """key: the digest of the API key that asks; None: asked on the socket. peer_uid: whose
+        sockets of the daemon's machine may use it; None: the first that do. False: the key
+        ended."""
         return await self._db.fetchval(
             "select odc.make_page_ticket(p_digest => $1, p_prefix => $2, p_user => $3, "
-            "p_uid => $4, p_gid => $5, p_key => $6, p_now => $7, p_expires_at => $8)",
+            "p_uid => $4, p_gid => $5, p_key => $6, p_now => $7, p_expires_at => $8, "
+            "p_peer_uid => $9)",
             ticket.digest, ticket.prefix, who.user, who.uid, who.gid, key, now, expires_at,
+            peer_uid,
         )  # fmt: skip
 
     async def begin_session(
-        self, ticket: str, session: NewKey, now: datetime, expires_at: datetime
-    ) -> datetime | None:
-        """When it expires; None where the ticket, a digest, is good no more."""
+        self, ticket: str, session: NewKey, now: datetime, expires_at: datetime,
+        peer_uid: int | None, place: str,
+    ) -> datetime | None:  # fmt: skip
+        """When it expires; None where the ticket, a digest, is good no more, or not for that uid.
+        peer_uid, place: of odcd.page.places."""
         return await self._db.fetchval(
             "select odc.begin_page_session(p_ticket => $1, p_digest => $2, p_prefix => $3, "
-            "p_now => $4, p_expires_at => $5)",
-            ticket, session.digest, session.prefix, now, expires_at,
+            "p_now => $4, p_expires_at => $5, p_peer_uid => $6, p_place => $7)",
+            ticket, session.digest, session.prefix, now, expires_at, peer_uid, place,
         )  # fmt: skip
 
-    async def holding(self, digests: Sequence[str], now: datetime) -> set[str]:
-        """Which of these keys and sessions have not ended."""
-        rows = await self._db.fetch(
-            "select odc.holding_keys(p_digests => $1, p_now => $2) as digest", list(digests), now
-        )
-        return {row["digest"] for row in rows}
+    async def page_key(self, digest: str, now: datetime) -> PageKey | None:
+        """Whom a ticket or session speaks for; None: it is good no more."""
+        row = await self._db.fetchrow(
+            "select user_name, uid, gid, peer_uid, place "
+            "from odc.use_page_key(p_digest => $1, p_now => $2)",
+            digest, now,
+        )  # fmt: skip
+        return PageKey(**dict(row)) if row else None

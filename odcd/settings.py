@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 from argparse import Namespace
 from collections.abc import Mapping
@@ -37,6 +38,8 @@ MAX_RESERVATION_WAIT_S = 365 * 86_400
 GITHUB_URL = "https://github.com"
 NOWHERE = "none"
 PAGE_ADDRESSES = tuple(("127.0.0.1", port) for port in range(7070, 7080))
+ROOT_PAGE_ADDRESSES = tuple(("127.0.0.1", port) for port in range(720, 728))
+"""Below 1024 no other user can take the daemon's port while it is away. IANA assigned none."""
 
 NODE = re.compile(
     r"^(?P<name>[^=]+)=(?P<type>[A-Za-z0-9._-]+):(?P<gpus>\d+)(?:x(?P<cpus>\d+))?"
@@ -73,9 +76,16 @@ class Settings:
     """0o666 for root, who serves all users and asks the kernel who they are; 0o600 for a user."""
     listen: tuple[str, int] | None = None
     """--listen, ODC_LISTEN. HTTP over TCP, with tokens: host and port; none for no TCP. Default of
-    up the first free port of 127.0.0.1:7070 to 7079, for the page; of serve none."""
+    up the first free port of 127.0.0.1:7070 to 7079, as root of 720 to 727, for the page; of serve
+    none."""
     listen_first: tuple[tuple[str, int], ...] = ()
     """The first of these that is free, where nothing is said; none of them is needed."""
+    proxy_uids: frozenset[int] = frozenset()
+    """ODC_PROXY_USERS. Accounts of reverse proxies on this machine, names or uids: a session of the
+    page that comes through one is not bound to a user of the machine. Default none."""
+    audit_log: str | None = None
+    """ODC_AUDIT_LOG. Where every change and every refused login or request is written, a JSON
+    object a line: the path of a file, or - for standard output. Default nowhere."""
     dsn: str | None = None
     """--dsn, ODC_DSN. An external PostgreSQL; None: the embedded one of home."""
     executor: Literal["local", "kubernetes"] = "local"
@@ -158,7 +168,9 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
         socket=socket_of(home),
         socket_mode=0o666 if root else 0o600,
         listen=parse_address(listen) if listen and listen != NOWHERE else None,
-        listen_first=() if listen or not embedded else PAGE_ADDRESSES,
+        listen_first=_listen_first(root) if embedded and not listen else (),
+        proxy_uids=read_accounts(environment, "ODC_PROXY_USERS"),
+        audit_log=read_audit(environment, detached=getattr(args, "detach", False)),
         dsn=getattr(args, "dsn", None) or None,
         executor="kubernetes" if on_kubernetes else "local",
         kubernetes=kubernetes,
@@ -184,6 +196,40 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
         log_format="json" if args.log_format == "json" else "text",
         detached=getattr(args, "detach", False),
     )
+
+
+def _listen_first(root: bool) -> tuple[tuple[str, int], ...]:
+    return ROOT_PAGE_ADDRESSES if root else PAGE_ADDRESSES
+
+
+def read_accounts(environment: Mapping[str, str], name: str) -> frozenset[int]:
+    """The uids of accounts of this machine. Raises BadRequest naming one that is not there."""
+    found: set[int] = set()
+    for word in read_words(environment, name):
+        try:
+            found.add(int(word) if word.isdecimal() else pwd.getpwnam(word).pw_uid)
+        except KeyError:
+            raise BadRequest(
+                f'{name}: this machine has no account "{word}"', "See: getent passwd."
+            ) from None
+    return frozenset(found)
+
+
+def read_audit(environment: Mapping[str, str], *, detached: bool) -> str | None:
+    """Raises BadRequest for a path that depends on the current folder, or - of a daemon that has no
+    standard output of its own."""
+    place = environment.get("ODC_AUDIT_LOG") or None
+    if place == "-" and detached:
+        raise BadRequest(
+            "ODC_AUDIT_LOG=- needs standard output, which --detach gives to the daemon's log",
+            "Name a file, or leave out --detach.",
+        )
+    if place not in (None, "-") and not Path(place).is_absolute():
+        raise BadRequest(
+            f'ODC_AUDIT_LOG="{place}" is not an absolute path',
+            "For example /var/log/odc/audit.log.",
+        )
+    return place
 
 
 def read_grace(environment: Mapping[str, str]) -> timedelta:

@@ -16,6 +16,7 @@ NOT_ACTIVE = 4409
 REFUSALS = {
     4004: "`odcctl list` shows yours.",
     4400: "`odcctl show {number}` tells how many nodes it has.",
+    4401: "`odcctl login` logs in again; an operator may have logged you out.",
     4403: "Its owner lets you in with: odcctl edit {number} --add-user NAME, which is yours at "
     "GitHub\nTell odc that it is: odcctl config set github_user NAME",
     NOT_ACTIVE: "`odcctl show {number}` tells all there is.",

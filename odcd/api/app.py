@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from odcd.api.accounts import AccountRoutes, QosRoutes
 from odcd.api.attach import AttachEndpoint
+from odcd.api.audited import Audited
 from odcd.api.availability import AvailabilityRoutes
 from odcd.api.bookings import BookingRoutes
 from odcd.api.builds import BuildRoutes
@@ -44,9 +45,10 @@ from odcd.api.users import UserRoutes
 
 def create_app(deps: Api) -> Starlette:
     """The ASGI application. Serve it by odcd.api.server, which tells who is at the unix socket."""
-    identifier = identifier_of(deps)
+    identifier, audited = identifier_of(deps), Audited(deps.audit)
     endpoints = {
-        (o.method, o.path): Endpoint(o, identifier, deps.metrics) for o in operations(deps)
+        (o.method, o.path): Endpoint(o, identifier, deps.metrics, deps.credentials, audited)
+        for o in operations(deps)
     }
     routes: list[BaseRoute] = [
         Route(path, endpoint, methods=[method]) for (method, path), endpoint in endpoints.items()
@@ -55,7 +57,7 @@ def create_app(deps: Api) -> Starlette:
     for way in PORTS:
         sockets[f"/v1/reservations/{{id}}/{way}"] = TunnelEndpoint(deps, identifier, way)
     routes += [
-        WebSocketRoute(path, CountedSocket(endpoint, path, deps.metrics))
+        WebSocketRoute(path, CountedSocket(endpoint, path, deps.metrics, audited))
         for path, endpoint in sockets.items()
     ]
     return _App(endpoints, routes)

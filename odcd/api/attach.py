@@ -16,7 +16,10 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from odcd.api.audited import WHO
 from odcd.api.context import Api
+from odcd.api.credentials import ENDED, WHY_ENDED
+from odcd.api.identity import key_of
 from odcd.api.problems import problem_of, unexpected
 from odcd.api.routing import Identifies
 from odcd.errors import BadRequest, OdcError, WrongState
@@ -70,14 +73,15 @@ class AttachEndpoint:
         except Exception as error:
             await socket.send_denial_response(unexpected(error, "GET", scope["path"]))
             return
+        ended = self._api.credentials.watch(key_of(scope), lasting=True)
         try:
             await socket.accept()
-            await self._bridge(socket, job_id, terminal)
+            await self._bridge(socket, job_id, terminal, ended)
         finally:
             await terminal.close()
 
     async def _open(self, socket: WebSocket) -> tuple[int, Terminal]:
-        who = await self._identifies.identify(socket.scope)
+        who = socket.scope[WHO] = await self._identifies.identify(socket.scope)
         job_id = await self._api.own_job(who, parse_selector(socket.path_params["id"]))
         dispatch = await self._api.store.dispatch_of(job_id)
         if dispatch is None:
@@ -90,8 +94,11 @@ class AttachEndpoint:
         executor = self._api.executor()
         return job_id, await cast(Attaching, executor).attach(dispatch, 0)
 
-    async def _bridge(self, socket: WebSocket, job_id: int, terminal: Terminal) -> None:
-        """Both ways at once, until the job's side ends, the client goes or the daemon stops."""
+    async def _bridge(
+        self, socket: WebSocket, job_id: int, terminal: Terminal, out: asyncio.Event
+    ) -> None:
+        """Both ways at once, until the job's side ends, the client goes, the daemon stops or out is
+        set: the client's key has ended."""
         ended = False
 
         async def show() -> None:
@@ -107,12 +114,15 @@ class AttachEndpoint:
                     _quietly(self._type(socket, terminal)), name=f"attach-type-{job_id}"
                 ),
                 group.create_task(self._api.events.closing.wait(), name=f"attach-stop-{job_id}"),
+                group.create_task(out.wait(), name=f"attach-out-{job_id}"),
             )
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 task.cancel()
         try:
-            if ended:
+            if out.is_set():
+                await socket.close(ENDED, WHY_ENDED)
+            elif ended:
                 await socket.send_text(json.dumps(await self._end_of(job_id)))
                 await socket.close()
             else:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from odcd.api.clients import Version
+from odcd.api.credentials import Credentials
+from odcd.audit import AuditLog
 from odcd.builds.settings import no_target
 from odcd.clock import Clock
 from odcd.errors import NotOwner, RunnerDown, UnknownJob
@@ -72,6 +74,12 @@ class Api:
     """odcctl below it is refused; None: none is."""
     serves_uid: int | None = None
     """The only user it serves (a user's own daemon); None: all."""
+    proxy_uids: frozenset[int] = frozenset()
+    """Whose sockets of this machine speak for browsers elsewhere: reverse proxies'."""
+    audit: AuditLog | None = None
+    """Where changes and refusals are written down; None: nowhere."""
+    credentials: Credentials = field(default_factory=Credentials)
+    """Ends what is open when its key does."""
 
     def executor(self) -> Executor:
         """Raises RunnerDown when this daemon commands none."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from odcd.api.clients import Version, check_client
+from odcd.api.near import ORIGIN, origin_of
 from odcd.clock import Clock
 from odcd.errors import NotAuthenticated, NotOwner, Unavailable
 from odcd.keys import digest_of
@@ -45,6 +46,8 @@ class PeerProtocol(HttpToolsProtocol):
             _, uid, gid = _CREDENTIALS.unpack(raw)
             # Copied into the scope of every request, also when it becomes a WebSocket.
             self.app_state = {**self.app_state, PEER: Peer(uid, gid)}
+        elif (origin := origin_of(transport)) is not None:
+            self.app_state = {**self.app_state, ORIGIN: origin}
 
 
 class KeyStore(Protocol):
@@ -90,7 +93,7 @@ class Identifier:
         if who is None or until <= self._clock.monotonic():
             # The user database may be far away (LDAP).
             name = await asyncio.to_thread(_user_name, peer.uid)
-            who = self._admit(name, peer.uid, peer.gid)
+            who = self.admit(name, peer.uid, peer.gid)
             self._known[peer] = (self._clock.monotonic() + NAMES_KEPT_S, who)
         return who if who.user != str(peer.uid) else await self._as_member(who)
 
@@ -114,9 +117,10 @@ class Identifier:
         owner = await self._keys.key_owner(digest, self._clock.now())
         if owner is None:
             raise NotAuthenticated("the API key is unknown or has expired", hint)
-        return self._admit(*owner)
+        return self.admit(*owner)
 
-    def _admit(self, name: str, uid: int, gid: int) -> Identity:
+    def admit(self, name: str, uid: int, gid: int) -> Identity:
+        """Raises NotOwner for a user who is not served."""
         if self._serves_uid not in (None, uid):
             raise NotOwner(
                 f"this daemon is {_user_name(self._own_uid)}'s own and serves nobody else",

@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
+from odcd.api.audited import WHO
 from odcd.api.context import Api
 from odcd.api.identity import LOGIN_HINT, PEER, key_of
 from odcd.api.key_answers import EndedKeys, LoginAnswer, Me, RotatedKey
@@ -17,6 +18,7 @@ from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import LoginRefused, NotAuthenticated, WrongState
 from odcd.keys import new_key
 from odcd.login.logins import Proof
+from odcd.model import Identity
 
 MAX_BYTES = 32 * 1024
 
@@ -97,6 +99,9 @@ class LoginRoutes:
                 github_user=form.github_user, address=_address(call),
             )
         )  # fmt: skip
+        call.request.scope[WHO] = Identity(
+            user=done.user, uid=done.uid, gid=done.uid, operator=False
+        )
         answer = LoginAnswer(
             key=done.key.key, prefix=done.key.prefix, expires_at=_iso(done.expires_at),
             user=done.user, uid=done.uid, account=done.account, role=done.role,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from datetime import UTC
+from typing import Annotated
 
 import msgspec
 from starlette.responses import Response
@@ -11,11 +12,18 @@ from starlette.responses import Response
 from odcd.api.context import Api
 from odcd.api.identity import LOGIN_HINT, PEER, key_of
 from odcd.api.key_answers import PageTicket
+from odcd.api.near import ORIGIN, Origin
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import NotAuthenticated, WrongState
 from odcd.page_keys import TICKET_LIFE, ticket_of
 
 ENTER = "/page/enter"
+
+
+class TicketQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    browser_uid: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] | None = None
+    """Whose browser on the daemon's machine will use it: the owner of its sockets. Default who
+    asks."""
 
 
 class PageRoutes:
@@ -29,16 +37,18 @@ class PageRoutes:
                 path="/v1/page/tickets",
                 tag="keys",
                 serve=self.ticket,
+                query=TicketQuery,
                 answers={201: (PageTicket,)},
                 summary="A ticket that lets a browser in to the page as who asks, once",
             ),
         )
 
     async def ticket(self, call: Call) -> Response:
-        url = self._url(call)
+        query, url = call.query(TicketQuery), self._url(call)
         made, now = ticket_of(), self._api.clock.now()
         key, until = key_of(call.request.scope), now + TICKET_LIFE
-        if not await self._api.store.make_ticket(call.who, made, key, now, until):
+        peer_uid = self._asker(call) if query.browser_uid is None else query.browser_uid
+        if not await self._api.store.make_ticket(call.who, made, key, now, until, peer_uid):
             raise NotAuthenticated("the API key is unknown or has expired", LOGIN_HINT)
         path = f"{ENTER}?ticket={made.key}"
         answer = PageTicket(
@@ -50,6 +60,16 @@ class PageRoutes:
         return Response(
             msgspec.json.encode(answer), 201, {"cache-control": "no-store"}, media_type=JSON
         )
+
+    def _asker(self, call: Call) -> int | None:
+        """On this machine another user's browser cannot use what this one asked for."""
+        state = call.request.scope.get("state", {})
+        if PEER in state:
+            return call.who.uid
+        origin: Origin | None = state.get(ORIGIN)
+        if origin is None or origin.uid in self._api.proxy_uids:
+            return None
+        return origin.uid
 
     def _url(self, call: Call) -> str | None:
         """Over TCP whoever asks knows the address best. Raises WrongState when there is none."""

@@ -13,6 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from odcd.api.audited import Audited
+from odcd.api.credentials import Credentials
 from odcd.api.misfits import misfit
 from odcd.api.problems import malformed, problem_of, unexpected
 from odcd.api.streaming import ClientGone
@@ -156,14 +158,20 @@ class Call:
 class Endpoint:
     """The ASGI application of one operation."""
 
-    def __init__(self, operation: Operation, identifies: Identifies, counts: Counts) -> None:
+    def __init__(
+        self, operation: Operation, identifies: Identifies, counts: Counts,
+        credentials: Credentials, audited: Audited,
+    ) -> None:  # fmt: skip
         self._operation = operation
         self._identifies = identifies
         self._counts = counts
+        self._credentials = credentials
+        self._audited = audited
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         operation = self._operation
         begun = perf_counter()
+        who: Identity | None = None
         try:
             who = None if operation.public else await self._identifies.identify(scope)
             if who is not None:
@@ -172,12 +180,15 @@ class Endpoint:
             if operation.query is NoQuery and scope["query_string"]:
                 call.query(NoQuery)
             response = await operation.serve(call)
+            self._credentials.bind(response, scope)
         except OdcError as error:
             response = problem_of(error)
         except ClientGone:
+            self._audited.answered(scope, operation.path, who, None)
             return
         except Exception as error:
             response = unexpected(error, operation.method, scope["path"])
+        self._audited.answered(scope, operation.path, who, response)
         self._counts.answered(
             operation.method, operation.path, response.status_code, perf_counter() - begun
         )

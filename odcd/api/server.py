@@ -43,10 +43,12 @@ class _Server(uvicorn.Server):
 class HttpServer:
     def __init__(
         self, app: ASGIApp, *, path: Path, mode: int, listen: tuple[str, int] | None = None,
-        listen_first: Sequence[tuple[str, int]] = (),
+        listen_first: Sequence[tuple[str, int]] = (), taken: Sequence[socket.socket] | None = None,
     ) -> None:  # fmt: skip
         """path, mode: the unix socket and its permissions; listen: host and port for TCP;
-        listen_first: the first of these that can be had, if any."""
+        listen_first: the first of these that can be had, if any; taken: what take_tcp() made of
+        both already."""
+        self._taken = taken
         self._path = path
         self._mode = mode
         self._listen = listen
@@ -85,15 +87,15 @@ class HttpServer:
         """
         try:
             self._sockets.append(self._bind_unix())
+            if self._taken is not None:
+                self._sockets += self._taken
+                return
             if self._listen is not None:
                 self._sockets.append(_bind_tcp(*self._listen))
         except OSError as error:
             self._close()
             place = self._path if len(self._sockets) == 0 else self._listen
-            raise OdcError(
-                f"HTTP cannot listen on {place}: {error.strerror}",
-                "Is another daemon there? `odcd doctor` tells.",
-            ) from error
+            raise _not_had(place, error) from error
 
         for place in self._listen_first:
             with contextlib.suppress(OSError):
@@ -139,6 +141,31 @@ class HttpServer:
             # A successor may have put its own there.
             if self._path.stat().st_ino == self._inode:
                 self._path.unlink()
+
+
+def take_tcp(
+    listen: tuple[str, int] | None, listen_first: Sequence[tuple[str, int]]
+) -> list[socket.socket]:
+    """The listeners of HttpServer's arguments, made while root may still take ports below 1024.
+
+    Raises OdcError when listen cannot be had.
+    """
+    if listen is not None:
+        try:
+            return [_bind_tcp(*listen)]
+        except OSError as error:
+            raise _not_had(listen, error) from error
+    for place in listen_first:
+        with contextlib.suppress(OSError):
+            return [_bind_tcp(*place)]
+    return []
+
+
+def _not_had(place: object, error: OSError) -> OdcError:
+    return OdcError(
+        f"HTTP cannot listen on {place}: {error.strerror}",
+        "Is another daemon there? `odcd doctor` tells.",
+    )
 
 
 def _bind_tcp(host: str, port: int) -> socket.socket:

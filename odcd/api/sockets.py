@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from odcd.api.audited import WHO, Audited
+
 LEFT, BROKE = "left", "broke"
 """The client went; neither side ended it."""
 
@@ -24,10 +26,13 @@ class SocketCounts(Protocol):
 class CountedSocket:
     """Around the endpoint of one route."""
 
-    def __init__(self, endpoint: ASGIApp, route: str, counts: SocketCounts) -> None:
+    def __init__(
+        self, endpoint: ASGIApp, route: str, counts: SocketCounts, audited: Audited
+    ) -> None:
         self._endpoint = endpoint
         self._route = route
         self._counts = counts
+        self._audited = audited
         counts.know_sockets(route)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,4 +61,7 @@ class CountedSocket:
         try:
             await self._endpoint(scope, receives, sends)
         finally:
+            # The endpoint puts there who asks, as soon as it knows.
+            who = scope.get(WHO)
+            self._audited.socket(scope, self._route, who, code, opened=opened)
             self._counts.socket_ended(self._route, code, opened=opened)

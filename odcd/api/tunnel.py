@@ -14,7 +14,10 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from odcd.api.audited import WHO
 from odcd.api.context import Api
+from odcd.api.credentials import ENDED, WHY_ENDED
+from odcd.api.identity import key_of
 from odcd.api.problems import problem_of, unexpected
 from odcd.api.routing import Identifies
 from odcd.clock import Clock
@@ -62,7 +65,7 @@ class TunnelEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         socket = WebSocket(scope, receive, send)
         try:
-            who = await self._identifies.identify(scope)
+            who = scope[WHO] = await self._identifies.identify(scope)
         except OdcError as error:
             await socket.send_denial_response(problem_of(error))
             return
@@ -79,9 +82,10 @@ class TunnelEndpoint:
         fields = {"job_id": job_id, "rank": rank, "user": who.user, "way": self._way}
         log.info("tunnel.opened", extra=fields)
         bridge = _Bridge(socket, stream, self._api.clock)
+        ended = self._api.credentials.watch(key_of(scope), lasting=True)
         try:
             await socket.accept()
-            await bridge.run(self._api.events.closing)
+            await bridge.run(self._api.events.closing, ended)
         except (RuntimeError, OSError, WebSocketDisconnect) as error:
             log.debug("tunnel.gone", extra={**fields, "why": str(error)})
         finally:
@@ -117,20 +121,26 @@ class _Bridge:
         """Bytes to the dev server, and below from it."""
         self.down = 0
 
-    async def run(self, closing: asyncio.Event) -> None:
-        """Until both directions ended, one end is gone, or the daemon stops."""
+    async def run(self, closing: asyncio.Event, out: asyncio.Event) -> None:
+        """Until both directions ended, one end is gone, the daemon stops, or out is set: the key
+        has ended."""
         async with asyncio.TaskGroup() as group:
             sides = (self._carry_up, self._carry_down, self._linger)
             tasks = {group.create_task(_guarded(side), name=side.__name__) for side in sides}
             stopping = group.create_task(closing.wait(), name="tunnel-stop")
+            leaving = group.create_task(out.wait(), name="tunnel-out")
             ending: Ending | None = None
             waiting: set[asyncio.Task[Ending | None]] = tasks
-            while ending is None and waiting and not stopping.done():
-                await asyncio.wait({*waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            while ending is None and waiting and not (stopping.done() or leaving.done()):
+                await asyncio.wait(
+                    {*waiting, stopping, leaving}, return_when=asyncio.FIRST_COMPLETED
+                )
                 over = {task for task in waiting if task.done()}
                 waiting = waiting - over
                 ending = next((end for task in over if (end := task.result())), None)
-            for task in (*tasks, stopping):
+            if leaving.done():
+                ending = ENDED, WHY_ENDED
+            for task in (*tasks, stopping, leaving):
                 task.cancel()
         code, reason = ending or (WENT_AWAY, "the daemon stops: connect again")
         await self._socket.close(code, _cut(reason))

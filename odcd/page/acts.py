@@ -14,6 +14,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from odcd.api.audited import WHO
 from odcd.api.changes import ChangeRoutes
 from odcd.api.context import Api
 from odcd.api.logs import LogRoutes
@@ -53,7 +54,8 @@ class Acts:
     async def enter(self, request: Request) -> Response:
         check_origin(request)
         form = await _form(request)
-        return self._entered(request, await self._sessions.enter(request, form.get("ticket", "")))
+        entered = await self._sessions.enter(request, form.get("ticket", ""))
+        return self._entered(request, entered)
 
     async def enter_by_key(self, request: Request) -> Response:
         check_origin(request)
@@ -63,6 +65,7 @@ class Acts:
 
     def _entered(self, request: Request, entered: Entered) -> Response:
         """What follows has neither ticket nor key in its address."""
+        request.scope[WHO] = entered.who
         response = seen_other("/")
         set_cookie(response, request, entered)
         return response

@@ -14,6 +14,7 @@ from odcd.api.problems import unexpected
 from odcd.errors import NotAuthenticated, OdcError
 from odcd.model import Identity
 from odcd.page.files import templates
+from odcd.page.places import PROXY_HINT
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,8 @@ def seen_other(path: str) -> Response:
 def problem(request: Request, error: OdcError, who: Identity | None = None) -> Response:
     if isinstance(error, NotAuthenticated):
         told = error.message[:1].upper() + error.message[1:] + "."
-        return html(request, "enter.html", error.status, told=told)
+        hint = error.hint if error.hint == PROXY_HINT else None
+        return html(request, "enter.html", error.status, told=told, hint=hint)
     return html(
         request, "problem.html", error.status, who=who, title=error.title, code=error.code,
         message=error.message, hint=error.hint,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from time import perf_counter
@@ -18,6 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from odcd.api.app import identifier_of
+from odcd.api.audited import WHO, Audited
 from odcd.api.context import Api
 from odcd.api.job_answers import END_STATES
 from odcd.api.misfits import misfit
@@ -50,8 +50,6 @@ BEAT = b"event: beat\ndata:\n\n"
 STREAM_S = 300.0
 """A stream ends then, and its browser comes again, to whichever daemon is there."""
 EVENTS = "text/event-stream"
-WHO = "odc.who"
-"""Where a request's scope has who asks."""
 PAGES: dict[str, tuple[str, type[Asked]]] = {
     "/": ("overview.html", PageOfAll),
     "/page/queue": ("queue.html", PageOfQueue),
@@ -70,6 +68,7 @@ class Page:
         self._api = api
         self._rest = rest
         self._views = Views(api)
+        self._audited = Audited(api.audit)
         self._sessions = Sessions(api, identifier_of(api))
         self._live = Live(api.events, api.clock, self._views.render, api.metrics.viewers)
         acts = Acts(api, self._views.job, self._sessions)
@@ -100,10 +99,7 @@ class Page:
 
     async def run(self) -> None:
         """Keep what is looked at current, until cancelled or the events' hub closes."""
-        async with asyncio.TaskGroup() as group:
-            asking = group.create_task(self._sessions.run(), name="page-sessions")
-            await self._live.run()
-            asking.cancel()
+        await self._live.run()
 
     def _route(self, path: str, serve: Serve, method: str = "GET") -> Route:
         async def answer(request: Request) -> Response:
@@ -142,6 +138,9 @@ class Page:
             response = problem(request, error, request.scope.get(WHO))
         except Exception as error:
             response = failed(request, error, request.scope.get(WHO))
+        self._audited.answered(
+            request.scope, path, request.scope.get(WHO), response, by="page session"
+        )
         took_s = perf_counter() - begun
         self._api.metrics.answered(method, path, response.status_code, took_s)
         return response

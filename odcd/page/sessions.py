@@ -7,11 +7,9 @@ came from ends before.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from contextlib import suppress
 from typing import NamedTuple
-from weakref import WeakValueDictionary
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,9 +17,10 @@ from starlette.responses import Response
 from odcd.api.context import Api
 from odcd.api.identity import PEER, Identifier
 from odcd.api.streaming import Streamed
-from odcd.errors import NotAuthenticated, NotOwner, OdcError
+from odcd.errors import NotAuthenticated, NotOwner
 from odcd.keys import digest_of
 from odcd.model import Identity
+from odcd.page.places import Place, check_session, check_ticket, place_of
 from odcd.page_keys import (
     SESSION_LIFE,
     TICKET_LIFE,
@@ -34,8 +33,6 @@ from odcd.page_keys import (
 log = logging.getLogger(__name__)
 
 COOKIE = "odc-page"
-LOOK_S = 2.0
-"""Between two looks at the sessions of what is streamed: one for all of them."""
 HOW = "`odcctl page` prints an address that lets you in; it works once, for a minute."
 
 
@@ -62,33 +59,12 @@ class Sessions:
     def __init__(self, api: Api, identifier: Identifier) -> None:
         self._api = api
         self._identifier = identifier
-        self._streams: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
-        """Those of which something is streamed, by digest; the event is set when one ends."""
-
-    async def run(self) -> None:
-        """End what is streamed to sessions that have ended, until cancelled."""
-        while True:
-            await self._api.clock.sleep(LOOK_S)
-            asked = [*self._streams]  # not the events: they would stay for ever
-            if not asked:
-                continue
-            try:
-                good = await self._api.store.holding(asked, self._api.clock.now())
-            except OdcError as error:
-                log.warning("page.sessions_unread", extra={"code": error.code})
-                continue
-            for digest in set(asked) - good:
-                ended = self._streams.pop(digest, None)
-                if ended is not None:
-                    ended.set()
 
     def bind(self, response: Streamed, request: Request) -> None:
         """It goes on no longer than the session it is for."""
         value = _cookie(request)
-        if PEER in request.scope.get("state", {}) or value is None:
-            return
-        # The answers hold the event: what nobody reads any more is not here.
-        response.until(self._streams.setdefault(session_digest(value), asyncio.Event()))
+        if PEER not in request.scope.get("state", {}) and value is not None:
+            response.until(self._api.credentials.watch(session_digest(value)))
 
     async def who(self, request: Request) -> Identity:
         """Raises NotAuthenticated, NotOwner."""
@@ -97,7 +73,19 @@ class Sessions:
         value = _cookie(request)
         if value is None:
             raise NotAuthenticated("you are not logged in here", HOW)
-        return await self._identifier.of_key(session_digest(value), HOW)
+        here = place_of(request, self._api.proxy_uids)
+        found = await self._api.store.page_key(session_digest(value), self._api.clock.now())
+        if found is None:
+            raise NotAuthenticated("this session is unknown or has expired", HOW)
+        try:
+            check_session(found.uid, found.place, here)
+        except NotAuthenticated:
+            log.warning(
+                "page.session_elsewhere",
+                extra={"user": found.user_name, "made": found.place, "used": here.text},
+            )
+            raise
+        return self._identifier.admit(found.user_name, found.uid, found.gid)
 
     async def guest(self, request: Request, ticket: str) -> Guest | None:
         """Whose a ticket is, which stays good; None: it is good no more, but the browser is in
@@ -106,7 +94,7 @@ class Sessions:
         with suppress(NotAuthenticated, NotOwner):
             now = await self.who(request)
         try:
-            who = await self._of_ticket(ticket)
+            who, _ = await self._of_ticket(request, ticket)
         except NotAuthenticated:
             if now is None:
                 raise
@@ -118,9 +106,10 @@ class Sessions:
     async def enter(self, request: Request, ticket: str) -> Entered:
         """Trade a ticket for a session, once, in the place of the browser's. Raises
         NotAuthenticated."""
-        who, now, made = await self._of_ticket(ticket), self._api.clock.now(), session_of()
+        who, here = await self._of_ticket(request, ticket)
+        now, made = self._api.clock.now(), session_of()
         until = await self._api.store.begin_session(
-            ticket_digest(ticket), made, now, now + SESSION_LIFE
+            ticket_digest(ticket), made, now, now + SESSION_LIFE, here.uid, here.text
         )
         if until is None:  # another was faster
             raise _used_up()
@@ -135,11 +124,21 @@ class Sessions:
             raise NotAuthenticated("the API key has ended", HOW)
         return await self.enter(request, made.key)
 
-    async def _of_ticket(self, ticket: str) -> Identity:
+    async def _of_ticket(self, request: Request, ticket: str) -> tuple[Identity, Place]:
+        """Raises NotAuthenticated: it is used up, or another's of this machine."""
+        here = place_of(request, self._api.proxy_uids)
+        found = await self._api.store.page_key(ticket_digest(ticket), self._api.clock.now())
+        if found is None:
+            raise _used_up()
         try:
-            return await self._identifier.of_key(ticket_digest(ticket), HOW)
+            check_ticket(found.peer_uid, here)
         except NotAuthenticated:
-            raise _used_up() from None
+            log.warning(
+                "page.ticket_elsewhere",
+                extra={"user": found.user_name, "for_uid": found.peer_uid, "used": here.text},
+            )
+            raise
+        return self._identifier.admit(found.user_name, found.uid, found.gid), here
 
     async def leave(self, request: Request) -> None:
         value = _cookie(request)

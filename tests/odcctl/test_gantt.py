@@ -124,7 +124,20 @@ def test_the_page_is_opened(peer: Peer, odcctl: Odcctl, home: Any) -> None:
     peer.on("POST", "/v1/page/tickets", told)
     seen = home / "seen"
     browser = home / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" > {seen}\n')
+    browser.write_text(f'#!/bin/sh\ncp "${{1#file://}}" {seen}\n')
     browser.chmod(0o755)
     assert odcctl("page", "--open", BROWSER=str(browser)).code == 0
-    assert seen.read_text() == "http://127.0.0.1:7070/p\n"
+    # A file that sends on: the address would stand in the command line.
+    assert 'url=http://127.0.0.1:7070/p"' in seen.read_text()
+
+
+def test_the_address_is_for_whose_browser_and_port_it_is(peer: Peer, odcctl: Odcctl) -> None:
+    told = {"ticket": "x", "expires_at": at(0), "path": "/p", "url": "http://127.0.0.1:720/p"}
+    peer.on("POST", "/v1/page/tickets", told)
+    assert odcctl("page", "--browser", "root").out == "http://127.0.0.1:720/p\n"
+    assert odcctl("page", "--browser", "64001", "--port", "7070").out == "http://127.0.0.1:7070/p\n"
+    assert odcctl("page", SUDO_UID="1000").code == 0
+    asked = [request.query.get("browser_uid") for request in peer.requests]
+    assert asked == ["0", "64001", "1000"]
+    for wrong in (("--browser", "no-such-user"), ("--port", "0"), ("--port", "x")):
+        assert odcctl("page", *wrong).code == 2

@@ -12,11 +12,13 @@ declare
 begin
     perform _check_operator(p_actor, 'end the keys of a user');
     -- Nothing is made of them from here on; what was made until now is seen below.
-    perform from api_key where user_name = p_user and kind = 'key' and active and expires_at > p_now order by digest for update;
+    perform from api_key where user_name = p_user and kind = 'key' and active order by digest for update;
     with ended as (
-        update api_key set active = false where user_name = p_user and active and expires_at > p_now returning kind
+        -- Those that have expired, too: terminals that they opened go on until the login ends.
+        update api_key set active = false where user_name = p_user and active returning kind, expires_at
     )
-    select count(*) filter (where kind = 'key'), count(*) filter (where kind = 'session') into v_keys, v_sessions from ended;
+    select count(*) filter (where kind = 'key' and expires_at > p_now),
+           count(*) filter (where kind = 'session' and expires_at > p_now) into v_keys, v_sessions from ended;
     if v_keys + v_sessions > 0 then
         insert into event (at, kind, actor, detail)
         values (p_now, 'login_ended', p_actor ->> 'user',

@@ -63,7 +63,7 @@ begin
     end if;
     perform _quarantine_nodes(p_quarantine, p_canaries, p_now);
     delete from idempotency where made_at < p_now - interval '48 hours';
-    delete from api_key where expires_at < p_now;
+    delete from api_key where expires_at < p_now and (kind <> 'key' or until_at is null or until_at < p_now);
     delete from login_signature where expires_at < p_now;
     update server set led_at = p_now;
     delete from pass where id <= (select max(id) - 10000 from pass);

@@ -55,12 +55,16 @@ def browse(url: str, work: Callable[[Browsed], Awaitable[None]], **options: Any)
         options.setdefault("listens", lambda: [("127.0.0.1", 7070)])
         async with serving(url, **options) as service:
             page = Page(service.api, service.app)
+            api = service.api
             keeping = asyncio.create_task(page.run())
+            looking = asyncio.create_task(api.credentials.run(api.store, api.clock))
             try:
                 await work(Browsed(service, page))
             finally:
                 service.hub.close()
                 await keeping
+                looking.cancel()
+                await asyncio.wait([looking])
 
     run(work_in())
 

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
+from odcd.api import credentials
 from odcd.keys import new_key
-from odcd.page import sessions
 from odcd.page_keys import SESSION_LIFE
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Spoken
 from tests.odcd.page.browse import OURS, Browsed, browse
@@ -213,7 +213,7 @@ def test_what_is_streamed_ends_with_its_session(
     database_url: str, monkeypatch: pytest.MonkeyPatch, path: str, end: Any
 ) -> None:
     """Broken off, so that nobody takes a log for whole; those of others go on."""
-    monkeypatch.setattr(sessions, "LOOK_S", 0.05)
+    monkeypatch.setattr(credentials, "LOOK_S", 0.05)
 
     async def work(it: Browsed) -> None:
         job_id = await it.service.submit()
@@ -224,21 +224,21 @@ def test_what_is_streamed_ends_with_its_session(
                 for client in (one, two)
             )
             async with asyncio.timeout(60):
-                while len(it.page._sessions._streams) < 2:  # pyright: ignore
+                while len(it.service.api.credentials.open) < 2:  # pyright: ignore
                     assert not first.done()
                     await asyncio.sleep(0.01)
-                await asyncio.sleep(3 * sessions.LOOK_S)
+                await asyncio.sleep(3 * credentials.LOOK_S)
                 assert not first.done()
                 await end(it, alice, one)
                 assert await first == "broken"
                 if end is _expire:
                     await asyncio.wait([other])
                 else:
-                    await asyncio.sleep(3 * sessions.LOOK_S)
+                    await asyncio.sleep(3 * credentials.LOOK_S)
                     assert not other.done()
                 await two.post("/page/leave", headers=OURS)
                 assert await other == "broken"
-        assert dict(it.page._sessions._streams) == {}  # pyright: ignore
+        assert dict(it.service.api.credentials.open) == {}  # pyright: ignore
 
     browse(database_url, work, executor_of=object)
 
@@ -247,19 +247,19 @@ def test_streams_that_are_over_are_asked_about_no_more(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though their session goes on."""
-    monkeypatch.setattr(sessions, "LOOK_S", 0.01)
+    monkeypatch.setattr(credentials, "LOOK_S", 0.01)
 
     async def work(it: Browsed) -> None:
         async with it.inside(ALICE) as client:
             stream = asyncio.create_task(streamed(it, client, "/page/live?of=/"))
             async with asyncio.timeout(60):
-                while not it.page._sessions._streams:  # pyright: ignore
+                while not it.service.api.credentials.open:  # pyright: ignore
                     await asyncio.sleep(0.01)
-                await asyncio.sleep(5 * sessions.LOOK_S)
+                await asyncio.sleep(5 * credentials.LOOK_S)
                 stream.cancel()
                 await asyncio.wait([stream])
                 del stream
-                while it.page._sessions._streams:  # pyright: ignore
+                while it.service.api.credentials.open:  # pyright: ignore
                     gc.collect()
                     await asyncio.sleep(0.01)
             assert (await client.get("/page/queue")).status_code == 200

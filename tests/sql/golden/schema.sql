@@ -599,6 +599,8 @@ CREATE TABLE odc.api_key (
     until_at timestamp with time zone,
     kind text DEFAULT 'key'::text NOT NULL,
     origin text,
+    peer_uid integer,
+    place text,
     CONSTRAINT api_key_kind_check CHECK ((kind = ANY (ARRAY['key'::text, 'ticket'::text, 'session'::text])))
 );
 

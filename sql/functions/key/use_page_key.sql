@@ -1,0 +1,9 @@
+-- odc.use_page_key: whom a ticket or a session of the page speaks for, as use_api_key, and where it is good.
+-- Locks      api_key row for update, when the minute is over
+create or replace function odc.use_page_key(p_digest text, p_now timestamptz)
+returns table (user_name text, uid integer, gid integer, peer_uid integer, place text)
+language sql volatile as $$
+    select u.user_name, u.uid, u.gid, k.peer_uid, k.place
+      from odc.use_api_key(p_digest, p_now) as u, odc.api_key as k
+     where k.digest = p_digest
+$$;

@@ -1,0 +1,120 @@
+"""The audit log: every change and every refusal, by whom, from where, with which result."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odcd.audit import AuditLog
+from odcd.clock import SystemClock
+from odcd.errors import OdcError
+from odcd.settings import read_audit
+from tests.attack.strangers import ALICE, BOB, enter, free_port, inside, over_socket, ticket_of
+from tests.support.daemon import Odc, wait
+from tests.support.users import needs_root
+
+Line = dict[str, Any]
+
+
+def lines_of(file: Path) -> list[Line]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def line_with(file: Path, fits: Callable[[Line], bool]) -> Line:
+    return wait(
+        lambda: next((line for line in lines_of(file) if fits(line)), None),
+        lambda: file.read_text() if file.exists() else "no file",
+    )
+
+
+@pytest.mark.long
+@needs_root
+def test_the_audit_log_has_changes_and_refusals(odc: Odc) -> None:
+    folder = odc.work.with_name("audit")
+    folder.mkdir()
+    folder.chmod(0o777)
+    file, port = folder / "audit.log", free_port()
+    odc.environment |= {"ODC_LISTEN": f"127.0.0.1:{port}", "ODC_AUDIT_LOG": str(file)}
+    with odc.serving("up", "--node", "n1=h100:8"):
+        job = odc.submit("--hold", "--wrap", "true")
+        line = line_with(file, lambda line: line.get("id") == job)
+        assert line.pop("at").endswith("Z")
+        assert len(line.pop("request_id")) == 32
+        assert line.pop("route") == line.pop("path")
+        assert line == {
+            "user": "root", "uid": 0, "operator": True, "by": "socket", "from": {"socket_uid": 0},
+            "method": "POST", "status": 201, "id": job,
+        }  # fmt: skip
+
+        refused = over_socket(odc.home / "odcd.sock", BOB, "DELETE", "/v1/users/root/keys")
+        assert refused["code"] == "OD013"
+        line = line_with(file, lambda line: line["status"] == 403)
+        assert (line["uid"], line["code"], line["operator"]) == (BOB, "OD013", False)
+        assert line["route"] == "/v1/users/{user}/keys"
+
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        connection.request("GET", "/v1/jobs", headers={"Authorization": "Bearer odc_wrong"})
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        line = line_with(file, lambda line: line["route"] == "/v1/jobs" and line["by"] == "key")
+        assert (line["status"], line["user"]) == (401, None)
+        assert line["from"] == {"address": "127.0.0.1", "local_uid": 0}
+        assert line["request_id"] == answer.headers["x-request-id"]
+
+        inside(odc, ALICE, port)
+        line = line_with(file, lambda line: line["path"] == "/page/enter")
+        assert (line["uid"], line["status"]) == (ALICE, 303)
+        assert line["from"] == {"address": "127.0.0.1", "local_uid": ALICE}
+        assert enter(BOB, port, ticket_of(odc, ALICE)["ticket"]).status == 401
+        line = line_with(file, lambda line: line["from"].get("local_uid") == BOB)
+        assert line["status"] == 401
+
+        # Reading is no change; and a log that was moved away goes on in a new file.
+        odc.odcctl("queue")
+        before = lines_of(file)
+        assert not [line for line in before if line["method"] == "GET" and line["status"] < 400]
+        file.rename(folder / "audit.log.1")
+        odc.odcctl("cancel", str(job))
+        line = line_with(file, lambda line: "cancel" in line["route"])
+        assert line["status"] == 200
+        last = odc.submit("--hold", "--wrap", "true")
+    # At its end the daemon writes what is left.
+    assert lines_of(file)[-1]["id"] == last
+    assert file.stat().st_mode & 0o007 == 0
+
+
+def test_a_line_costs_microseconds_and_a_full_disk_costs_no_request(tmp_path: Path) -> None:
+    full = AuditLog("/dev/full", SystemClock())
+    full.note({"user": "a"})
+    full.flush()
+    full.note({"user": "b"})
+    assert len(full._lines) == 2  # pyright: ignore[reportPrivateUsage]
+    full.close()
+    file = tmp_path / "audit.log"
+    audit = AuditLog(str(file), SystemClock())
+    for number in range(10_000):
+        audit.note({"number": number})
+    assert file.read_text() == ""  # no request waited for the disk
+    audit.close()
+    assert [line["number"] for line in lines_of(file)] == list(range(10_000))
+
+
+def test_an_audit_log_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OdcError, match="cannot be opened"):
+        AuditLog(str(tmp_path / "no" / "audit.log"), SystemClock())
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "victim")
+    with pytest.raises(OdcError, match="cannot be opened"):
+        AuditLog(str(link), SystemClock())
+    assert not os.path.lexists(tmp_path / "victim")
+    with pytest.raises(OdcError, match="not an absolute path"):
+        read_audit({"ODC_AUDIT_LOG": "audit.log"}, detached=False)
+    with pytest.raises(OdcError, match="needs standard output"):
+        read_audit({"ODC_AUDIT_LOG": "-"}, detached=True)
