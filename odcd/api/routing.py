@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,16 +14,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from odcd.api.misfits import misfit
+from odcd.api.misfits import WRONG, misfit
+from odcd.api.moments import check_moments
 from odcd.api.problems import malformed, problem_of, unexpected
 from odcd.api.streaming import ClientGone
 from odcd.errors import BadRequest, NotAuthenticated, OdcError, TooLarge
-from odcd.model import MAX_SCRIPT_BYTES, Identity, Selector
+from odcd.model import MAX_SCRIPT_BYTES, PRINTABLE, Identity, Selector
 from odcd.slots import ask_as
 from odcd.slurm.lists import parse_selector
 
 MAX_BODY_BYTES = 8 * 1024 * 1024 + MAX_SCRIPT_BYTES
 JSON = "application/json"
+_PRINTABLE = re.compile(PRINTABLE)
 
 T = TypeVar("T")
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -88,7 +91,10 @@ class Call:
 
     def part(self, name: str) -> str:
         """A part of the path."""
-        return self.request.path_params[name]
+        part = self.request.path_params[name]
+        if not _PRINTABLE.match(part):
+            raise BadRequest(f"the path has characters that cannot be shown: {part[:60]!a}", WRONG)
+        return part
 
     def selector(self) -> Selector:
         return parse_selector(self.part("id"))
@@ -105,10 +111,12 @@ class Call:
                 raise BadRequest(f'query: "{name}" has a NUL byte', "Leave it out.")
             given[name] = value
         try:
-            return msgspec.convert(given, form, strict=False)
+            query = msgspec.convert(given, form, strict=False)
         except msgspec.ValidationError as error:
             fits = partial(msgspec.convert, type=form, strict=False)
             raise misfit(error, given, form, fits) or malformed(error, "query") from None
+        check_moments(query)
+        return query
 
     async def body(
         self, decoder: msgspec.json.Decoder[T], *, empty: bytes = b"", most: int = MAX_BODY_BYTES
@@ -116,7 +124,7 @@ class Call:
         """empty: what no body at all stands for; most: bytes. Raises BadRequest or TooLarge."""
         raw = await self._read(most) or empty
         try:
-            return decoder.decode(raw)
+            body = decoder.decode(raw)
         except msgspec.ValidationError as error:
             raise _misfit(error, raw, decoder.type) or malformed(error, "body") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -125,6 +133,8 @@ class Call:
             raise BadRequest(
                 "the body is nested too deeply", "Send one flat JSON object."
             ) from None
+        check_moments(body)
+        return body
 
     async def raw(self, most: int) -> bytes:
         """A body that is not JSON, of so many bytes at most. Raises TooLarge."""

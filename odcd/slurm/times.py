@@ -124,11 +124,12 @@ def parse_moment(text: str, now: datetime) -> datetime:
     words = " ".join(text.split())
     try:
         moment = _parse_moment(words, now)
+        # The first and the last days have no moment in UTC, or none in other zones.
+        if moment is not None and 1 < (moment := moment.astimezone(UTC)).year < 9999:
+            return moment
     except (ValueError, OverflowError):
-        moment = None
-    if moment is None:
-        raise BadRequest(f'"{text}" is not a moment', f"Accepted: {MOMENT_FORMS}.")
-    return moment.astimezone(UTC)
+        pass
+    raise BadRequest(f'"{text[:200]}" is not a moment', f"Accepted: {MOMENT_FORMS}.")
 
 
 def _parse_moment(words: str, now: datetime) -> datetime | None:
