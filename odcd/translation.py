@@ -78,7 +78,8 @@ def _of_server(error: asyncpg.PostgresError) -> BaseException:
         return busy
     if state in RANGE_STATES:
         return BadRequest(
-            f"a number or a moment is out of range: {message}", "Give one nearer to zero, or to now."
+            f"a number or a moment is out of range: {message}",
+            "Give one nearer to zero, or to now.",
         )
     if state in TEXT_STATES:
         return BadRequest(

@@ -46,7 +46,8 @@ def create_app(deps: Api) -> Starlette:
     """The ASGI application. Serve it by odcd.api.server, which tells who is at the unix socket."""
     identifier = identifier_of(deps)
     endpoints = {
-        (o.method, o.path): Endpoint(o, identifier, deps.metrics) for o in operations(deps)
+        (o.method, o.path): Endpoint(o, identifier, deps.metrics, deps.fairness)
+        for o in operations(deps)
     }
     routes: list[BaseRoute] = [
         Route(path, endpoint, methods=[method]) for (method, path), endpoint in endpoints.items()

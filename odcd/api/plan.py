@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from odcd.api.context import Api
 from odcd.api.jobs import words
+from odcd.api.moments import check_moment
 from odcd.api.past import as_of
 from odcd.api.plan_answers import Gantt, Plan, PlanDiff, Replayed
-from odcd.api.moments import check_moment
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, UnknownPass
 

@@ -159,6 +159,8 @@ class ReservationRoutes:
             # Keys, and the share of a node, may be others when the request comes again.
             digest=hashlib.sha256(b"reservation:" + msgspec.json.encode(asked)).hexdigest(),
         )  # fmt: skip
+        if not dry_run:
+            self._api.fairness.submit(call.who, 1)
         (answer,) = await self._api.batcher.submit(prepared)
         if answer.code is not None:
             raise refusal(answer.code, answer.message or "refused", answer.hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -17,8 +18,9 @@ from starlette.types import Receive, Scope, Send
 from odcd.api.misfits import WRONG, misfit
 from odcd.api.moments import check_moments
 from odcd.api.problems import malformed, problem_of, unexpected
-from odcd.api.streaming import ClientGone
-from odcd.errors import BadRequest, NotAuthenticated, OdcError, TooLarge
+from odcd.api.streaming import ClientGone, Streamed
+from odcd.errors import BadRequest, NotAuthenticated, OdcError, TooLarge, TooManyRequests
+from odcd.fairness.limits import Fairness
 from odcd.model import MAX_SCRIPT_BYTES, PRINTABLE, Identity, Selector
 from odcd.slots import ask_as
 from odcd.slurm.lists import parse_selector
@@ -68,6 +70,8 @@ class Identifies(Protocol):
 
 class Counts(Protocol):
     def answered(self, method: str, route: str, code: int, seconds: float) -> None: ...
+
+    def limited(self, limit: str) -> None: ...
 
 
 class Call:
@@ -166,32 +170,54 @@ class Call:
 class Endpoint:
     """The ASGI application of one operation."""
 
-    def __init__(self, operation: Operation, identifies: Identifies, counts: Counts) -> None:
+    def __init__(
+        self, operation: Operation, identifies: Identifies, counts: Counts, fairness: Fairness
+    ) -> None:
         self._operation = operation
         self._identifies = identifies
         self._counts = counts
+        self._fairness = fairness
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with ExitStack() as held:
+            response = await self._answer(scope, receive, held)
+            if response is not None:
+                await response(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, held: ExitStack) -> Response | None:
+        """None: nobody is there to be answered. held: until the answer was sent."""
         operation = self._operation
         begun = perf_counter()
         try:
             who = None if operation.public else await self._identifies.identify(scope)
             if who is not None:
+                self._fairness.request(who)
                 ask_as(who.user, operation.path)
             call = Call(Request(scope, receive), who)
             if operation.query is NoQuery and scope["query_string"]:
                 call.query(NoQuery)
             response = await operation.serve(call)
+            if who is not None and isinstance(response, Streamed):
+                await self._hold(held, who, response)
         except OdcError as error:
+            if isinstance(error, TooManyRequests):
+                self._counts.limited(error.limit)
             response = problem_of(error)
         except ClientGone:
-            return
+            return None
         except Exception as error:
             response = unexpected(error, operation.method, scope["path"])
         self._counts.answered(
             operation.method, operation.path, response.status_code, perf_counter() - begun
         )
-        await response(scope, receive, send)
+        return response
+
+    async def _hold(self, held: ExitStack, who: Identity, response: Streamed) -> None:
+        try:
+            held.enter_context(self._fairness.stream(who))
+        except TooManyRequests:
+            await response.abandon()
+            raise
 
 
 def _misfit(error: msgspec.ValidationError, raw: bytes, form: Any) -> BadRequest | None:

@@ -124,9 +124,9 @@ def parse_moment(text: str, now: datetime) -> datetime:
     words = " ".join(text.split())
     try:
         moment = _parse_moment(words, now)
-        # The first and the last days have no moment in UTC, or none in other zones.
-        if moment is not None and 1 < (moment := moment.astimezone(UTC)).year < 9999:
-            return moment
+        if moment is not None:
+            # Out of range on the first and the last day, by their offset.
+            return moment.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
     raise BadRequest(f'"{text[:200]}" is not a moment', f"Accepted: {MOMENT_FORMS}.")

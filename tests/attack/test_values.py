@@ -31,7 +31,7 @@ TEXTS = (
 ESCAPES = ("a\x1b[2Jb", "a\nb", "a\rb", "a\x7fb", "a\x9bb", "a\u2028b", "a\u202eb")
 UNPRINTED = frozenset({
     "script", "argv", "args", "environment", "work_dir", "stdin", "stdout", "stderr",
-    "script_path", "submit_line", "method", "url", "headers", "time_zone", "default_stdout", "umask",
+    "script_path", "submit_line", "method", "url", "headers", "time_zone", "default_stdout",
 })  # fmt: skip
 """Text that terminals do not print, or that odcctl makes safe."""
 STREAMS = ("/events",)
@@ -46,7 +46,9 @@ def cases(service: Service) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
     found: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
     for path, methods in told["paths"].items():
         for method, one in methods.items():
-            query = {p["name"]: p["schema"] for p in one.get("parameters", ()) if p["in"] == "query"}
+            query = {
+                p["name"]: p["schema"] for p in one.get("parameters", ()) if p["in"] == "query"
+            }
             content = one.get("requestBody", {}).get("content", {}).get("application/json", {})
             reference = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
             fields = told["components"]["schemas"].get(reference, {}).get("properties", {})
@@ -231,7 +233,7 @@ def strings_of(schema: dict[str, Any]) -> Iterator[Any]:
 
 
 def test_no_field_takes_text_that_would_control_a_terminal(database_url: str) -> None:
-    """Before: PATCH of a job took a name with escapes and line breaks, and every queue showed it."""
+    """Before: PATCH of a job took a name with escapes, and every queue showed it."""
 
     async def work(service: Service) -> None:
         attack = Attack(service, OPERATOR)
