@@ -14,8 +14,10 @@ import pytest
 from odcd.api.app import operations
 from odcd.api.identity import Peer
 from odcd.api.openapi import document
-from tests.odcd.api.service import ALICE, BODY, OPERATOR, Service, serve
+from odcd.page.app import PAGES
+from tests.odcd.api.service import ALICE, BODY, OPERATOR, Service, Spoken, serve
 from tests.odcd.api.test_who_may import REGISTRY, TABLE, Rule, Scene
+from tests.odcd.page.browse import Browsed, browse
 
 INTEGERS = (2**31 - 1, 2**31, -(2**31) - 1, 2**63 - 1, 2**63, -(2**63), 10**30, -1)
 NUMBERS = (1e308, -1e308, 1e12, "nan", "inf", "-inf", 5e-324)
@@ -204,13 +206,17 @@ def test_huge_products_of_sizes_never_make_the_daemon_fail(database_url: str) ->
 
 
 def test_the_largest_numbers_of_events_are_taken(database_url: str) -> None:
+    """Before: the stream broke off for after=9223372036854775807."""
+
     async def work(service: Service) -> None:
         job = await service.submit()
-        async with service.client(OPERATOR) as client:
+        # Unlike the service's client, it raises what breaks a stream that has begun.
+        transport = httpx.ASGITransport(Spoken(service.app, OPERATOR))
+        async with httpx.AsyncClient(transport=transport, base_url="http://odc") as client:
             for path in ("/v1/events", f"/v1/jobs/{job}/events"):
                 for after in (2**63 - 1, 2**63 - 2, 2**31):
                     answer = await client.get(f"{path}?after={after}&follow=false")
-                    assert answer.status_code == 200, answer.text
+                    assert (answer.status_code, answer.text) == (200, "retry: 1000\n\n")
                     headers = {"Last-Event-ID": str(after)}
                     answer = await client.get(f"{path}?follow=false", headers=headers)
                     assert answer.status_code == 200, answer.text
@@ -271,3 +277,30 @@ def test_names_in_paths_and_command_lines_are_checked_too(database_url: str) -> 
             assert (await client.get("/v1/jobs")).json()["jobs"] == []
 
     serve(database_url, work)
+
+
+@pytest.mark.long
+def test_no_address_of_the_page_makes_the_daemon_fail(database_url: str) -> None:
+    async def work(browsed: Browsed) -> None:
+        job = await browsed.service.submit(ALICE, array="1-3")
+        failed: list[str] = []
+        edges = [*map(str, INTEGERS), *MOMENTS[:1], *TEXTS[len(MOMENTS) :], *ESCAPES[:2]]
+        async with browsed.client() as client:
+
+            async def look(path: str, query: dict[str, str]) -> None:
+                answer = await client.get(path, params=query, headers={"accept": "text/html"})
+                if answer.status_code >= 500 and answer.status_code != 503:
+                    failed.append(f"{path} {query}: {answer.status_code}"[:200])
+
+            for path, (_, form) in PAGES.items():
+                for field in form.__struct_fields__:
+                    for value in edges:
+                        await look(path, {field: value})
+            for value in edges:
+                for rest in ("", "/why", "/logs"):
+                    await look(f"/page/jobs/{urllib.parse.quote(value, safe='')}{rest}", {})
+                await look(f"/page/jobs/{job}", {"after": value})
+                await look(f"/page/jobs/{job}/logs", {"rank": value})
+        assert not failed, "\n".join(failed)
+
+    browse(database_url, work)
