@@ -23,6 +23,7 @@ from odcd.engine import make_engine
 from odcd.errors import BadRequest
 from odcd.events import EventHub
 from odcd.executor.base import Executor
+from odcd.fairness.limits import Fairness
 from odcd.github_keys import GithubKeys
 from odcd.leader import Lead, Leader, Pass
 from odcd.leading import Leading
@@ -102,6 +103,7 @@ class Daemon:
         self._leading: Leading | None = None
         self._engine = make_engine(settings, Store(for_leader), clock, launch_runner, metrics)
         self._keys = GithubKeys(settings.github_url, clock) if self._engine.ssh else None
+        fairness = Fairness(settings.fairness, clock)
         as_root = settings.socket_mode == 0o666
         oldest = settings.oldest_client
         serves_uid = None if as_root or self._engine.runs_as_anyone else os.getuid()
@@ -110,7 +112,8 @@ class Daemon:
         self._audit = AuditLog(place, clock) if place is not None else None
         api = Api(
             store=self._store,
-            batcher=SubmitBatcher(self._store, clock),
+            batcher=SubmitBatcher(self._store, clock, pending=fairness.pending),
+            fairness=fairness,
             events=self._events,
             clock=clock,
             wake=self._wake_planner,

@@ -49,6 +49,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+RECOUNT_S = 5
+"""So often at most the database counts the pending jobs of a user who reached the limit."""
+
 
 class OdcError(Exception):
     """An expected error: what happened (message), and what to do about it (hint)."""
@@ -205,7 +208,17 @@ class TooManyLogins(Refused):
 
 
 class TooManyRequests(Refused):
+    """limit: its name in the metric odcd_requests_limited."""
+
     code, status = "OD041", 429
+
+    def __init__(
+        self, message: str, hint: str | None = None, *, limit: str = "statements",
+        retry_after_s: int = 1,
+    ) -> None:  # fmt: skip
+        super().__init__(message, hint)
+        self.limit = limit
+        self.retry_after_s = retry_after_s
 
 
 class LeadershipLost(Unavailable):
@@ -255,4 +268,6 @@ BY_CODE: dict[str, type[OdcError]] = _leaves(OdcError)
 
 def refusal(code: str, message: str, hint: str | None) -> OdcError:
     """The error of an OD code, as the database reports one per job of a batch."""
+    if code == TooManyRequests.code:
+        return TooManyRequests(message, hint, limit="pending", retry_after_s=RECOUNT_S)
     return BY_CODE.get(code, OdcError)(message, hint)

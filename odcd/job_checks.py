@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import msgspec
 
 from odcd.errors import BadRequest, TooLarge
-from odcd.model import MAX_ENVIRONMENT_BYTES, JobSpec
+from odcd.model import MAX_ENVIRONMENT_BYTES, PRINTABLE, JobSpec
 
 MAX_ARGS_BYTES = 1024 * 1024
 MAX_STRING_BYTES = 131_071
 """Linux starts no program with a longer argument or variable."""
 
+PRINTED = (
+    "work_dir", "stdin", "stdout", "stderr", "comment", "constraint", "submit_host", "image",
+)  # fmt: skip
+_printable = re.compile(PRINTABLE).match
 _NUL = b"\\u0000"
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -28,6 +33,14 @@ def check_job(spec: JobSpec) -> None:
             f"the job name {spec.name[:60]!a} has characters that cannot be shown",
             "Use letters, digits, blanks and punctuation.",
         )
+    # What came as a JobSpec was checked as it was read; a command line was not.
+    for name in PRINTED:
+        text = getattr(spec, name)
+        if text is not None and not _printable(text):
+            raise BadRequest(
+                f"{name} has characters that cannot be shown: {text[:60]!a}",
+                "Give one line without control characters or escapes.",
+            )
     if spec.args:
         sizes = [len(encode_text(argument, "an argument")) for argument in spec.args]
         if max(sizes) > MAX_STRING_BYTES or sum(sizes) > MAX_ARGS_BYTES:

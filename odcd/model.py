@@ -21,8 +21,15 @@ MAX_BATCH_JOBS = 20_000
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 Amount = Annotated[int, msgspec.Meta(ge=0, le=2_000_000_000)]
 Seconds = Annotated[int, msgspec.Meta(ge=1, le=UNLIMITED_S)]
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-Path = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
+CONTROLS = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+"""Characters that would move the cursor of a terminal, or turn a text around."""
+PRINTABLE = rf"^[^{CONTROLS}]*(?![\s\S])"
+"""A text that terminals show: one line without escapes. As Python and JSON Schema read it."""
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=PRINTABLE)]
+Comment = Annotated[str, msgspec.Meta(max_length=4096, pattern=PRINTABLE)]
+Image = Annotated[str, msgspec.Meta(min_length=1, max_length=1000, pattern=PRINTABLE)]
+Path = Annotated[str, msgspec.Meta(min_length=1, max_length=4096, pattern=PRINTABLE)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +67,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     account: Name | None = None
     qos: Name | None = None
     nice: Annotated[int, msgspec.Meta(ge=-2_147_483_645, le=2_147_483_645)] = 0
-    comment: Annotated[str, msgspec.Meta(max_length=4096)] | None = None
+    comment: Comment | None = None
     hold: bool = False
     begin_at: datetime | None = None
     deadline_at: datetime | None = None
@@ -88,7 +95,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     mem_per_cpu_mib: Amount | None = None
     mem_per_gpu_mib: Amount | None = None
     exclusive: bool = False
-    constraint: Annotated[str, msgspec.Meta(max_length=1024)] | None = None
+    constraint: Annotated[str, msgspec.Meta(max_length=1024, pattern=PRINTABLE)] | None = None
     node_list: list[Name] = []
     exclude_nodes: list[Name] = []
     booking: Name | None = None
@@ -106,13 +113,13 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """True: signal the batch shell alone (sbatch's B:)."""
     requeue: bool | None = None
     """May it run again after its node failed? None: yes."""
-    submit_host: Annotated[str, msgspec.Meta(max_length=255)] | None = None
+    submit_host: Annotated[str, msgspec.Meta(max_length=255, pattern=PRINTABLE)] | None = None
     submit_line: Annotated[str, msgspec.Meta(max_length=32768)] | None = None
     spool_output: bool = False
     """Keep the output with the daemon instead of a file in work_dir (odcctl run)."""
     pty: bool = False
     """Give the job a terminal that /attach can speak to."""
-    image: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] | None = None
+    image: Image | None = None
     """Of its container, on Kubernetes, by digest or a fixed tag; None: the cluster's default."""
 
 

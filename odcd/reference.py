@@ -20,6 +20,7 @@ from odcd.__main__ import parser
 from odcd.builds.settings import BuildSettings
 from odcd.disks.settings import DiskSettings
 from odcd.executor.kubernetes.settings import KubernetesSettings
+from odcd.fairness.settings import FairnessSettings
 from odcd.gpu_use.settings import GpuUseSettings
 from odcd.history.settings import HistorySettings
 from odcd.login.settings import LoginSettings
@@ -80,6 +81,7 @@ def settings_page() -> str:
         *_field_docs(LoginSettings),
         *_field_docs(BuildSettings),
         *_field_docs(GpuUseSettings),
+        *_field_docs(FairnessSettings),
         *_field_docs(HistorySettings),
     ):
         if not text:  # the settings that stand further below

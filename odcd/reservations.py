@@ -12,7 +12,7 @@ import msgspec
 from odcd import box
 from odcd.errors import BadRequest, NeverFits, NotImplementedYet, UnknownGpuType
 from odcd.github_keys import check_name
-from odcd.model import Identity, JobSpec, Name, ReservationSpec
+from odcd.model import PRINTABLE, Comment, Identity, Image, JobSpec, Name, ReservationSpec
 
 BOX = box.script()
 """Read at once: the daemon may not read its own files any more when it serves."""
@@ -24,7 +24,7 @@ MAX_DISK_CHARS = 50
 _DISK = re.compile(r"[A-Za-z0-9_-]+")
 _FEATURE = re.compile(r"[\w.:=/+-]+", re.ASCII)
 
-Label = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+Label = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=PRINTABLE)]
 
 
 class Reserve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,7 +40,7 @@ class Reserve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """None: made of count and type."""
     distributed: bool = False
     """Several nodes are meant."""
-    disk: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    disk: Annotated[str, msgspec.Meta(max_length=200, pattern=PRINTABLE)] | None = None
     """The name of one's own disk that is its home; "none" or null: none."""
     no_persist: bool = False
     """A home that ends with it."""
@@ -48,7 +48,7 @@ class Reserve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Write the shell's files on the disk anew."""
     jupyter: bool = False
     """Start Jupyter Lab in it; of several nodes, in the first."""
-    image: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] | None = None
+    image: Image | None = None
     build: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")] | None = None
     """Digest of a context, of POST /v1/builds: run the image that is built of it."""
     ssh: bool = False
@@ -57,14 +57,16 @@ class Reserve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Of the image: run what it runs by itself."""
     labels: dict[Label, Label] = {}
     """Of its nodes."""
-    github_user: Annotated[str, msgspec.Meta(min_length=1, max_length=100)] | None = None
+    github_user: (
+        Annotated[str, msgspec.Meta(min_length=1, max_length=100, pattern=PRINTABLE)] | None
+    ) = None
     """Whose SSH keys may enter."""
     account: Name | None = None
     qos: Name | None = None
     partition: Name | None = None
     booking: Name | None = None
     """Inside it only: nodes set aside for those it names."""
-    comment: Annotated[str, msgspec.Meta(max_length=4096)] | None = None
+    comment: Comment | None = None
 
 
 class TypeThere(msgspec.Struct, frozen=True):

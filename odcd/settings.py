@@ -16,6 +16,7 @@ from odcd.builds.settings import BuildSettings, read_builds
 from odcd.disks.settings import DiskSettings, read_disks
 from odcd.errors import BadRequest
 from odcd.executor.kubernetes.settings import KubernetesSettings, read_kubernetes
+from odcd.fairness.settings import FairnessSettings, read_fairness
 from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
 from odcd.history.settings import HistorySettings, read_history
 from odcd.login.settings import LoginSettings, read_login
@@ -95,6 +96,7 @@ class Settings:
     login: LoginSettings = field(default_factory=LoginSettings)
     builds: BuildSettings = field(default_factory=BuildSettings)
     gpu_use: GpuUseSettings = field(default_factory=GpuUseSettings)
+    fairness: FairnessSettings = field(default_factory=FairnessSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
     nodes: tuple[DeclaredNode, ...] = ()
     """--node. Nodes declared for accounting only, NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]]:
@@ -178,6 +180,7 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
         login=read_login(environment),
         builds=read_builds(environment) if on_kubernetes else BuildSettings(),
         gpu_use=read_gpu_use(environment, one_machine=not on_kubernetes),
+        fairness=read_fairness(environment),
         history=read_history(environment),
         nodes=nodes,
         self_node=self_node,

@@ -274,7 +274,9 @@ class SubmitBatcher:
     """Submits that arrive in one tick of the event loop, and those that arrive while a batch is in
     PostgreSQL, become the next batch."""
 
-    def __init__(self, store: SubmitStore, clock: Clock) -> None:
+    def __init__(self, store: SubmitStore, clock: Clock, *, pending: int | None = None) -> None:
+        """pending: jobs that a user may have pending; operators have no limit."""
+        self._pending = pending
         self._store = store
         self._clock = clock
         self._waiting: deque[_Waiting] = deque()
@@ -353,18 +355,22 @@ class SubmitBatcher:
         texts: dict[str, str] = {}
         for prepared in batch:
             texts |= prepared.texts
-        requests = _encoder.encode([_told(prepared.request) for prepared in batch]).decode()
+        requests = _encoder.encode(
+            [_told(prepared.request, self._pending) for prepared in batch]
+        ).decode()
         return await self._store.submit(
             requests, list(texts), list(texts.values()), self._clock.now()
         )
 
 
-def _told(request: dict[str, Any]) -> dict[str, Any]:
+def _told(request: dict[str, Any], pending: int | None) -> dict[str, Any]:
     """Without what is null or empty: half of most jobs, and PostgreSQL would read it all."""
     jobs = [
         {name: value for name, value in job.items() if value or value == 0}
         for job in request["jobs"]
     ]
+    if pending is not None and not request["operator"] and not request["dry_run"]:
+        return {**request, "jobs": jobs, "pending_limit": pending}
     return {**request, "jobs": jobs}
 
 

@@ -24,6 +24,8 @@ LOCK_WAIT = "55P03"
 OUT_OF_TIME = "57014"
 # Text that PostgreSQL cannot store: a NUL, or invalid UTF-8.
 TEXT_STATES = frozenset({"22021", "22P05"})
+# A number or a moment that PostgreSQL cannot compute with: whoever sent it gets to know.
+RANGE_STATES = frozenset({"22003", "22008"})
 POOLER_WORD = "unsupported startup parameter"
 TRY_AGAIN = "Nothing was changed. Try again in a moment."
 POOLERS = "Connect odcd to PostgreSQL itself: see docs/operating/connection-poolers.md."
@@ -74,6 +76,11 @@ def _of_server(error: asyncpg.PostgresError) -> BaseException:
         )
     if busy := _busy(error, state, message):
         return busy
+    if state in RANGE_STATES:
+        return BadRequest(
+            f"a number or a moment is out of range: {message}",
+            "Give one nearer to zero, or to now.",
+        )
     if state in TEXT_STATES:
         return BadRequest(
             f"a text cannot be kept: {message}", "Texts are UTF-8 without NUL characters."

@@ -15,12 +15,12 @@ from odcd.api.context import Api
 from odcd.api.limits import Limits, said
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, NotImplementedYet
-from odcd.model import Name
+from odcd.model import PRINTABLE, Name
 
 MAX_KEY_CHARS = 200
 
 Shares = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
-Text = Annotated[str, msgspec.Meta(max_length=1000)]
+Text = Annotated[str, msgspec.Meta(max_length=1000, pattern=PRINTABLE)]
 Names = Annotated[list[Name], msgspec.Meta(max_length=10_000)]
 Duration = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 

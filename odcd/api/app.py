@@ -47,7 +47,9 @@ def create_app(deps: Api) -> Starlette:
     """The ASGI application. Serve it by odcd.api.server, which tells who is at the unix socket."""
     identifier, audited = identifier_of(deps), Audited(deps.audit)
     endpoints = {
-        (o.method, o.path): Endpoint(o, identifier, deps.metrics, deps.credentials, audited)
+        (o.method, o.path): Endpoint(
+            o, identifier, deps.metrics, deps.fairness, deps.credentials, audited
+        )
         for o in operations(deps)
     }
     routes: list[BaseRoute] = [

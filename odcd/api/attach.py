@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable
+from contextlib import ExitStack
 from typing import Annotated, Any, Protocol, cast
 
 import msgspec
@@ -22,8 +23,8 @@ from odcd.api.credentials import ENDED, WHY_ENDED
 from odcd.api.identity import key_of
 from odcd.api.problems import problem_of, unexpected
 from odcd.api.routing import Identifies
-from odcd.errors import BadRequest, OdcError, WrongState
-from odcd.model import Dispatch, Selector
+from odcd.errors import BadRequest, OdcError, TooManyRequests, WrongState
+from odcd.model import Dispatch, Identity, Selector
 from odcd.slurm.lists import parse_selector
 
 log = logging.getLogger(__name__)
@@ -65,23 +66,30 @@ class AttachEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         socket = WebSocket(scope, receive, send)
+        with ExitStack() as held:
+            await self._serve(socket, held)
+
+    async def _serve(self, socket: WebSocket, held: ExitStack) -> None:
         try:
-            job_id, terminal = await self._open(socket)
+            who = socket.scope[WHO] = await self._identifies.identify(socket.scope)
+            held.enter_context(self._api.fairness.socket(who))
+            job_id, terminal = await self._open(socket, who)
         except OdcError as error:
+            if isinstance(error, TooManyRequests):
+                self._api.metrics.limited(error.limit)
             await socket.send_denial_response(problem_of(error))
             return
         except Exception as error:
-            await socket.send_denial_response(unexpected(error, "GET", scope["path"]))
+            await socket.send_denial_response(unexpected(error, "GET", socket.scope["path"]))
             return
-        ended = self._api.credentials.watch(key_of(scope), lasting=True)
+        ended = self._api.credentials.watch(key_of(socket.scope), lasting=True)
         try:
             await socket.accept()
             await self._bridge(socket, job_id, terminal, ended)
         finally:
             await terminal.close()
 
-    async def _open(self, socket: WebSocket) -> tuple[int, Terminal]:
-        who = socket.scope[WHO] = await self._identifies.identify(socket.scope)
+    async def _open(self, socket: WebSocket, who: Identity) -> tuple[int, Terminal]:
         job_id = await self._api.own_job(who, parse_selector(socket.path_params["id"]))
         dispatch = await self._api.store.dispatch_of(job_id)
         if dispatch is None:

@@ -17,7 +17,7 @@ from odcd.api.booking_answers import Booking, BookingList
 from odcd.api.context import Api
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest
-from odcd.model import Count, Name
+from odcd.model import Comment, Count, Name
 from odcd.slurm.times import parse_moment, parse_span, zone_of
 
 MAX_KEY_CHARS = 200
@@ -54,7 +54,7 @@ class BookingTerms(_Form, frozen=True, kw_only=True):
     users: Names | Unset = UNSET
     accounts: Names | Unset = UNSET
     """Their users, and those of the accounts below."""
-    comment: Annotated[str, msgspec.Meta(max_length=4096)] | Unset | None = UNSET
+    comment: Comment | Unset | None = UNSET
     ignore_running: bool | Unset = UNSET
     """For maintenance: although running jobs reach into it. They run on."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import Annotated, Literal
 
@@ -11,7 +10,8 @@ from starlette.responses import Response
 
 from odcd.api.context import Api
 from odcd.api.routing import JSON, Call, Operation
-from odcd.builds.context import DOCKERFILE, MAX_SENT_BYTES, read_context
+from odcd.builds.context import DOCKERFILE, MAX_SENT_BYTES
+from odcd.builds.reading import Reader
 from odcd.errors import BadRequest
 
 MEDIA_TYPE = "application/octet-stream"
@@ -47,7 +47,7 @@ class ImageBuild(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class BuildRoutes:
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._one_at_a_time = asyncio.Lock()
+        self._reader = Reader()
 
     def operations(self) -> tuple[Operation, ...]:
         return (
@@ -82,10 +82,9 @@ class BuildRoutes:
     async def put(self, call: Call) -> Response:
         query = call.query(BuildQuery)
         target = self._api.build_target()
-        # A megabyte, and what it unpacks to: of one user after the other.
-        async with self._one_at_a_time:
-            sent = await call.raw(MAX_SENT_BYTES)
-            context = await asyncio.to_thread(read_context, sent, query.dockerfile)
+        # All of it first: who sends slowly keeps nobody waiting.
+        sent = await call.raw(MAX_SENT_BYTES)
+        context = await self._reader.read(sent, query.dockerfile)
         told = await self._api.store.put_build(
             call.who, context.digest, target, query.dockerfile, context.packed,
             self._api.clock.now(), anew=query.anew,

@@ -15,7 +15,7 @@ from odcd.api.job_answers import Outcomes
 from odcd.api.jobs import filters_of, parse_states
 from odcd.api.routing import JSON, Call, Method, Operation
 from odcd.errors import BadRequest, NotOwner
-from odcd.model import UNLIMITED_S, Name, Seconds
+from odcd.model import UNLIMITED_S, Comment, Name, Seconds
 from odcd.slurm.lists import parse_selector
 from odcd.slurm.signals import signal_number
 from odcd.slurm.times import parse_duration, parse_moment, zone_of
@@ -27,7 +27,6 @@ Nice = Annotated[int, msgspec.Meta(ge=-2_147_483_645, le=2_147_483_645)]
 
 
 Partitions = Annotated[list[Name], msgspec.Meta(min_length=1)]
-Comment = Annotated[str, msgspec.Meta(max_length=4096)]
 Dependency = Annotated[str, msgspec.Meta(max_length=200_000)]
 Unset = msgspec.UnsetType
 UNSET = msgspec.UNSET

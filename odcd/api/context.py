@@ -14,6 +14,7 @@ from odcd.clock import Clock
 from odcd.errors import NotOwner, RunnerDown, UnknownJob
 from odcd.events import EventHub
 from odcd.executor.base import Executor
+from odcd.fairness.limits import Fairness
 from odcd.github_keys import Keys
 from odcd.login.logins import Logins
 from odcd.metrics import Metrics
@@ -72,6 +73,8 @@ class Api:
     are built."""
     oldest_client: Version | None = None
     """odcctl below it is refused; None: none is."""
+    fairness: Fairness = field(default_factory=Fairness)
+    """The limits of each user."""
     serves_uid: int | None = None
     """The only user it serves (a user's own daemon); None: all."""
     proxy_uids: frozenset[int] = frozenset()

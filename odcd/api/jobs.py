@@ -143,7 +143,8 @@ class JobRoutes:
             jobs = await self._api.store.show_jobs(selector, self._api.clock.now(), moment)
             shown = await with_paths(jobs, self._api.store)
             return Response(f'{{"jobs":{shown}}}', media_type=JSON)
-        ended = await unless_gone(self._api.events.ended(selector, wait), call.receive)
+        with self._api.fairness.stream(call.who):
+            ended = await unless_gone(self._api.events.ended(selector, wait), call.receive)
         known = "true" if ended is not None else "false"
         return Response(f'{{"jobs":{ended or "[]"},"ended":{known}}}', media_type=JSON)
 

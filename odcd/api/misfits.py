@@ -10,10 +10,13 @@ import msgspec
 from msgspec import inspect
 
 from odcd.errors import BadRequest
+from odcd.model import PRINTABLE
 
 MOST_KEYS = 1000
 """Of an object in which the key that does not fit is looked for."""
+_PRINTABLE = repr(PRINTABLE)
 MOST_CHARS = 60
+WRONG = "Give one line without control characters or escapes."
 _AT = re.compile(r"^(?P<what>.*) - at `(?P<key>key` in `)?\$(?P<path>[^`]*)`$", re.DOTALL)
 _STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<at>[0-9]+)\]|(?P<some>\[\.\.\.\])")
 _BOUND = re.compile(r"^Expected `(int|float)` (>=|<=|>|<) ")
@@ -52,6 +55,8 @@ def misfit(
         # Numbers of a query are text; what a bound is told of was read as one.
         number = place.value if isinstance(place.value, str) else _shown(place.value)
         return BadRequest(f"{place.name} cannot be {number[:MOST_CHARS]}", _range(place.types))
+    if what.startswith("Expected `str` matching regex") and _PRINTABLE in what:
+        return BadRequest(f"{place.name} has characters that cannot be shown", WRONG)
     if _LENGTH.match(what):
         unit = "character" if isinstance(place.value, str) else "entry"
         count = len(place.value)

@@ -14,6 +14,7 @@ from odcd.api.node_answers import Node, NodeList
 from odcd.api.past import as_of
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, UnknownNode
+from odcd.model import PRINTABLE
 
 
 class NodeQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -24,7 +25,9 @@ class NodeQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class ChangeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: Literal["UP", "DRAIN", "DOWN"]
     """DRAIN: its jobs run on, no new ones start."""
-    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] | None = None
+    reason: (
+        Annotated[str, msgspec.Meta(min_length=1, max_length=1000, pattern=PRINTABLE)] | None
+    ) = None
 
 
 class NodeRoutes:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from odcd.api.context import Api
 from odcd.api.jobs import words
+from odcd.api.moments import check_moment
 from odcd.api.past import as_of
 from odcd.api.plan_answers import Gantt, Plan, PlanDiff, Replayed
 from odcd.api.routing import JSON, Call, Operation
@@ -137,6 +138,7 @@ def _pass(text: str) -> int | datetime:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise BadRequest(
-            f'"{text}" is neither a pass nor a time', "A number, or as 2026-07-01T12:00:00Z."
+            f'"{text[:100]}" is neither a pass nor a time', "A number, or as 2026-07-01T12:00:00Z."
         )
+    check_moment("the time of a pass", moment)
     return moment

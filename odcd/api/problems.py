@@ -57,8 +57,10 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 def problem_of(error: OdcError, **more: object) -> Response:
     headers: dict[str, str] = {}
-    if isinstance(error, (Unavailable, TooManyRequests)):
+    if isinstance(error, Unavailable):
         headers["retry-after"] = str(RETRY_AFTER_S)
+    if isinstance(error, TooManyRequests):
+        headers["retry-after"] = str(error.retry_after_s)
     if isinstance(error, TooManyLogins):
         headers["retry-after"] = str(LOGIN_AFTER_S)
     if isinstance(error, LoginRefused):

@@ -29,7 +29,7 @@ from odcd.api.routing import JSON, Call, Operation
 from odcd.api.submit_answers import Preview
 from odcd.errors import BadRequest, NotImplementedYet, WrongState, refusal
 from odcd.github_keys import Keys
-from odcd.model import Identity, Name, ReservationSpec
+from odcd.model import Comment, Identity, Name, ReservationSpec
 from odcd.reservations import (
     Reserve,
     read_types,
@@ -71,7 +71,7 @@ class EditReservation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Only what is there changes."""
 
     name: Name | Unset = UNSET
-    comment: Annotated[str, msgspec.Meta(max_length=4096)] | Unset | None = UNSET
+    comment: Comment | Unset | None = UNSET
     jupyter: bool | Unset = UNSET
     """Whether Jupyter Lab runs in it. What becomes of it, the reservation tells soon after."""
     add_user: Name | Unset = UNSET
@@ -159,6 +159,8 @@ class ReservationRoutes:
             # Keys, and the share of a node, may be others when the request comes again.
             digest=hashlib.sha256(b"reservation:" + msgspec.json.encode(asked)).hexdigest(),
         )  # fmt: skip
+        if not dry_run:
+            self._api.fairness.submit(call.who, 1)
         (answer,) = await self._api.batcher.submit(prepared)
         if answer.code is not None:
             raise refusal(answer.code, answer.message or "refused", answer.hint)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -15,16 +17,19 @@ from starlette.types import Receive, Scope, Send
 
 from odcd.api.audited import Audited
 from odcd.api.credentials import Credentials
-from odcd.api.misfits import misfit
+from odcd.api.misfits import WRONG, misfit
+from odcd.api.moments import check_moments
 from odcd.api.problems import malformed, problem_of, unexpected
-from odcd.api.streaming import ClientGone
-from odcd.errors import BadRequest, NotAuthenticated, OdcError, TooLarge
-from odcd.model import MAX_SCRIPT_BYTES, Identity, Selector
+from odcd.api.streaming import ClientGone, Streamed
+from odcd.errors import BadRequest, NotAuthenticated, OdcError, TooLarge, TooManyRequests
+from odcd.fairness.limits import Fairness
+from odcd.model import MAX_SCRIPT_BYTES, PRINTABLE, Identity, Selector
 from odcd.slots import ask_as
 from odcd.slurm.lists import parse_selector
 
 MAX_BODY_BYTES = 8 * 1024 * 1024 + MAX_SCRIPT_BYTES
 JSON = "application/json"
+_PRINTABLE = re.compile(PRINTABLE)
 
 T = TypeVar("T")
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -68,6 +73,8 @@ class Identifies(Protocol):
 class Counts(Protocol):
     def answered(self, method: str, route: str, code: int, seconds: float) -> None: ...
 
+    def limited(self, limit: str) -> None: ...
+
 
 class Call:
     """One request, and who makes it."""
@@ -90,7 +97,10 @@ class Call:
 
     def part(self, name: str) -> str:
         """A part of the path."""
-        return self.request.path_params[name]
+        part = self.request.path_params[name]
+        if not _PRINTABLE.match(part):
+            raise BadRequest(f"the path has characters that cannot be shown: {part[:60]!a}", WRONG)
+        return part
 
     def selector(self) -> Selector:
         return parse_selector(self.part("id"))
@@ -107,10 +117,12 @@ class Call:
                 raise BadRequest(f'query: "{name}" has a NUL byte', "Leave it out.")
             given[name] = value
         try:
-            return msgspec.convert(given, form, strict=False)
+            query = msgspec.convert(given, form, strict=False)
         except msgspec.ValidationError as error:
             fits = partial(msgspec.convert, type=form, strict=False)
             raise misfit(error, given, form, fits) or malformed(error, "query") from None
+        check_moments(query)
+        return query
 
     async def body(
         self, decoder: msgspec.json.Decoder[T], *, empty: bytes = b"", most: int = MAX_BODY_BYTES
@@ -118,7 +130,7 @@ class Call:
         """empty: what no body at all stands for; most: bytes. Raises BadRequest or TooLarge."""
         raw = await self._read(most) or empty
         try:
-            return decoder.decode(raw)
+            body = decoder.decode(raw)
         except msgspec.ValidationError as error:
             raise _misfit(error, raw, decoder.type) or malformed(error, "body") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -127,6 +139,8 @@ class Call:
             raise BadRequest(
                 "the body is nested too deeply", "Send one flat JSON object."
             ) from None
+        check_moments(body)
+        return body
 
     async def raw(self, most: int) -> bytes:
         """A body that is not JSON, of so many bytes at most. Raises TooLarge."""
@@ -159,40 +173,60 @@ class Endpoint:
     """The ASGI application of one operation."""
 
     def __init__(
-        self, operation: Operation, identifies: Identifies, counts: Counts,
+        self, operation: Operation, identifies: Identifies, counts: Counts, fairness: Fairness,
         credentials: Credentials, audited: Audited,
     ) -> None:  # fmt: skip
         self._operation = operation
         self._identifies = identifies
         self._counts = counts
+        self._fairness = fairness
         self._credentials = credentials
         self._audited = audited
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with ExitStack() as held:
+            response = await self._answer(scope, receive, held)
+            if response is not None:
+                await response(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, held: ExitStack) -> Response | None:
+        """None: nobody is there to be answered. held: until the answer was sent."""
         operation = self._operation
         begun = perf_counter()
         who: Identity | None = None
         try:
             who = None if operation.public else await self._identifies.identify(scope)
             if who is not None:
+                self._fairness.request(who)
                 ask_as(who.user, operation.path)
             call = Call(Request(scope, receive), who)
             if operation.query is NoQuery and scope["query_string"]:
                 call.query(NoQuery)
             response = await operation.serve(call)
             self._credentials.bind(response, scope)
+            if who is not None and isinstance(response, Streamed):
+                await self._hold(held, who, response)
         except OdcError as error:
+            if isinstance(error, TooManyRequests):
+                self._counts.limited(error.limit)
             response = problem_of(error)
         except ClientGone:
             self._audited.answered(scope, operation.path, who, None)
-            return
+            return None
         except Exception as error:
             response = unexpected(error, operation.method, scope["path"])
         self._audited.answered(scope, operation.path, who, response)
         self._counts.answered(
             operation.method, operation.path, response.status_code, perf_counter() - begun
         )
-        await response(scope, receive, send)
+        return response
+
+    async def _hold(self, held: ExitStack, who: Identity, response: Streamed) -> None:
+        try:
+            held.enter_context(self._fairness.stream(who))
+        except TooManyRequests:
+            await response.abandon()
+            raise
 
 
 def _misfit(error: msgspec.ValidationError, raw: bytes, form: Any) -> BadRequest | None:

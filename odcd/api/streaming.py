@@ -105,6 +105,10 @@ class Streamed(Response):
         """Send what this makes of the pieces."""
         self._pieces = change(self._pieces)
 
+    async def abandon(self) -> None:
+        """Close what would have been sent."""
+        await self._pieces.aclose()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = {"type": "http.response.start", "status": self.status_code}
         async with aclosing(self._pieces):

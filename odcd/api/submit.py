@@ -155,6 +155,7 @@ class SubmitRoutes:
 
     async def _submit(self, call: Call, specs: list[JobSpec]) -> list[int]:
         """The ids, in order. Raises the refusal of the first job refused."""
+        self._api.fairness.submit(call.who, len(specs))
         prepared = self._prepare(call, specs, key=call.key, dry_run=False)
         answers = await self._ask(prepared)
         self._api.wake()

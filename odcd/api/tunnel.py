@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -21,7 +22,7 @@ from odcd.api.identity import key_of
 from odcd.api.problems import problem_of, unexpected
 from odcd.api.routing import Identifies
 from odcd.clock import Clock
-from odcd.errors import BadRequest, NotOwner, OdcError, UnknownJob, WrongState
+from odcd.errors import BadRequest, NotOwner, OdcError, TooManyRequests, UnknownJob, WrongState
 from odcd.executor.base import ByteStream
 from odcd.model import Identity
 from odcd.slurm.lists import parse_selector
@@ -64,11 +65,18 @@ class TunnelEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         socket = WebSocket(scope, receive, send)
-        try:
-            who = scope[WHO] = await self._identifies.identify(scope)
-        except OdcError as error:
-            await socket.send_denial_response(problem_of(error))
-            return
+        with ExitStack() as held:
+            try:
+                who = scope[WHO] = await self._identifies.identify(scope)
+                held.enter_context(self._api.fairness.socket(who))
+            except OdcError as error:
+                if isinstance(error, TooManyRequests):
+                    self._api.metrics.limited(error.limit)
+                await socket.send_denial_response(problem_of(error))
+                return
+            await self._serve(socket, who)
+
+    async def _serve(self, socket: WebSocket, who: Identity) -> None:
         try:
             job_id, rank = self._member(socket)
             stream = await self._open(who, job_id, rank)
@@ -76,13 +84,13 @@ class TunnelEndpoint:
             await _refuse(socket, _ending(error))
             return
         except Exception as error:
-            unexpected(error, "GET", scope["path"])
+            unexpected(error, "GET", socket.scope["path"])
             await _refuse(socket, (INTERNAL, "internal error"))
             return
         fields = {"job_id": job_id, "rank": rank, "user": who.user, "way": self._way}
         log.info("tunnel.opened", extra=fields)
         bridge = _Bridge(socket, stream, self._api.clock)
-        ended = self._api.credentials.watch(key_of(scope), lasting=True)
+        ended = self._api.credentials.watch(key_of(socket.scope), lasting=True)
         try:
             await socket.accept()
             await bridge.run(self._api.events.closing, ended)

@@ -46,10 +46,7 @@ class Context:
 def read_context(sent: bytes, dockerfile: str) -> Context:
     """sent: tar, gzip. Raises BadRequest, TooLarge."""
     if not DOCKERFILE.fullmatch(dockerfile):
-        raise BadRequest(
-            f'"{dockerfile[:60]}" is no name of a Dockerfile here',
-            "It lies in the folder itself, and has letters, digits, ., - and _.",
-        )
+        raise bad_name(dockerfile)
     entries = _entries(_unzip(sent))
     _check_dockerfile(entries.get(dockerfile), dockerfile)
     plain = _pack(entries)
@@ -120,7 +117,9 @@ def _read(archive: tarfile.TarFile) -> Iterator[tuple[str, _Entry]]:
             yield path, _Entry()
         elif member.issym():
             yield path, _Entry(link=_link(path, member.linkname))
-        elif member.type in (tarfile.REGTYPE, tarfile.AREGTYPE):
+        elif member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse():
+            if not 0 <= member.size <= MAX_PLAIN_BYTES:
+                raise BadRequest("the context breaks off within a file", AGAIN)
             file = archive.extractfile(member)
             assert file is not None
             content = file.read()
@@ -195,6 +194,13 @@ def _pack(entries: dict[str, _Entry]) -> bytes:
                 member.type = tarfile.DIRTYPE
                 archive.addfile(member)
     return made.getvalue()
+
+
+def bad_name(dockerfile: str) -> BadRequest:
+    return BadRequest(
+        f'"{dockerfile[:60]}" is no name of a Dockerfile here',
+        "It lies in the folder itself, and has letters, digits, ., - and _.",
+    )
 
 
 def too_large(size: int) -> TooLarge:

@@ -32,6 +32,7 @@ PASS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 
 SHORT_BUCKETS = (0.002, 0.01, 0.05, 0.25, 1.0, 5.0)
 """For what has many labels: each bucket is a series for each of them."""
 CALL_BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 30.0)
+LIMITS = ("requests", "streams", "sockets", "submits", "pending", "statements")
 BACKENDS = ("kubernetes", "aws", "runner", "prometheus", "nvml")
 
 
@@ -52,6 +53,14 @@ class Metrics:
             "when there is something.",
             ["method", "route"], registry=registry, buckets=SHORT_BUCKETS,
         )  # fmt: skip
+        self._limited = Counter(
+            "odcd_requests_limited",
+            "Requests answered by 429 because the user reached a limit.", ["limit"],
+            registry=registry,
+        )  # fmt: skip
+        for limit in LIMITS:
+            # From 0, so that the first refusal is an increase.
+            self._limited.labels(limit)
         self._sockets = Gauge(
             "odcd_websockets_open", "WebSockets that are open: terminals, ways into dev servers.",
             ["route"], registry=registry,
@@ -147,6 +156,9 @@ class Metrics:
             )
         found[0].inc()
         found[1].observe(seconds)
+
+    def limited(self, limit: str) -> None:
+        self._limited.labels(limit).inc()
 
     def know_sockets(self, route: str) -> None:
         self._sockets.labels(route)

@@ -23,7 +23,7 @@ from odcd.api.job_answers import END_STATES
 from odcd.api.misfits import misfit
 from odcd.api.problems import malformed
 from odcd.api.streaming import Streamed
-from odcd.errors import BadRequest, OdcError
+from odcd.errors import BadRequest, OdcError, TooManyRequests
 from odcd.model import Identity
 from odcd.page.acts import Acts
 from odcd.page.answering import HEADERS, failed, html, packed, problem, seen_other, takes_gzip
@@ -105,6 +105,7 @@ class Page:
         async def answer(request: Request) -> Response:
             async def work() -> Response:
                 who = request.scope[WHO] = await self._sessions.who(request)
+                self._api.fairness.request(who)
                 ask_as(who.user, path)
                 response = await serve(request, who)
                 if isinstance(response, Streamed):
@@ -135,6 +136,8 @@ class Page:
         except HTTPException:
             raise
         except OdcError as error:
+            if isinstance(error, TooManyRequests):
+                self._api.metrics.limited(error.limit)
             response = problem(request, error, request.scope.get(WHO))
         except Exception as error:
             response = failed(request, error, request.scope.get(WHO))

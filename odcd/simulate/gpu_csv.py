@@ -34,7 +34,10 @@ def read(path: Path) -> Iterator[TraceJob]:
         )
     at = {name: index for index, name in enumerate(header)}
     for number, line in lines:
-        values = next(csv.reader([line]))
+        try:
+            values = next(csv.reader([line]))
+        except csv.Error as error:
+            raise Fields(path, number, []).wrong(str(error)) from None
         fields = Fields(path, number, values)
         if len(values) != len(header):
             raise fields.wrong(f"{len(values)} fields instead of {len(header)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -85,7 +86,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                 text = line.decode("utf-8", "replace").strip()
                 if text and text[0] not in ";#":
                     yield number, text
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise BadRequest(
             f"{path} is not a whole gzip file: {error}", "Fetch the file again."
         ) from error

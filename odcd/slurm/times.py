@@ -40,6 +40,7 @@ _DAY = re.compile(
     r"|(?P<us_mo>[0-9]{1,2})/(?P<us_d>[0-9]{1,2})(?:/(?P<us_y>[0-9]{2}|[0-9]{4}))?"
     r"|(?P<c_mo>[0-9]{2})(?P<c_d>[0-9]{2})(?P<c_y>[0-9]{2})"
 )
+_ZONE = re.compile(r"(?=.{1,64}$)[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+){0,3}")
 _HOURS = {"midnight": 0, "elevenses": 11, "noon": 12, "fika": 15, "teatime": 16}
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _UNIT_NAMES = {
@@ -124,11 +125,12 @@ def parse_moment(text: str, now: datetime) -> datetime:
     words = " ".join(text.split())
     try:
         moment = _parse_moment(words, now)
+        if moment is not None:
+            # Out of range on the first and the last day, by their offset.
+            return moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        moment = None
-    if moment is None:
-        raise BadRequest(f'"{text}" is not a moment', f"Accepted: {MOMENT_FORMS}.")
-    return moment.astimezone(UTC)
+        pass
+    raise BadRequest(f'"{text[:200]}" is not a moment', f"Accepted: {MOMENT_FORMS}.")
 
 
 def _parse_moment(words: str, now: datetime) -> datetime | None:
@@ -201,9 +203,10 @@ def _parse_clock(text: str) -> time | None:
 
 def zone_of(name: str | None) -> tzinfo:
     """The zone a submitter's TZ names, else this machine's."""
-    if name:
+    # Python imports a package for each part of an unknown name.
+    if name and _ZONE.fullmatch(name := name.removeprefix(":")):
         try:
-            return ZoneInfo(name.removeprefix(":"))
+            return ZoneInfo(name)
         except (ValueError, OSError, ZoneInfoNotFoundError):
             pass
     return _machine_zone()

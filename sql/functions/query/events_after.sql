@@ -14,7 +14,7 @@ declare
     -- some events come again than that one is missed.
     v_xid   constant xid8 := case when p_after > 0 then coalesce(
         (select e.xid from event as e where e.id = p_after),
-        (select e.xid from event as e where e.id between p_after and p_after + 1000 order by e.xid limit 1),
+        (select e.xid from event as e where e.id between p_after and least(p_after, 9223372036854774807) + 1000 order by e.xid limit 1),
         (select e.xid from event as e where e.id > p_after order by e.id limit 1),
         v_below) else '0' end;
     v_ids   bigint[];

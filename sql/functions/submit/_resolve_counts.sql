@@ -114,7 +114,7 @@ begin
         end if;
     end if;
     v_forced := case
-        when v_total <> gpus_per_node * node_count
+        when v_total <> gpus_per_node::numeric * node_count
             then format('%s GPUs in all are not %s on each of %s nodes', v_total, gpus_per_node, node_count)
         when v_ask.gpus_per_task > 0 and v_ask.gpus_per_task * tasks_per_node <> gpus_per_node
             then format('%s tasks with %s GPUs each are not %s GPUs on a node',

@@ -16,6 +16,7 @@ declare
     v_counts record;
     v_nodes  record;
     v_share  record;
+    v_gpus   bigint;
     v_cpus   bigint;
     v_mem    bigint;
     v_limit  record;
@@ -96,15 +97,17 @@ begin
       into v_share
       from unnest(v_nodes.gpus, v_nodes.cpus, v_nodes.mems) as n (gpus, cpus, mem)
      where v_counts.gpus_per_node > 0 and n.gpus >= v_counts.gpus_per_node;
-    v_cpus := greatest(
+    -- No node has 2^31 of anything; without these bounds the products would leave bigint.
+    v_gpus := least(v_counts.gpus_per_node, 2147483647);
+    v_cpus := least(2147483647, greatest(
         v_counts.tasks_per_node * coalesce(v_ask.cpus_per_task, 1),
-        case when v_ask.cpus_per_gpu is not null then v_ask.cpus_per_gpu * v_counts.gpus_per_node
-             when v_ask.cpus_per_task is null then v_share.cpus end);
+        case when v_ask.cpus_per_gpu is not null then v_ask.cpus_per_gpu * v_gpus
+             when v_ask.cpus_per_task is null then v_share.cpus end));
     -- mem_mib / cpus is a node's own share per CPU; 0 MiB per node is all of the smallest node that fits.
     v_mem := coalesce(
         nullif(v_ask.mem_per_node_mib, 0),
         v_ask.mem_per_cpu_mib * v_cpus,
-        v_ask.mem_per_gpu_mib * v_counts.gpus_per_node,
+        v_ask.mem_per_gpu_mib * v_gpus,
         case when v_ask.mem_per_node_mib is null then coalesce(v_share.mem, v_cpus * (
             select min(p.def_mem_per_cpu_mib) from partition as p where p.id = any (p_partition_ids))) end,
         (select min(case when v_ask.mem_per_node_mib = 0 then n.mem else n.mem / n.cpus * v_cpus end)
@@ -113,8 +116,8 @@ begin
         0);
 
     v_shape.node_count := least(v_counts.node_count, 2147483647);
-    v_shape.gpus_per_node := least(v_counts.gpus_per_node, 2147483647);
-    v_shape.cpus_per_node := least(v_cpus, 2147483647);
+    v_shape.gpus_per_node := v_gpus;
+    v_shape.cpus_per_node := v_cpus;
     v_shape.mem_per_node_mib := least(v_mem, 2147483647);
     if v_counts.node_count_max is not null then
         select nullif(least(v_counts.node_count_max, cardinality(v_shape.node_list), min(p.max_nodes)), v_shape.node_count)

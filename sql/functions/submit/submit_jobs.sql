@@ -1,12 +1,13 @@
 -- odc.submit_jobs: take many requests, each whole or not at all; one refused does not touch the others.
--- Arguments  p_requests          array of {uid, gid, user, operator, key, digest, dry_run, jobs: [job, ...]}
+-- Arguments  p_requests          array of {uid, gid, user, operator, key, digest, dry_run, pending_limit, jobs: [job, ...]};
+--                                pending_limit: jobs and tasks that the user may have pending; null: any number
 --            p_digests, p_texts  scripts and environments by SHA-256, parallel
 --            p_now               the daemon's clock; becomes submitted_at
 -- Returns    per job of each request, both counted from 0, its id or the refusal; in a refused request the jobs
 --            that are in order have neither. A dry run has no ids. A request sent again under its key (by uid)
 --            has the ids of the first.
 -- Locks      with dependencies or disks: all changes (_take_turn) and the jobs waited for; the partitions, from being deleted;
---            idempotency by (uid, key)
+--            idempotency by (uid, key); with a pending_limit, pending_bound by uid
 -- Raises     nothing that a caller can cause: refusals are rows (OD001-OD016)
 create or replace function odc.submit_jobs(p_requests jsonb, p_digests text[], p_texts text[], p_now timestamptz)
 returns table (request integer, ord integer, job_id bigint, code text, message text, hint text)
@@ -28,6 +29,7 @@ declare
     v_builds   boolean := jsonb_path_exists(p_requests, '$[*].jobs[*].reservation.build_id ? (@ != null)');
     v_keyed    boolean := jsonb_path_exists(p_requests, '$[*].key ? (@ != null)');
     v_submitted boolean := exists (select from resource_limit where what = 'submitted');
+    v_pending  boolean := jsonb_path_exists(p_requests, '$[*].pending_limit ? (@ != null)');
     v_known    integer[] := '{}';      -- requests whose key has an answer already
     v_refused  integer[];
     v_lost     integer[];
@@ -127,6 +129,26 @@ begin
                       left join unnest(v_shapes, v_accounts, v_qos, v_codes) with ordinality
                                 as v (shape_id, account_id, qos_id, code, n) on v.n = j.verdict and v.code is null) as b
              cross join lateral _refused_by_submitted(b.uids, b.accounts, b.qos, b.shapes, b.tasks) as r
+        loop
+            v_count := v_count + 1;
+            v_codes[v_count] := v_ask.code;  v_messages[v_count] := v_ask.message;  v_hints[v_count] := v_ask.hint;
+            v_verdict[v_ask.position] := v_count;
+        end loop;
+    end if;
+
+    if v_pending then
+        for v_ask in
+            select r.*
+              from (select array_agg(j.request order by j.n) as requests,
+                           array_agg(case when v.code is null and j.verdict > 0 then (h.head ->> 'uid')::integer end
+                                     order by j.n) as uids,
+                           array_agg(h.head ->> 'user' order by j.n) as users,
+                           array_agg((h.head ->> 'pending_limit')::bigint order by j.n) as limits,
+                           array_agg(coalesce((j.job #>> '{array,count}')::integer, 1) order by j.n) as tasks
+                      from unnest(v_jobs, v_requests, v_verdict) with ordinality as j (job, request, verdict, n)
+                      join unnest(v_heads) with ordinality as h (head, n) on h.n = j.request + 1
+                      left join unnest(v_codes) with ordinality as v (code, n) on v.n = j.verdict) as b
+             cross join lateral _refused_by_pending(b.requests, b.uids, b.users, b.limits, b.tasks, p_now) as r
         loop
             v_count := v_count + 1;
             v_codes[v_count] := v_ask.code;  v_messages[v_count] := v_ask.message;  v_hints[v_count] := v_ask.hint;

@@ -118,7 +118,7 @@ REFUSED: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/main/clone", {"new_name": "x"}, 403, "clone"),
     ("POST", "/main/unlock", None, 403, "unlock"),
     ("GET", "/main?users=x", None, 400, "users"),
-    ("GET", "/%00", None, 400, "cannot be kept"),
+    ("GET", "/%00", None, 400, "cannot be shown"),
 ]
 
 

@@ -1545,6 +1545,14 @@ CREATE TABLE odc.pending (
 )
 WITH (fillfactor='85', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='0.1', autovacuum_analyze_threshold='500');
 
+CREATE TABLE odc.pending_bound (
+    uid integer NOT NULL,
+    tasks bigint NOT NULL,
+    counted_at timestamp with time zone NOT NULL,
+    CONSTRAINT pending_bound_tasks_check CHECK ((tasks >= 0))
+)
+WITH (fillfactor='50');
+
 CREATE TABLE odc.pending_past (
     past_id bigint NOT NULL,
     past_at timestamp with time zone NOT NULL,
@@ -2825,6 +2833,9 @@ ALTER TABLE ONLY odc.past_since
 
 ALTER TABLE ONLY odc.pending
     ADD CONSTRAINT pending_pkey PRIMARY KEY (job_id);
+
+ALTER TABLE ONLY odc.pending_bound
+    ADD CONSTRAINT pending_bound_pkey PRIMARY KEY (uid);
 
 ALTER TABLE ONLY odc.planned
     ADD CONSTRAINT planned_pkey PRIMARY KEY (job_id);

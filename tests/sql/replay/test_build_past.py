@@ -21,6 +21,7 @@ NO_PAST = {
     "pass": "is the past",
     "facts": "a pass compares it with what it saw",
     "past_since": "is about the past",
+    "pending_bound": "is a bound for submits, which counts again",
     "prediction": "is the past of eta",
     "eta": "prediction tells its past",
     "eta_class": "what predictions learn from",

@@ -1,0 +1,71 @@
+"""Read contexts of users in processes of their own, which have limits and can be killed.
+
+A few hundred bytes can keep Python's tarfile busy for minutes, or make it allocate a terabyte. In
+the daemon, that would stop every request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from contextlib import suppress
+
+from odcd.builds.context import AGAIN, DOCKERFILE, Context, bad_name
+from odcd.errors import TooLarge, refusal
+from odcd.slots import Slots
+
+AT_ONCE = 2
+WAITING_PER_USER = 4
+PATIENCE_S = 60.0
+LIMIT_S = 30.0
+"""Of the clock on the wall; odcd.builds.unpack limits CPU time and memory."""
+HARD = "Leave unusual entries and very long paths out, or name them in a .dockerignore."
+
+
+class Reader:
+    def __init__(self, *, limit_s: float = LIMIT_S) -> None:
+        self._limit_s = limit_s
+        self._slots = Slots(
+            at_once=AT_ONCE, per_user=1, per_endpoint=AT_ONCE, waiting=WAITING_PER_USER,
+            patience_s=PATIENCE_S,
+        )  # fmt: skip
+
+    async def read(self, sent: bytes, dockerfile: str) -> Context:
+        """odcd.builds.context.read_context, one at a time for each user.
+
+        Raises BadRequest; TooLarge, also when it exceeds the limits; TooManyRequests, DatabaseBusy
+        when too many wait.
+        """
+        if not DOCKERFILE.fullmatch(dockerfile):
+            raise bad_name(dockerfile)
+        async with self._slots.hold():
+            return await self._read(sent, dockerfile)
+
+    async def _read(self, sent: bytes, dockerfile: str) -> Context:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", "-m", "odcd.builds.unpack", dockerfile,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL, env={}, cwd="/",
+        )  # fmt: skip
+        answer = b""
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._limit_s):
+                    answer, _ = await process.communicate(sent)
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        if process.returncode != 0:
+            raise TooLarge("the context takes too much time or memory to unpack", HARD)
+        return _context(answer)
+
+
+def _context(answer: bytes) -> Context:
+    line, _, packed = answer.partition(b"\n")
+    head: dict[str, str] = json.loads(line)
+    if "code" in head:
+        raise refusal(head["code"], head["message"], head["hint"] or AGAIN)
+    return Context(digest=head["digest"], packed=packed)

@@ -1,0 +1,1 @@
+"""Limits per user, so that no user takes the daemon from the others."""

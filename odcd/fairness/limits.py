@@ -1,0 +1,141 @@
+"""Keep each user's requests, streams and submits below their limits.
+
+odcd.slots shares the database; these limits share the daemon's own time, memory and descriptors.
+Pending jobs are counted in the database: odc._refused_by_pending.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from odcd.clock import Clock, SystemClock
+from odcd.errors import TooManyRequests
+from odcd.fairness.settings import FairnessSettings
+from odcd.model import Identity
+
+BURST_S = 10.0
+"""Requests that were not made for so long may be made at once."""
+MINUTE_S = 60.0
+SLOT_AFTER_S = 5
+MOST_KEPT = 10_000
+"""Users in a table, before those who are idle are dropped from it."""
+BY_OPERATORS = "Operators set the limit by {name}."
+
+
+class Buckets:
+    """A token bucket for each user. per_s: tokens that come back; size: tokens of a full one."""
+
+    def __init__(self, clock: Clock, *, per_s: float, size: float) -> None:
+        self._clock = clock
+        self._per_s = per_s
+        self._size = size
+        self._kept: dict[int, tuple[float, float]] = {}
+        """By uid: the tokens, and when they were counted."""
+
+    def take(self, uid: int, count: int) -> float:
+        """0.0 where they were taken, else the seconds until they can be.
+
+        Whoever has a full bucket may take more than it holds, and owes the rest.
+        """
+        now_s = self._clock.monotonic()
+        tokens = self._tokens(uid, now_s)
+        short = min(count, self._size) - tokens
+        if short > 0:
+            return short / self._per_s
+        if len(self._kept) >= MOST_KEPT:
+            self._kept = {
+                one: kept
+                for one, kept in self._kept.items()
+                if self._tokens(one, now_s) < self._size
+            }
+        self._kept[uid] = (tokens - count, now_s)
+        return 0.0
+
+    def _tokens(self, uid: int, now_s: float) -> float:
+        tokens, at_s = self._kept.get(uid, (self._size, now_s))
+        return min(self._size, tokens + (now_s - at_s) * self._per_s)
+
+
+class Fairness:
+    """Every method raises TooManyRequests, and does nothing for operators."""
+
+    def __init__(
+        self, settings: FairnessSettings | None = None, clock: Clock | None = None
+    ) -> None:
+        self._settings = limits = settings or FairnessSettings()
+        clock = clock or SystemClock()
+        self._requests = _buckets(clock, limits.requests, limits.requests * BURST_S)
+        self._submits = _buckets(clock, limits.submits / MINUTE_S, limits.submits)
+        self._open: dict[str, Counter[int]] = {"streams": Counter(), "sockets": Counter()}
+
+    @property
+    def pending(self) -> int | None:
+        """Pending jobs that one user may have."""
+        return self._settings.pending or None
+
+    def request(self, who: Identity) -> None:
+        """Count one request."""
+        if self._requests is None or who.operator:
+            return
+        if wait_s := self._requests.take(who.uid, 1):
+            raise _refused(
+                "requests", f"user {who.user} sends more than {self._settings.requests} requests "
+                "per second", wait_s,
+            )  # fmt: skip
+
+    def submit(self, who: Identity, jobs: int) -> None:
+        """Count the jobs of a submit."""
+        if self._submits is None or who.operator:
+            return
+        if wait_s := self._submits.take(who.uid, jobs):
+            raise _refused(
+                "submits", f"user {who.user} submits more than {self._settings.submits} jobs per "
+                "minute", wait_s, "An array counts as one job. ",
+            )  # fmt: skip
+
+    @contextmanager
+    def stream(self, who: Identity) -> Generator[None]:
+        """Around an event stream, a followed log or a long poll."""
+        with self._slot("streams", self._settings.streams, who):
+            yield
+
+    @contextmanager
+    def socket(self, who: Identity) -> Generator[None]:
+        """Around a terminal or a tunnel."""
+        with self._slot("sockets", self._settings.sockets, who):
+            yield
+
+    @contextmanager
+    def _slot(self, what: str, most: int, who: Identity) -> Generator[None]:
+        if not most or who.operator:
+            yield
+            return
+        count = self._open[what]
+        if count[who.uid] >= most:
+            named = "streams" if what == "streams" else "terminals and tunnels"
+            raise _refused(
+                what, f"user {who.user} has {most} {named} open", SLOT_AFTER_S,
+                "Close some of them. ",
+            )  # fmt: skip
+        count[who.uid] += 1
+        try:
+            yield
+        finally:
+            count[who.uid] -= 1
+            if not count[who.uid]:
+                del count[who.uid]
+
+
+def _buckets(clock: Clock, per_s: float, size: float) -> Buckets | None:
+    return Buckets(clock, per_s=per_s, size=size) if size else None
+
+
+def _refused(limit: str, message: str, wait_s: float, advice: str = "") -> TooManyRequests:
+    after_s = max(1, math.ceil(wait_s))
+    by = BY_OPERATORS.format(name=f"ODC_USER_{limit.upper()}")
+    return TooManyRequests(
+        message, f"{advice}Try again in {after_s} s. {by}", limit=limit, retry_after_s=after_s
+    )

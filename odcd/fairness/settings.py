@@ -1,0 +1,46 @@
+"""The limits per user, read when a daemon starts; see odcd.settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from odcd.errors import BadRequest
+
+MAX_LIMIT = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FairnessSettings:
+    """Operators and root have none of these limits. 0: no limit."""
+
+    requests: int = 200
+    """ODC_USER_REQUESTS. Requests per second of one user, averaged over ten seconds. Default 200;
+    0: no limit."""
+    streams: int = 500
+    """ODC_USER_STREAMS. Open event streams, followed logs and long polls of one user. Default 500;
+    0: no limit."""
+    sockets: int = 200
+    """ODC_USER_SOCKETS. Open terminals and tunnels of one user. Default 200; 0: no limit."""
+    submits: int = 100_000
+    """ODC_USER_SUBMITS. Jobs that one user submits per minute; an array counts as one. Default
+    100000; 0: no limit."""
+    pending: int = 2_000_000
+    """ODC_USER_PENDING. Pending jobs of one user; each task of an array counts. Default 2000000;
+    0: no limit."""
+
+
+def read_fairness(environment: Mapping[str, str]) -> FairnessSettings:
+    """Raises BadRequest with the name of an invalid variable. An empty variable is not set."""
+    given: dict[str, int] = {}
+    for field in fields(FairnessSettings):
+        name = f"ODC_USER_{field.name.upper()}"
+        text = environment.get(name)
+        if not text:
+            continue
+        if not (text.isascii() and text.isdecimal() and len(text) < 12 and int(text) <= MAX_LIMIT):
+            raise BadRequest(
+                f'{name}="{text[:100]}" is not a limit', f"Give 1 to {MAX_LIMIT}, or 0 for none."
+            )
+        given[field.name] = int(text)
+    return FairnessSettings(**given)

@@ -1,0 +1,245 @@
+"""No user takes the daemon from the others: requests, streams, terminals, submits, pending jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from odcd.api.identity import Peer
+from odcd.errors import BadRequest, TooManyRequests
+from odcd.fairness.limits import Buckets, Fairness
+from odcd.fairness.settings import FairnessSettings, read_fairness
+from odcd.model import Identity, JobSpec
+from odcd.submission import SubmitBatcher, prepare
+from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, serve, until
+from tests.odcd.api.test_who_may import _attach  # pyright: ignore[reportPrivateUsage]
+from tests.support.clock import VirtualClock
+
+EVE = Identity(user="eve", uid=64001, gid=64001, operator=False)
+
+
+def limited(**limits: int) -> dict[str, Any]:
+    """Options of a service with these limits, and no others."""
+    settings = FairnessSettings(**{**{name: 0 for name in FairnessSettings.__slots__}, **limits})
+    return {"fairness": Fairness(settings)}
+
+
+def refused(answer: httpx.Response) -> dict[str, Any]:
+    """The problem of an answer by which a user is asked to wait."""
+    told = answer.json()
+    assert (answer.status_code, told["code"]) == (429, "OD041"), answer.text
+    assert int(answer.headers["retry-after"]) >= 1
+    assert told["hint"]
+    return told
+
+
+async def metric(service: Service, limit: str) -> float:
+    async with service.client(OPERATOR) as client:
+        text = (await client.get("/metrics")).text
+    name = f'odcd_requests_limited_total{{limit="{limit}"}} '
+    return float(next(line for line in text.splitlines() if line.startswith(name)).split()[-1])
+
+
+def test_one_user_who_floods_the_daemon_is_limited_and_others_are_not(database_url: str) -> None:
+    """Before: the requests of one user were served for as long as any came."""
+
+    async def work(service: Service) -> None:
+        async with service.client(ALICE) as client:
+            answers = [await client.get("/v1/nodes") for _ in range(40)]
+        codes = [answer.status_code for answer in answers]
+        assert codes[:10] == [200] * 10
+        told = refused(answers[-1])
+        assert told["detail"].endswith("sends more than 1 requests per second")
+        for peer in (BOB, OPERATOR):
+            async with service.client(peer) as client:
+                assert (await client.get("/v1/nodes")).status_code == 200
+        assert await metric(service, "requests") == codes.count(429)
+
+    serve(database_url, work, **limited(requests=1))
+
+
+def test_the_streams_of_a_user_are_limited_until_some_end(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        job = await service.submit(BOB)
+
+        async def follow(path: str) -> httpx.Response:
+            async with service.client(ALICE) as client:
+                return await client.get(path)
+
+        open_ones = [
+            asyncio.create_task(follow(f"/v1/jobs/{job}?wait=60")),
+            asyncio.create_task(follow("/v1/events?after=0")),
+        ]
+        await until(lambda: service.hub.clients)
+        async with service.client(ALICE) as client:
+            answer = await client.get("/v1/events?after=0")
+            while answer.status_code == 200:
+                answer = await client.get("/v1/events?after=0&follow=false")
+            assert "has 2 streams open" in refused(answer)["detail"]
+            refused(await client.get(f"/v1/jobs/{job}?wait=60"))
+        assert (await asyncio.wait_for(_once(service, BOB), 60)).status_code == 200
+        await service.plan()
+        await service.end(job)
+        await open_ones[0]
+        assert (await asyncio.wait_for(_once(service, ALICE), 60)).status_code == 200
+        assert await metric(service, "streams") == 2
+        service.hub.close()
+        await asyncio.wait(open_ones)
+
+    serve(database_url, work, **limited(streams=2))
+
+
+async def _once(service: Service, peer: Peer) -> httpx.Response:
+    async with service.client(peer) as client:
+        return await client.get("/v1/events?after=0&follow=false")
+
+
+def test_the_terminals_of_a_user_are_limited(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        who = EVE
+        with service.api.fairness.socket(who):
+            for path in ("/v1/jobs/1/attach", "/v1/reservations/1/ssh"):
+                status, told = await _attach(service, path, ALICE)
+                assert (status, "OD041" in told) == (429, True), told
+                status, _ = await _attach(service, path, BOB)
+                assert status in (404, 4004)
+        status, _ = await _attach(service, "/v1/jobs/1/attach", ALICE)
+        assert status == 404
+        assert await metric(service, "sockets") == 2
+
+    serve(database_url, work, **limited(sockets=1))
+
+
+def test_a_user_who_submits_too_fast_is_told_when_to_go_on(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        async with service.client(ALICE) as client:
+            batch = {"jobs": [BODY] * 10}
+            assert (await client.post("/v1/jobs/batch", json=batch)).status_code == 201
+            told = refused(await client.post("/v1/jobs", json=BODY))
+            assert "more than 10 jobs per minute" in told["detail"]
+            assert "ODC_USER_SUBMITS" in told["hint"]
+            # Asking what would be is no submit.
+            answer = await client.post("/v1/plan/what-if", json={"jobs": [BODY]})
+            assert answer.status_code == 200
+        for peer in (BOB, OPERATOR):
+            async with service.client(peer) as client:
+                batch = {"jobs": [BODY] * (12 if peer is OPERATOR else 2)}
+                assert (await client.post("/v1/jobs/batch", json=batch)).status_code == 201
+        assert await metric(service, "submits") == 1
+
+    serve(database_url, work, **limited(submits=10))
+
+
+def batcher(service: Service, pending: int) -> SubmitBatcher:
+    """Another daemon's, as it were: with statements of its own."""
+    return SubmitBatcher(service.store, service.api.clock, pending=pending)
+
+
+class Stubborn:
+    """The API's batcher with a limit on pending jobs."""
+
+    def __init__(self, pending: int) -> None:
+        self.pending = pending
+        self.inner: SubmitBatcher | None = None
+
+    async def submit(self, prepared: Any) -> Any:
+        assert self.inner is not None
+        return await self.inner.submit(prepared)
+
+
+def serve_pending(url: str, work: Any, pending: int) -> None:
+    stubborn = Stubborn(pending)
+
+    async def work_in(service: Service) -> None:
+        stubborn.inner = batcher(service, pending)
+        await work(service)
+
+    serve(url, work_in, batcher=stubborn)
+
+
+def test_pending_jobs_of_a_user_are_limited_by_task(database_url: str) -> None:
+    """Before: a user could fill the queue without bound."""
+
+    async def work(service: Service) -> None:
+        async with service.client(ALICE) as client:
+            first = await client.post("/v1/jobs", json={**BODY, "array": "1-90"})
+            assert first.status_code == 201
+            many = await client.post("/v1/jobs/batch", json={"jobs": [BODY] * 11})
+            assert "11 more would make 101 of the 100 pending jobs" in refused(many)["detail"]
+            assert many.headers["retry-after"] == "5"
+            more = await client.post("/v1/jobs", json={**BODY, "array": "1-11"})
+            refused(more)
+            assert (await client.post("/v1/jobs/batch", json={"jobs": [BODY] * 10})).is_success
+            told = refused(await client.post("/v1/jobs", json=BODY))
+            assert "ODC_USER_PENDING" in told["hint"]
+        await service.submit(BOB)
+        await service.submit(OPERATOR, array="1-500")
+        # They are counted again once some seconds have passed.
+        async with service.client(ALICE) as client:
+            await client.post("/v1/jobs/cancel", json={"ids": [str(first.json()["id"])]})
+            refused(await client.post("/v1/jobs", json=BODY))
+        await service.database.execute(
+            "update odc.pending_bound set counted_at = counted_at - interval '5 seconds'"
+        )
+        await service.submit(ALICE, array="1-90")
+        assert await metric(service, "pending") == 4
+
+    serve_pending(database_url, work, 100)
+
+
+def test_concurrent_submits_through_two_daemons_keep_the_limit(database_url: str) -> None:
+    async def work(service: Service) -> None:
+        daemons = [batcher(service, 50) for _ in range(4)]
+        spec = JobSpec(script="#!/bin/sh\ntrue\n", work_dir="/tmp", gpus=1)
+
+        async def submit(number: int) -> int:
+            prepared = prepare(EVE, [spec] * 3, key=None, dry_run=False)
+            answers = await daemons[number % 4].submit(prepared)
+            return sum(answer.job_id is not None for answer in answers)
+
+        taken = await asyncio.gather(*(submit(number) for number in range(40)))
+        pending = await service.database.fetchval("select count(*) from odc.pending")
+        assert sum(taken) == pending == 48
+
+    serve(database_url, work)
+
+
+def test_a_bucket_gives_back_what_time_brings() -> None:
+    clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
+    bucket = Buckets(clock, per_s=2, size=10)
+    assert bucket.take(1, 10) == 0
+    assert bucket.take(1, 1) == 0.5
+    assert bucket.take(2, 1) == 0
+    clock.move(0.5)
+    assert bucket.take(1, 1) == 0
+    clock.move(5)
+    # Whoever waited for a full bucket may take more than it holds, and owes it.
+    assert bucket.take(1, 30) == 0
+    assert bucket.take(1, 1) == 10.5
+
+
+def test_limits_are_read_from_the_environment() -> None:
+    assert read_fairness({}) == FairnessSettings()
+    assert read_fairness({"ODC_USER_REQUESTS": "0", "ODC_USER_PENDING": ""}).requests == 0
+    for text in ("-1", "x", "1.5", "9" * 20, "²"):
+        with pytest.raises(BadRequest, match="ODC_USER_SUBMITS"):
+            read_fairness({"ODC_USER_SUBMITS": text})
+
+
+def test_operators_have_no_limits() -> None:
+    settings = FairnessSettings(requests=1, streams=1, sockets=1, submits=1, pending=1)
+    fairness = Fairness(settings)
+    root = Identity(user="root", uid=0, gid=0, operator=True)
+    for _ in range(100):
+        fairness.request(root)
+        fairness.submit(root, 1000)
+    with fairness.stream(root), fairness.stream(root):
+        pass
+    with fairness.stream(EVE), pytest.raises(TooManyRequests), fairness.stream(EVE):
+        pass
+    with fairness.stream(EVE):
+        pass
