@@ -24,7 +24,7 @@ import socket
 import time
 
 from odcd import __version__
-from odcd.runner import cgroup, protocol
+from odcd.runner import cgroup, children, kernel, protocol
 from odcd.runner.limits import Limits
 from odcd.runner.log import Log
 from odcd.runner.loop import Loop
@@ -108,6 +108,8 @@ class Runner:
         self._listen()
         self._busy_at = time.monotonic()
         self._ending = False
+        # What a killed shim leaves behind comes to the runner, not to init.
+        kernel.become_subreaper()
         self._ignore_signals()
         limits.raise_own()
 
@@ -141,7 +143,7 @@ class Runner:
                 self._loop.turn(wait=not self._roster.can_start)
                 self._roster.start_some()
                 self._roster.facts.tell_news()
-                _reap()
+                children.reap()
                 if time.monotonic() >= next_look:
                     next_look = time.monotonic() + 1.0
                     self._look_after()
@@ -193,12 +195,6 @@ class Runner:
             for entry in os.scandir(self._dir / "output"):
                 if entry.name.rpartition(".")[0] not in known and entry.stat().st_mtime < old:
                     os.unlink(entry.path)
-
-
-def _reap() -> None:
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
 
 
 if __name__ == "__main__":

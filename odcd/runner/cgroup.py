@@ -117,6 +117,13 @@ def kill(group: str) -> None:
         file.write("1")
 
 
+def populated(group: str) -> bool:
+    """Does a process of it live?"""
+    with contextlib.suppress(OSError):
+        return "populated 1" in Path(group, "cgroup.events").read_text()
+    return False
+
+
 def oom_kills(group: str) -> int:
     """How often the kernel killed a process of it for memory."""
     with contextlib.suppress(OSError, ValueError):

@@ -1,4 +1,9 @@
-"""From a fork of the shim to the script, for jobs that need more than odcd.runner.spawn."""
+"""From a fork of the shim to the script.
+
+Everything that is done as the job's user happens here: the shim itself never has the user's
+identity, in whichever sense, so the user can neither signal nor trace it. What waits here, a file
+of a slow server for example, is below the shim, and ends with the job.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +48,7 @@ def become(
         os.setsid()
         for number in RESET_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         write_begun(record_fd, os.getpid(), os.getppid())
         # The job must not hold the lock that tells whether the shim lives.

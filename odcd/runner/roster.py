@@ -314,11 +314,12 @@ class Roster:
             self.begin(member, regions["started"])
         if ended:
             self.settle(member, outcome(ended, member.cause))
-        elif begun is None:
-            self.settle_for_good(member, NEVER_BEGAN)
-        else:
+            return
+        if begun is not None:
             member.job_pid, member.ticks = begun["pid"] or None, begun["ticks"]
-            self._ending.end_orphans(member, lambda: self.settle_for_good(member, UNWATCHED))
+        # Even of one that never began: its process may be about to.
+        answer = NEVER_BEGAN if begun is None else UNWATCHED
+        self._ending.end_orphans(member, lambda: self.settle_for_good(member, answer))
 
     def settle_for_good(self, member: Member, answer: dict[str, Any]) -> None:
         answer = {**answer, "at": time.time()}

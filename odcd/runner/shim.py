@@ -17,10 +17,11 @@ import socket
 import time
 from typing import Any, NoReturn
 
-from odcd.runner import cgroup, descriptors, job, kernel, processes, record, spawn
+from odcd.runner import cgroup, descriptors, job, kernel, processes, record
 from odcd.runner.begin import CannotBegin
 from odcd.runner.limits import Limits
 from odcd.runner.terminal import Terminal
+from odcd.runner.waiting import Children, any_left
 
 LEFTOVER_GRACE_S = 2.0
 """How long processes that outlive the script have between TERM and KILL."""
@@ -44,6 +45,7 @@ def run(channel: socket.socket, limits: Limits) -> NoReturn:
             signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
         _close_all_but(channel.fileno())
+        children = Children()
         limits.restore()
         kernel.become_subreaper()
         kernel.name_process("odc-shim")
@@ -52,7 +54,7 @@ def run(channel: socket.socket, limits: Limits) -> NoReturn:
             data, fds = descriptors.receive(channel, 16, 3)
             if not data:
                 break
-            _serve(channel, fds)
+            _serve(channel, fds, children)
         code = 0
     except OSError:
         pass
@@ -60,7 +62,7 @@ def run(channel: socket.socket, limits: Limits) -> NoReturn:
         os._exit(code)
 
 
-def _serve(channel: socket.socket, fds: list[int]) -> None:
+def _serve(channel: socket.socket, fds: list[int], children: Children) -> None:
     record_fd, order_fd, *gates = fds
     os.lseek(order_fd, 0, os.SEEK_SET)
     with open(order_fd, "rb") as file:
@@ -73,7 +75,7 @@ def _serve(channel: socket.socket, fds: list[int]) -> None:
     except OSError as error:
         answer = _failed(CannotBegin.by("cannot make a terminal", error))
     else:
-        answer = _see_through(channel, order, record_fd, gate_fd, terminal)
+        answer = _see_through(channel, order, record_fd, gate_fd, terminal, children)
     _keep(record_fd, record.EXIT, answer)
     # Frees the lock: from here on the record tells all.
     os.close(record_fd)
@@ -88,29 +90,33 @@ def _see_through(
     record_fd: int,
     gate_fd: int | None,
     terminal: Terminal | None,
+    children: Children,
 ) -> dict[str, Any]:
     """Run the job's process to the end of everything it left behind; what is to be recorded."""
     try:
-        child = _make(order, record_fd, gate_fd, terminal)
+        child = _make(order, record_fd, gate_fd, terminal, children)
     except CannotBegin as failure:
-        _end_leftovers(order["cgroup"])
+        _end_leftovers(order)
         return _failed(failure)
     answer = {"e": "started", "pid": child, "at": time.time()}
     _keep(record_fd, record.STARTED, answer)
     _tell(channel, answer)
-    status = terminal.serve(child) if terminal else _wait_for(child)
-    _end_leftovers(order["cgroup"])
+    status = terminal.serve(child) if terminal else children.wait_for(child, {})
+    _end_leftovers(order)
     oom_kills = cgroup.oom_kills(order["cgroup"]) if order["cgroup"] else 0
     return {"e": "ended", "status": status, "oom": oom_kills, "at": time.time()}
 
 
 def _make(
-    order: dict[str, Any], record_fd: int, gate_fd: int | None, terminal: Terminal | None
+    order: dict[str, Any],
+    record_fd: int,
+    gate_fd: int | None,
+    terminal: Terminal | None,
+    children: Children,
 ) -> int:
     """The process that runs the script now. Raises CannotBegin."""
-    if spawn.suits(order, gate_fd):
-        with contextlib.suppress(NotImplementedError):
-            return spawn.spawn(order, record_fd)
+    # If this shim dies from here on, there may be a process to look for.
+    job.write_begun(record_fd, 0, os.getpid())
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -120,7 +126,7 @@ def _make(
         os.close(gate_fd)
     outcome = _read_to_end(read_end)
     if outcome != job.EXECUTING:
-        raise _failure(outcome, _wait_for(child))
+        raise _failure(outcome, children.wait_for(child, {}))
     return child
 
 
@@ -141,40 +147,24 @@ def _failed(failure: CannotBegin) -> dict[str, Any]:
     return {"e": "failed", "detail": detail, "passing": failure.passing, "at": time.time()}
 
 
-def _wait_for(child: int) -> int:
-    while True:
-        pid, status = os.waitpid(-1, 0)
-        if pid == child:
-            return status
-
-
-def _end_leftovers(group: str | None) -> None:
+def _end_leftovers(order: dict[str, Any]) -> None:
     """Return only when no process of the member is left."""
-    if not _any_left():
+    if not any_left():
         return
     below = processes.descendants(os.getpid())
     processes.signal_all(below, signal.SIGTERM)
     processes.signal_all(below, signal.SIGCONT)
     deadline = time.monotonic() + LEFTOVER_GRACE_S
     pause = 0.002
-    while _any_left():
+    while any_left():
         time.sleep(pause)
         pause = min(pause * 2, 0.1)
         if time.monotonic() > deadline:
-            if group:
-                cgroup.kill(group)
+            if order["cgroup"]:
+                cgroup.kill(order["cgroup"])
             processes.kill_below(os.getpid())
-
-
-def _any_left() -> bool:
-    """Reap what has ended; is a child left?"""
-    while True:
-        try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return False
-        if pid == 0:
-            return True
+        if time.monotonic() > deadline + LEFTOVER_GRACE_S:
+            processes.free_of_tracers(os.getpid(), order["uid"])
 
 
 def _keep(record_fd: int, region: tuple[int, int], answer: dict[str, Any]) -> None:

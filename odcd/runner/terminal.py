@@ -22,9 +22,12 @@ import termios
 import time
 from typing import Any
 
+from odcd.runner.waiting import collect
+
 REPLAY_BYTES = 256 * 1024
 MAX_BEHIND_BYTES = 8 * 1024 * 1024
 """A client that lets more than this pile up is dropped: a job never waits for a watcher."""
+LOOK_S = 0.002
 MAX_INPUT_BYTES = 1024 * 1024
 WALL = b"w"
 WALL_AGAIN_S = 60.0
@@ -118,10 +121,9 @@ class Terminal:
         while self._read_master():
             pass
         os.close(ended)
-        while True:
-            pid, status = os.waitpid(-1, 0)
-            if pid == child:
-                return status
+        while (status := collect(child)) is None:
+            time.sleep(LOOK_S)
+        return status
 
     def finish(self, status: int) -> None:
         """Tell those attached how it ended, and close."""
