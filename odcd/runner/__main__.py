@@ -24,7 +24,7 @@ import socket
 import time
 
 from odcd import __version__
-from odcd.runner import cgroup, children, kernel, protocol
+from odcd.runner import cgroup, children, kernel, protocol, rules
 from odcd.runner.limits import Limits
 from odcd.runner.log import Log
 from odcd.runner.loop import Loop
@@ -33,6 +33,7 @@ from odcd.runner.recovery import Recovery
 from odcd.runner.roster import Roster
 from odcd.runner.server import Server
 from odcd.runner.texts import Texts
+from odcd.runner.uids import Users
 
 EXIT_OTHER_LIVES = 3
 IDLE_S = 600.0
@@ -96,13 +97,15 @@ class Runner:
         self._log.info("runner.started", pid=os.getpid(), version=__version__, uid=os.geteuid(),
                        cgroups=cgroups.statement)  # fmt: skip
         limits = Limits()
+        self._rules = rules.Reader(run_dir)
+        users = Users(self._rules, owner_uid)
         self._roster = Roster(
-            run_dir, self._loop, self._log, self._memory, self._texts, cgroups, limits
+            run_dir, self._loop, self._log, self._memory, self._texts, cgroups, limits, users
         )
         Recovery(self._roster, self._loop, self._log, same_boot=not self._memory.fresh).run()
         about = {"pid": os.getpid(), "odc": __version__, "cgroups": cgroups.statement}
         self._server = Server(self._loop, self._log, self._roster, self._memory, self._texts,
-                              owner_uid=owner_uid, about=about)  # fmt: skip
+                              owner_uid=owner_uid, users=users, about=about)  # fmt: skip
         self._socket = run_dir / protocol.SOCKET_NAME
         self._owner = owner_uid, owner_gid
         self._listen()
@@ -155,6 +158,7 @@ class Runner:
             self._socket.unlink(missing_ok=True)
 
     def _look_after(self) -> None:
+        self._rules.refresh()
         members = self._roster.members()
         self._roster.facts.look_after(members)
         if not self._roster.can_start:

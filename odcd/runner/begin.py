@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import pwd
 import stat
 from typing import Any
 
@@ -51,14 +50,6 @@ def open_spool(order: dict[str, Any]) -> list[int]:
                 f"cannot keep output in {path}: {error.strerror}", passing=True
             ) from None
     return fds
-
-
-def groups_of(uid: int, gid: int) -> list[int]:
-    try:
-        name = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return [gid]
-    return os.getgrouplist(name, gid)
 
 
 def enter(path: str) -> None:

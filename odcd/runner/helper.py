@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from odcd.runner import children
-from odcd.runner.begin import groups_of
+from odcd.runner.uids import groups_of
 
 
 def fork_as(

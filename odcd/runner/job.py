@@ -15,24 +15,13 @@ import termios
 import time
 from typing import Any, NoReturn
 
-from odcd.runner import processes, record
-from odcd.runner.begin import (
-    CannotBegin,
-    enter,
-    groups_of,
-    open_input,
-    open_outputs,
-    open_spool,
-)  # fmt: skip
+from odcd.runner import limits, processes, record
+from odcd.runner.begin import CannotBegin, enter, open_input, open_outputs, open_spool
+from odcd.runner.uids import groups_of
 
 EXECUTING = b"x"
 FAILED = {False: b"!", True: b"?"}
 """By whether another try may succeed; the reason follows."""
-
-RESET_SIGNALS = (
-    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
-    signal.SIGPIPE, signal.SIGXFSZ,
-)  # fmt: skip
 
 
 def become(
@@ -46,13 +35,16 @@ def become(
     failure = CannotBegin("", passing=True)
     try:
         os.setsid()
-        for number in RESET_SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
+        # Ours, those that Python ignores, and those that whoever started odcd ignored.
+        for number in range(1, signal.NSIG):
+            if signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         write_begun(record_fd, os.getpid(), os.getppid())
         # The job must not hold the lock that tells whether the shim lives.
         os.close(record_fd)
+        limits.apply(order["limits"])
         spool = open_spool(order)
         if order["cgroup"]:
             _join(order["cgroup"])
@@ -100,7 +92,7 @@ def _switch_user(uid: int, gid: int) -> None:
         os.setgroups(groups_of(uid, gid))
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise CannotBegin.by(f"cannot become uid {uid}, gid {gid}", error) from None
 
 
