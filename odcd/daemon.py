@@ -19,6 +19,7 @@ from odcd.lock import HomeLock
 from odcd.page import app as page
 from odcd.postgres import EmbeddedPostgres
 from odcd.probe import answers
+from odcd.runner import rules
 from odcd.settings import Settings
 from odcd.shutdown import count_running, end_runner
 
@@ -52,6 +53,8 @@ def run(settings: Settings, announce: Announce) -> None:
             _import_client()
         if settings.disks.aws_region is not None:
             _import_aws()
+        if settings.executor == "local":
+            rules.write(settings.runner_folder, settings.jobs.rules())
         if os.geteuid() == 0:
             launcher = keeper.fork(settings.runner_folder, account)
             accounts.become(account, settings.home)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from argparse import Namespace
 from collections.abc import Mapping
@@ -10,7 +9,14 @@ from dataclasses import dataclass, field
 
 from odcd.errors import BadRequest, NotAllowed
 from odcd.runner import uids
-from odcd.runner.rules import MIN_UID, Limit, Rules, default_limits
+from odcd.runner.rules import (
+    MIN_UID,
+    OUTPUT_MIB,
+    OUTPUT_TOTAL_MIB,
+    Limit,
+    Rules,
+    default_limits,
+)
 
 MAX_UID = 2**32 - 3
 MAX_MIB = 1024 * 1024 * 1024
@@ -31,10 +37,10 @@ class JobSettings:
     """ODC_JOB_LIMITS. Process limits of jobs that differ from the defaults, NAME=SOFT[:HARD] with
     commas between; K, M, G or T, or unlimited, as in nofile=4096:1048576,core=unlimited. Default
     none."""
-    output_mib: int = Rules.__dataclass_fields__["output_mib"].default
+    output_mib: int = OUTPUT_MIB
     """ODC_OUTPUT_MIB. How much output of one job odc keeps (`odcctl run`, and jobs with a
     terminal), in MiB; the rest is dropped and the job goes on. Default 1024."""
-    output_total_mib: int = Rules.__dataclass_fields__["output_total_mib"].default
+    output_total_mib: int = OUTPUT_TOTAL_MIB
     """ODC_OUTPUT_TOTAL_MIB. How much output odc keeps of all jobs, in MiB; the oldest of ended jobs
     is deleted first. Default 10240."""
 
@@ -67,10 +73,8 @@ def read_jobs(args: Namespace, environment: Mapping[str, str]) -> JobSettings:
     root = environment.get("ODC_ALLOW_ROOT_JOBS") or "0"
     if root not in ("0", "1"):
         raise BadRequest(f'ODC_ALLOW_ROOT_JOBS="{root[:100]}" is neither 0 nor 1', "Give 1 or 0.")
-    output_mib = _number(environment, "ODC_OUTPUT_MIB", JobSettings().output_mib, 1, MAX_MIB)
-    total_mib = _number(
-        environment, "ODC_OUTPUT_TOTAL_MIB", JobSettings().output_total_mib, 1, MAX_MIB
-    )
+    output_mib = _number(environment, "ODC_OUTPUT_MIB", OUTPUT_MIB, 1, MAX_MIB)
+    total_mib = _number(environment, "ODC_OUTPUT_TOTAL_MIB", OUTPUT_TOTAL_MIB, 1, MAX_MIB)
     return JobSettings(
         min_uid=_number(environment, "ODC_MIN_UID", MIN_UID, 0, MAX_UID),
         allow_root=bool(getattr(args, "allow_root_jobs", False)) or root == "1",
@@ -122,8 +126,3 @@ def _number(environment: Mapping[str, str], name: str, default: int, least: int,
     if not (text.isascii() and text.isdecimal() and len(text) < 12 and least <= int(text) <= most):
         raise BadRequest(f'{name}="{text[:100]}" is not a whole number', f"Give {least} to {most}.")
     return int(text)
-
-
-def is_root() -> bool:
-    """Does the daemon start as root, so that its runner can become every user?"""
-    return os.geteuid() == 0

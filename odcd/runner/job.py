@@ -15,7 +15,7 @@ import termios
 import time
 from typing import Any, NoReturn
 
-from odcd.runner import limits, processes, record
+from odcd.runner import kernel, limits, processes, record
 from odcd.runner.begin import CannotBegin, enter, open_input, open_outputs, open_spool
 from odcd.runner.uids import groups_of
 
@@ -45,6 +45,7 @@ def become(
         # The job must not hold the lock that tells whether the shim lives.
         os.close(record_fd)
         limits.apply(order["limits"])
+        kernel.leave_session_keyring()
         spool = open_spool(order)
         if order["cgroup"]:
             _join(order["cgroup"])

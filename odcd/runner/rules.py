@@ -15,6 +15,8 @@ from pathlib import Path
 
 NAME = "rules"
 MIN_UID = 1000
+OUTPUT_MIB = 1024
+OUTPUT_TOTAL_MIB = 10_240
 MAX_BYTES = 65536
 
 Limit = tuple[int | None, int | None]
@@ -51,8 +53,8 @@ class Rules:
     min_uid: int = MIN_UID
     allow_root: bool = False
     limits: dict[str, Limit] = field(default_factory=default_limits)
-    output_mib: int = 1024
-    output_total_mib: int = 10_240
+    output_mib: int = OUTPUT_MIB
+    output_total_mib: int = OUTPUT_TOTAL_MIB
 
 
 def write(run_dir: Path, rules: Rules) -> None:

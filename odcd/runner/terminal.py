@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import grp
 import json
 import os
 import selectors
@@ -60,14 +61,24 @@ class _Client:
         self.size: tuple[int, int] | None = None
 
 
+def _give_terminal(slave: int, order: dict[str, Any]) -> None:
+    """To the user alone: by default the user's whole group could write to it."""
+    try:
+        group = grp.getgrnam("tty").gr_gid
+    except KeyError:
+        group = order["gid"]
+    os.fchmod(slave, 0o600)
+    if order["switch_user"]:
+        os.fchown(slave, order["uid"], group)
+
+
 class Terminal:
     def __init__(self, order: dict[str, Any]) -> None:
         # The slave stays open here: the terminal outlives a job's own closing of it.
         self._master, self.slave = os.openpty()
         os.set_blocking(self._master, False)
         self._resize(order.get("rows") or 24, order.get("columns") or 80)
-        if order["switch_user"]:
-            os.fchown(self.slave, order["uid"], order["gid"])
+        _give_terminal(self.slave, order)
         self._spool = os.open(
             order["spool"][0],
             os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC,
