@@ -25,6 +25,7 @@ import time
 
 from odcd import __version__
 from odcd.runner import cgroup, children, kernel, protocol, rules
+from odcd.runner.keeping import Keeping
 from odcd.runner.limits import Limits
 from odcd.runner.log import Log
 from odcd.runner.loop import Loop
@@ -40,7 +41,7 @@ IDLE_S = 600.0
 """A runner with no daemon and nothing to tell ends after this."""
 KEPT_OUTPUT_S = 7 * 86400.0
 """How long output that odcd keeps (odcctl run) stays after it was last written."""
-_FOLDERS = {"members": 0o700, "scripts": 0o711, "output": 0o711, "terminals": 0o700}
+_FOLDERS = {"members": 0o700, "scripts": 0o711, "output": 0o700, "terminals": 0o700}
 
 
 def main() -> int:
@@ -109,6 +110,7 @@ class Runner:
         self._socket = run_dir / protocol.SOCKET_NAME
         self._owner = owner_uid, owner_gid
         self._listen()
+        self._keeping = Keeping(run_dir / "output", self._log)
         self._busy_at = time.monotonic()
         self._ending = False
         # What a killed shim leaves behind comes to the runner, not to init.
@@ -172,6 +174,8 @@ class Runner:
             self._ending = self._ending or not any(m.live for m in members)
         elif not self._is_ours():
             self._listen()
+        live = {str(m.key) for m in members if m.live}
+        self._keeping.look_after(live, self._rules.rules.output_total_mib)
         self._sweep({str(m.key) for m in members})
 
     def _has_lock(self) -> bool:

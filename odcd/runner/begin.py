@@ -35,23 +35,6 @@ class CannotBegin(Exception):
         return cls(f"{what}: {error}", passing=False)
 
 
-def open_spool(order: dict[str, Any]) -> list[int]:
-    """Output that odcd keeps. It lies in the runner's folder: open it as the runner."""
-    fds: list[int] = []
-    for path in order["spool"] or ():
-        try:
-            fd = os.open(path, _OUTPUT | os.O_TRUNC | os.O_APPEND, 0o600)
-            fds.append(fd)
-            if order["switch_user"]:
-                os.fchown(fd, order["uid"], order["gid"])
-        except OSError as error:
-            close(fds)
-            raise CannotBegin(
-                f"cannot keep output in {path}: {error.strerror}", passing=True
-            ) from None
-    return fds
-
-
 def enter(path: str) -> None:
     try:
         os.chdir(path)

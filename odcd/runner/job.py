@@ -16,7 +16,7 @@ import time
 from typing import Any, NoReturn
 
 from odcd.runner import kernel, limits, processes, record
-from odcd.runner.begin import CannotBegin, enter, open_input, open_outputs, open_spool
+from odcd.runner.begin import CannotBegin, enter, open_input, open_outputs
 from odcd.runner.uids import groups_of
 
 EXECUTING = b"x"
@@ -25,12 +25,18 @@ FAILED = {False: b"!", True: b"?"}
 
 
 def become(
-    order: dict[str, Any], record_fd: int, status_fd: int, gate_fd: int | None, tty_fd: int | None
+    order: dict[str, Any],
+    record_fd: int,
+    status_fd: int,
+    gate_fd: int | None,
+    tty_fd: int | None,
+    spool_ends: list[int],
 ) -> NoReturn:
     """Run the script of the order in this process; never returns.
 
     status_fd: told EXECUTING just before the script, or FAILED and why; closed by the script's
     exec. gate_fd: see _pass_gate. tty_fd: the terminal to be in, if the job has one.
+    spool_ends: instead of output files, if odc keeps the output.
     """
     failure = CannotBegin("", passing=True)
     try:
@@ -46,7 +52,6 @@ def become(
         os.close(record_fd)
         limits.apply(order["limits"])
         kernel.leave_session_keyring()
-        spool = open_spool(order)
         if order["cgroup"]:
             _join(order["cgroup"])
         if order["switch_user"]:
@@ -59,7 +64,7 @@ def become(
             fds = [open_input(order)]
             if order["wait_gate"]:
                 _pass_gate(gate_fd)
-            for number, fd in enumerate(fds + (spool or open_outputs(order))):
+            for number, fd in enumerate(fds + (spool_ends or open_outputs(order))):
                 os.dup2(fd, number)
         os.write(status_fd, EXECUTING)
         _execute(order)

@@ -21,6 +21,8 @@ from odcd.runner.record import Key
 from odcd.runner.rules import Rules
 from odcd.runner.texts import Texts
 
+_MIB = 1024 * 1024
+
 
 def members_of(dispatch: dict[str, Any]) -> list[Member]:
     """Raises KeyError, TypeError or ValueError when something is missing or of a wrong type."""
@@ -69,6 +71,7 @@ def order_of(
         "stdin": part["stdin"], "stdout": part["stdout"], "stderr": part["stderr"],
         "wait_gate": gated and key.rank > 0,
         "spool": [f"{kept}.out", f"{kept}.err"] if dispatch["spool"] or dispatch["pty"] else None,
+        "spool_bytes": rules.output_mib * _MIB // max(1, len(dispatch["members"])),
         "terminal": f"{run_dir}/terminals/{key}" if terminal else None,
         "cgroup": member.cgroup, "limits": rules.limits,
     }  # fmt: skip

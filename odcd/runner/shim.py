@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from odcd.runner import cgroup, descriptors, job, kernel, processes, record
 from odcd.runner.begin import CannotBegin
 from odcd.runner.limits import Limits
+from odcd.runner.spool import Spool
 from odcd.runner.terminal import Terminal
 from odcd.runner.waiting import Children, any_left
 
@@ -93,16 +94,23 @@ def _see_through(
     children: Children,
 ) -> dict[str, Any]:
     """Run the job's process to the end of everything it left behind; what is to be recorded."""
+    spool = None
     try:
-        child = _make(order, record_fd, gate_fd, terminal, children)
-    except CannotBegin as failure:
-        _end_leftovers(order)
+        spool = Spool(order) if order["spool"] else None
+        child = _make(order, record_fd, gate_fd, terminal, spool, children)
+    except (CannotBegin, OSError) as error:
+        failure = error if isinstance(error, CannotBegin) else CannotBegin.by("cannot start", error)
+        _end_leftovers(order, spool)
         return _failed(failure)
     answer = {"e": "started", "pid": child, "at": time.time()}
     _keep(record_fd, record.STARTED, answer)
     _tell(channel, answer)
-    status = terminal.serve(child) if terminal else children.wait_for(child, {})
-    _end_leftovers(order)
+    status = (
+        terminal.serve(child)
+        if terminal
+        else children.wait_for(child, spool.serving() if spool else {})
+    )
+    _end_leftovers(order, spool)
     oom_kills = cgroup.oom_kills(order["cgroup"]) if order["cgroup"] else 0
     return {"e": "ended", "status": status, "oom": oom_kills, "at": time.time()}
 
@@ -112,6 +120,7 @@ def _make(
     record_fd: int,
     gate_fd: int | None,
     terminal: Terminal | None,
+    spool: Spool | None,
     children: Children,
 ) -> int:
     """The process that runs the script now. Raises CannotBegin."""
@@ -120,8 +129,11 @@ def _make(
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
-        job.become(order, record_fd, write_end, gate_fd, terminal.slave if terminal else None)
+        tty_fd = terminal.slave if terminal else None
+        job.become(order, record_fd, write_end, gate_fd, tty_fd, spool.ends if spool else [])
     os.close(write_end)
+    if spool:
+        spool.begun()
     if gate_fd is not None:
         os.close(gate_fd)
     outcome = _read_to_end(read_end)
@@ -147,10 +159,16 @@ def _failed(failure: CannotBegin) -> dict[str, Any]:
     return {"e": "failed", "detail": detail, "passing": failure.passing, "at": time.time()}
 
 
-def _end_leftovers(order: dict[str, Any]) -> None:
-    """Return only when no process of the member is left."""
-    if not any_left():
-        return
+def _end_leftovers(order: dict[str, Any], spool: Spool | None) -> None:
+    """Return only when no process of the member is left, and what they wrote is kept."""
+    if any_left():
+        _end_what_is_left(order, spool)
+    if spool:
+        spool.drain()
+        spool.close()
+
+
+def _end_what_is_left(order: dict[str, Any], spool: Spool | None) -> None:
     below = processes.descendants(os.getpid())
     processes.signal_all(below, signal.SIGTERM)
     processes.signal_all(below, signal.SIGCONT)
@@ -158,6 +176,8 @@ def _end_leftovers(order: dict[str, Any]) -> None:
     pause = 0.002
     while any_left():
         time.sleep(pause)
+        if spool:
+            spool.drain()
         pause = min(pause * 2, 0.1)
         if time.monotonic() > deadline:
             if order["cgroup"]:

@@ -23,6 +23,7 @@ import termios
 import time
 from typing import Any
 
+from odcd.runner.spool import Kept, quota_of
 from odcd.runner.waiting import collect
 
 REPLAY_BYTES = 256 * 1024
@@ -79,13 +80,7 @@ class Terminal:
         os.set_blocking(self._master, False)
         self._resize(order.get("rows") or 24, order.get("columns") or 80)
         _give_terminal(self.slave, order)
-        self._spool = os.open(
-            order["spool"][0],
-            os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC,
-            0o600,
-        )
-        if order["switch_user"]:
-            os.fchown(self._spool, order["uid"], order["gid"])
+        self._kept = Kept(order["spool"][0], order, quota_of(order))
         order["spool"] = None
         self._path: str = order["terminal"]
         self._listener = self._listen()
@@ -156,8 +151,9 @@ class Terminal:
             os.unlink(self._path)
         self._listener.close()
         self._selector.close()
-        for fd in (self._master, self.slave, self._spool):
+        for fd in (self._master, self.slave):
             os.close(fd)
+        self._kept.close()
 
     def _serve_master(self, mask: int) -> None:
         if mask & selectors.EVENT_WRITE:
@@ -177,9 +173,7 @@ class Terminal:
         return True
 
     def _show(self, data: bytes) -> None:
-        # A full disk costs the kept copy, not the session.
-        with contextlib.suppress(OSError):
-            os.write(self._spool, data)
+        self._kept.write(data)
         self._written += data
         del self._written[: max(0, len(self._written) - REPLAY_BYTES)]
         for client in list(self._clients.values()):
