@@ -7,6 +7,8 @@ asks for later is checked against the rules.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import stat
@@ -58,19 +60,35 @@ class Rules:
 
 
 def write(run_dir: Path, rules: Rules) -> None:
-    """Raises OSError."""
-    run_dir.mkdir(parents=True, exist_ok=True)
-    # Jobs of any user must reach their script below it, and list nothing.
-    run_dir.chmod(0o711)
-    made = run_dir / f"{NAME}.new"
-    made.unlink(missing_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(made, flags, 0o600)
+    """Nothing is written if nothing changes: the disk may be full.
+
+    Raises OSError: also when the folder is another user's, or another user's link.
+    """
+    with contextlib.suppress(FileExistsError):
+        run_dir.mkdir(parents=True)
+    link = run_dir.lstat()
+    # A link of our own is the operator's, who put the folder on another disk.
+    foreign = stat.S_ISLNK(link.st_mode) and link.st_uid != os.geteuid()
+    folder = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW * foreign)
+    made = f"{NAME}.new"
     try:
-        os.write(fd, json.dumps(asdict(rules)).encode())
+        if os.fstat(folder).st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, "the folder is another user's", str(run_dir))
+        # Jobs of any user must reach their script below it, and list nothing.
+        os.fchmod(folder, 0o711)
+        if Reader(run_dir).read and Reader(run_dir).rules == rules:
+            return
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(made, dir_fd=folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(made, flags, 0o600, dir_fd=folder)
+        try:
+            os.write(fd, json.dumps(asdict(rules)).encode())
+        finally:
+            os.close(fd)
+        os.replace(made, NAME, src_dir_fd=folder, dst_dir_fd=folder)
     finally:
-        os.close(fd)
-    made.replace(run_dir / NAME)
+        os.close(folder)
 
 
 class Reader:
@@ -79,6 +97,8 @@ class Reader:
     def __init__(self, run_dir: Path) -> None:
         self._path = run_dir / NAME
         self._seen: tuple[int, int] | None = None
+        self.read = False
+        """Are these the rules of a file, not the defaults?"""
         self.rules = Rules()
         self.refresh()
 
@@ -87,7 +107,7 @@ class Reader:
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
-            self._seen, self.rules = None, Rules()
+            self._seen, self.rules, self.read = None, Rules(), False
             return
         try:
             status = os.fstat(fd)
@@ -96,6 +116,7 @@ class Reader:
                 self._seen = seen
                 ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
                 self.rules = _parse(os.read(fd, MAX_BYTES)) if ours else Rules()
+                self.read = ours
         finally:
             os.close(fd)
 

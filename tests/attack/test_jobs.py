@@ -201,6 +201,24 @@ def test_a_killed_shim_lets_nothing_of_its_job_go_on(
     assert not is_running(pid)
 
 
+def test_what_outlived_runner_and_shim_is_found_by_its_cgroup(
+    home: RunnerHome, work_dir: Path
+) -> None:
+    """Nothing else tells whose it is: no parent, no environment, no session."""
+    client = home.client()
+    script = f"#!/bin/bash\n{ESCAPES['empty environment']}\necho $PPID > shim\nexec sleep 1000\n"
+    client.start(a_dispatch(1, script, work_dir, **ANN))
+    (pid,) = pids_in(work_dir / "pid", 1)
+    (shim,) = pids_in(work_dir / "shim", 1)
+    if "/odc-" not in Path(f"/proc/{pid}/cgroup").read_text():
+        pytest.skip("this machine has no cgroup v2 that root may write")
+    home.kill()
+    os.kill(shim, signal.SIGKILL)
+    home.launch()
+    assert home.client(term=2).wait_end(1)["kind"] == "lost"
+    assert not is_running(pid)
+
+
 PTRACE_SEIZE, O_TRACEEXIT = 0x4206, 0x40
 
 

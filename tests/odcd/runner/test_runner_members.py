@@ -286,7 +286,7 @@ def test_a_changed_script_file_is_made_anew(home: RunnerHome, work_dir: Path) ->
     assert (work_dir / "out").read_text() == "right\n"
 
 
-def test_a_job_of_many_files_gets_the_limits_the_runner_was_given(
+def test_a_job_does_not_get_the_limits_the_runner_was_given(
     home: RunnerHome, work_dir: Path
 ) -> None:
     import resource
@@ -294,11 +294,11 @@ def test_a_job_of_many_files_gets_the_limits_the_runner_was_given(
     client = home.client()
     client.start(a_dispatch(1, "#!/bin/sh\nulimit -Sn\nulimit -Hn\n", work_dir))
     client.wait_end(1)
-    expected = [
-        "unlimited" if n == resource.RLIM_INFINITY else str(n)
-        for n in resource.getrlimit(resource.RLIMIT_NOFILE)
-    ]
-    assert (work_dir / "out").read_text().split() == expected
+    soft, hard = (work_dir / "out").read_text().split()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert soft == "1024"
+    # Without CAP_SYS_RESOURCE nobody raises a hard limit.
+    assert hard in {"524288", str(min(524_288, most))}
 
 
 def test_nothing_is_left_when_the_runner_is_told_to_quit(home: RunnerHome, work_dir: Path) -> None:
