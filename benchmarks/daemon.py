@@ -29,7 +29,7 @@ class Daemon:
             name: value
             for name, value in os.environ.items()
             if not name.startswith(("ODC_", "SBATCH_", "SLURM_"))
-        } | {"ODC_HOME": str(home), "ODC_LISTEN": "none"}
+        } | {"ODC_HOME": str(home), "ODC_LISTEN": "none", "ODC_ALLOW_ROOT_JOBS": "1"}
 
     def command(self, *words: str) -> subprocess.CompletedProcess[bytes]:
         """Run odcd or odcctl as a shell would. Raises RuntimeError when it fails."""

@@ -21,6 +21,7 @@ from odcd.lock import HomeLock
 from odcd.page import app as page
 from odcd.postgres import EmbeddedPostgres
 from odcd.probe import answers
+from odcd.runner import rules
 from odcd.settings import Settings
 from odcd.shutdown import count_running, end_runner
 
@@ -54,6 +55,8 @@ def run(settings: Settings, announce: Announce) -> None:
             _import_client()
         if settings.disks.aws_region is not None:
             _import_aws()
+        if settings.executor == "local":
+            _write_rules(settings)
         if os.geteuid() == 0:
             launcher = keeper.fork(settings.runner_folder, account)
             try:
@@ -78,6 +81,17 @@ def run(settings: Settings, announce: Announce) -> None:
             end_runner(settings.runner_folder)
             if postgres is not None:
                 postgres.stop()
+
+
+def _write_rules(settings: Settings) -> None:
+    """While we are root: the runner takes them from nobody else."""
+    try:
+        rules.write(settings.runner_folder, settings.jobs.rules())
+    except OSError as error:
+        raise OdcError(
+            f"the rules of jobs cannot be written to {settings.runner_folder}: {error.strerror}",
+            "Make space there, and let the folder belong to whoever starts odcd.",
+        ) from error
 
 
 def _import_client() -> None:

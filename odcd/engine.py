@@ -17,6 +17,7 @@ from odcd.calls import Calls
 from odcd.clock import Clock
 from odcd.errors import BadRequest, RunnerDown
 from odcd.executor.base import Executor
+from odcd.executor.job_rules import check_user
 from odcd.executor.kubernetes.boxes import BoxStorage
 from odcd.executor.kubernetes.build_jobs import BuildPlace
 from odcd.executor.kubernetes.builds import BuildJobs
@@ -105,7 +106,6 @@ class LocalEngine:
     quarantine = False
     canaries = False
     ssh = False
-    check_job = staticmethod(check_local_job)
 
     def __init__(
         self, settings: Settings, store: Store, clock: Clock, launcher: Launcher, calls: Calls
@@ -115,6 +115,13 @@ class LocalEngine:
         self._store = store
         self._clock = clock
         self._launcher = launcher
+        self._rules = settings.jobs.rules()
+
+    def check_job(self, who: Identity, spec: JobSpec) -> None:
+        """Raises BadRequest, NotImplementedYet, NotAllowed."""
+        if self._settings.serves_all:
+            check_user(self._rules, who.uid)
+        check_local_job(who, spec)
 
     async def prepare(self) -> None:
         await self._store.check_host(*_place(self._settings.runner_folder))

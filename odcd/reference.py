@@ -19,6 +19,7 @@ from odcd import errors, settings
 from odcd.__main__ import parser
 from odcd.builds.settings import BuildSettings
 from odcd.disks.settings import DiskSettings
+from odcd.executor.job_rules import JobSettings
 from odcd.executor.kubernetes.settings import KubernetesSettings
 from odcd.fairness.settings import FairnessSettings
 from odcd.gpu_use.settings import GpuUseSettings
@@ -76,6 +77,7 @@ def settings_page() -> str:
     ]
     for name, text in (
         *_field_docs(settings.Settings),
+        *_field_docs(JobSettings),
         *_field_docs(KubernetesSettings),
         *_field_docs(DiskSettings),
         *_field_docs(LoginSettings),

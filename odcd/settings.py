@@ -15,6 +15,7 @@ from typing import Literal
 from odcd.builds.settings import BuildSettings, read_builds
 from odcd.disks.settings import DiskSettings, read_disks
 from odcd.errors import BadRequest
+from odcd.executor.job_rules import JobSettings, read_jobs
 from odcd.executor.kubernetes.settings import KubernetesSettings, read_kubernetes
 from odcd.fairness.settings import FairnessSettings, read_fairness
 from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
@@ -92,6 +93,7 @@ class Settings:
     executor: Literal["local", "kubernetes"] = "local"
     """--executor of serve. What runs jobs: processes of this machine, or pods of a cluster."""
     kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
+    jobs: JobSettings = field(default_factory=JobSettings)
     disks: DiskSettings = field(default_factory=DiskSettings)
     login: LoginSettings = field(default_factory=LoginSettings)
     builds: BuildSettings = field(default_factory=BuildSettings)
@@ -136,6 +138,11 @@ class Settings:
     """--detach of up. Return when the daemon is ready; it logs to <home>/odcd.log. Default no."""
 
     @property
+    def serves_all(self) -> bool:
+        """Root's daemon serves every user; a user's serves that user."""
+        return self.socket_mode == 0o666
+
+    @property
     def runner_folder(self) -> Path:
         return self.home / "runner"
 
@@ -176,6 +183,7 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
         dsn=getattr(args, "dsn", None) or None,
         executor="kubernetes" if on_kubernetes else "local",
         kubernetes=kubernetes,
+        jobs=read_jobs(args, environment),
         disks=disks,
         login=read_login(environment),
         builds=read_builds(environment) if on_kubernetes else BuildSettings(),

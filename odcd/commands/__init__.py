@@ -68,4 +68,9 @@ def add_serving(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--operator", action="append", metavar="USER", help="may act for others; repeat"
     )
+    parser.add_argument(
+        "--allow-root-jobs",
+        action="store_true",
+        help="run jobs of root too; by default they are refused",
+    )
     parser.add_argument("--log-format", choices=["text", "json"], default="text")

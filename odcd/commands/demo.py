@@ -69,7 +69,7 @@ class Demo:
 
     def morning(self) -> None:
         self._say("A scheduler on this machine: PostgreSQL, the daemon, four declared 8-GPU nodes")
-        self._show("odcd", "up", "--node", NODES, "--node", "self", "--detach")
+        self._show("odcd", "up", "--node", NODES, "--node", "self", "--detach", "--allow-root-jobs")
         self._up = True
         self._show("odcctl", "nodes")
 

@@ -24,7 +24,8 @@ import socket
 import time
 
 from odcd import __version__
-from odcd.runner import cgroup, protocol
+from odcd.runner import cgroup, children, kernel, protocol, rules
+from odcd.runner.keeping import Keeping
 from odcd.runner.limits import Limits
 from odcd.runner.log import Log
 from odcd.runner.loop import Loop
@@ -33,13 +34,14 @@ from odcd.runner.recovery import Recovery
 from odcd.runner.roster import Roster
 from odcd.runner.server import Server
 from odcd.runner.texts import Texts
+from odcd.runner.uids import Users
 
 EXIT_OTHER_LIVES = 3
 IDLE_S = 600.0
 """A runner with no daemon and nothing to tell ends after this."""
 KEPT_OUTPUT_S = 7 * 86400.0
 """How long output that odcd keeps (odcctl run) stays after it was last written."""
-_FOLDERS = {"members": 0o700, "scripts": 0o711, "output": 0o711, "terminals": 0o700}
+_FOLDERS = {"members": 0o700, "scripts": 0o711, "output": 0o700, "terminals": 0o700}
 
 
 def main() -> int:
@@ -96,18 +98,23 @@ class Runner:
         self._log.info("runner.started", pid=os.getpid(), version=__version__, uid=os.geteuid(),
                        cgroups=cgroups.statement)  # fmt: skip
         limits = Limits()
+        self._rules = rules.Reader(run_dir)
+        users = Users(self._rules, owner_uid)
         self._roster = Roster(
-            run_dir, self._loop, self._log, self._memory, self._texts, cgroups, limits
+            run_dir, self._loop, self._log, self._memory, self._texts, cgroups, limits, users
         )
         Recovery(self._roster, self._loop, self._log, same_boot=not self._memory.fresh).run()
         about = {"pid": os.getpid(), "odc": __version__, "cgroups": cgroups.statement}
         self._server = Server(self._loop, self._log, self._roster, self._memory, self._texts,
-                              owner_uid=owner_uid, about=about)  # fmt: skip
+                              owner_uid=owner_uid, users=users, about=about)  # fmt: skip
         self._socket = run_dir / protocol.SOCKET_NAME
         self._owner = owner_uid, owner_gid
         self._listen()
+        self._keeping = Keeping(run_dir / "output", self._log)
         self._busy_at = time.monotonic()
         self._ending = False
+        # What a killed shim leaves behind comes to the runner, not to init.
+        kernel.become_subreaper()
         self._ignore_signals()
         limits.raise_own()
 
@@ -141,7 +148,7 @@ class Runner:
                 self._loop.turn(wait=not self._roster.can_start)
                 self._roster.start_some()
                 self._roster.facts.tell_news()
-                _reap()
+                children.reap()
                 if time.monotonic() >= next_look:
                     next_look = time.monotonic() + 1.0
                     self._look_after()
@@ -153,6 +160,7 @@ class Runner:
             self._socket.unlink(missing_ok=True)
 
     def _look_after(self) -> None:
+        self._rules.refresh()
         members = self._roster.members()
         self._roster.facts.look_after(members)
         if not self._roster.can_start:
@@ -166,6 +174,8 @@ class Runner:
             self._ending = self._ending or not any(m.live for m in members)
         elif not self._is_ours():
             self._listen()
+        live = {str(m.key) for m in members if m.live}
+        self._keeping.look_after(live, self._rules.rules.output_total_mib)
         self._sweep({str(m.key) for m in members})
 
     def _has_lock(self) -> bool:
@@ -193,12 +203,6 @@ class Runner:
             for entry in os.scandir(self._dir / "output"):
                 if entry.name.rpartition(".")[0] not in known and entry.stat().st_mtime < old:
                     os.unlink(entry.path)
-
-
-def _reap() -> None:
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
-"""What a job's process needs before it is the job, whichever way it is made."""
+"""What a job's process needs before it is the job."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
-import pwd
+import stat
 from typing import Any
 
 _OUTPUT = os.O_WRONLY | os.O_CREAT | os.O_NOCTTY | os.O_CLOEXEC
 
+# null, zero, full, random, urandom
+_DEVICES = frozenset(os.makedev(1, minor) for minor in (3, 5, 7, 8, 9))
 
 # What may be different in a minute, on the same machine: space, processes, files, a server's
 # answer.
@@ -31,31 +33,6 @@ class CannotBegin(Exception):
         if isinstance(error, OSError):
             return cls(f"{what}: {error.strerror}", passing=error.errno in _PASSING)
         return cls(f"{what}: {error}", passing=False)
-
-
-def open_spool(order: dict[str, Any]) -> list[int]:
-    """Output that odcd keeps. It lies in the runner's folder: open it as the runner."""
-    fds: list[int] = []
-    for path in order["spool"] or ():
-        try:
-            fd = os.open(path, _OUTPUT | os.O_TRUNC | os.O_APPEND, 0o600)
-            fds.append(fd)
-            if order["switch_user"]:
-                os.fchown(fd, order["uid"], order["gid"])
-        except OSError as error:
-            close(fds)
-            raise CannotBegin(
-                f"cannot keep output in {path}: {error.strerror}", passing=True
-            ) from None
-    return fds
-
-
-def groups_of(uid: int, gid: int) -> list[int]:
-    try:
-        name = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return [gid]
-    return os.getgrouplist(name, gid)
 
 
 def enter(path: str) -> None:
@@ -91,10 +68,33 @@ def _open_output(what: str, output: dict[str, Any]) -> int:
 
 
 def _open(what: str, path: str, flags: int) -> int:
+    """Never waits for another process, and opens nothing that could make the job wait."""
     try:
-        return os.open(path, flags, 0o666)
+        fd = os.open(path, flags | os.O_NONBLOCK, 0o666)
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENXIO:
+            # A FIFO that nobody reads, or a socket.
+            raise _wrong_kind(what, path) from None
         raise CannotBegin.by(f"cannot open the {what} {path}", error) from None
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode) and not _is_harmless(status):
+        os.close(fd)
+        raise _wrong_kind(what, path)
+    os.set_blocking(fd, True)
+    return fd
+
+
+def _is_harmless(status: os.stat_result) -> bool:
+    """/dev/null and its like, which answer at once."""
+    return stat.S_ISCHR(status.st_mode) and status.st_rdev in _DEVICES
+
+
+def _wrong_kind(what: str, path: str) -> CannotBegin:
+    return CannotBegin(
+        f"cannot open the {what} {path}: it is neither a regular file nor /dev/null; "
+        "open FIFOs, sockets and devices in the script",
+        passing=False,
+    )
 
 
 def close(fds: list[int]) -> None:

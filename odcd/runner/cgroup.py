@@ -28,13 +28,15 @@ class Place:
     evict: bool
     """Processes in parent itself must first move into a leaf."""
     reason: str = ""
+    tracks: Path | None = None
+    """Where groups limit nothing, yet tell which processes are a member's, and kill them."""
 
 
 def find_place(root: Path = ROOT, own: str | None = None) -> Place:
     """Look, and change nothing. own: the text of /proc/self/cgroup."""
 
     def nowhere(reason: str) -> Place:
-        return Place(parent=None, evict=False, reason=reason)
+        return Place(parent=None, evict=False, reason=reason, tracks=_find_tracking(root))
 
     if not (root / "cgroup.controllers").exists():
         kind = "only cgroup v1" if (root / "memory").exists() else "no cgroup hierarchy"
@@ -57,6 +59,14 @@ def find_place(root: Path = ROOT, own: str | None = None) -> Place:
     return nowhere(f"the cgroup {path} is not delegated to this user")
 
 
+def _find_tracking(root: Path) -> Path | None:
+    """The cgroup v2 hierarchy beside version 1, as systemd mounts it: without controllers."""
+    for place in (root, root / "unified"):
+        if (place / "cgroup.controllers").exists() and not (place / "cgroup.events").exists():
+            return place if os.access(place / "cgroup.procs", os.W_OK) else None
+    return None
+
+
 def describe_cgroups(root: Path = ROOT, own: str | None = None) -> str:
     """One plain line: are memory and CPUs of jobs limited here, and if not, why."""
     place = find_place(root, own)
@@ -72,9 +82,12 @@ class Cgroups:
         self._base: Path | None = None
         place = find_place(root, own)
         self.statement = describe_cgroups(root, own)
+        self._limits = place.parent is not None
         if place.parent is None:
+            if place.tracks is not None:
+                self._track(place.tracks / _name(run_dir))
             return
-        base = place.parent / f"odc-{zlib.crc32(str(run_dir).encode()):08x}"
+        base = place.parent / _name(run_dir)
         try:
             if place.evict:
                 _evict(place.parent)
@@ -88,6 +101,11 @@ class Cgroups:
             return
         self._base = base
 
+    def _track(self, base: Path) -> None:
+        with contextlib.suppress(OSError):
+            base.mkdir(exist_ok=True)
+            self._base = base
+
     def create(self, name: str, limits: dict[str, int] | None) -> str | None:
         """The path of a new group; None where there are none. limits: {"cpus", "mem_mib"}; without,
         the group only tells which processes are the member's. Raises OSError."""
@@ -95,7 +113,7 @@ class Cgroups:
             return None
         group = self._base / name
         group.mkdir(exist_ok=True)
-        if limits:
+        if limits and self._limits:
             (group / "memory.max").write_text(str(limits["mem_mib"] * 1024 * 1024))
             # A job that is out of memory ends as a whole, not with one process missing.
             (group / "memory.oom.group").write_text("1")
@@ -104,6 +122,10 @@ class Cgroups:
             (group / "cpu.max").write_text(f"{limits['cpus'] * _CPU_PERIOD_US} {_CPU_PERIOD_US}")
             (group / "pids.max").write_text(str(MAX_PROCESSES))
         return str(group)
+
+
+def _name(run_dir: Path) -> str:
+    return f"odc-{zlib.crc32(str(run_dir).encode()):08x}"
 
 
 def remove(group: str) -> None:
@@ -115,6 +137,13 @@ def kill(group: str) -> None:
     """KILL every process in it at once; kernels before 5.14 cannot."""
     with contextlib.suppress(OSError), open(f"{group}/cgroup.kill", "w") as file:
         file.write("1")
+
+
+def populated(group: str) -> bool:
+    """Does a process of it live?"""
+    with contextlib.suppress(OSError):
+        return "populated 1" in Path(group, "cgroup.events").read_text()
+    return False
 
 
 def oom_kills(group: str) -> int:

@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from odcd.runner import cgroup, processes, record
+from odcd.runner import cgroup, children, processes, record
 from odcd.runner.loop import Loop
 from odcd.runner.members import Member
 from odcd.runner.record import Key
 
 KILL_AGAIN_S = 0.25
+STUCK_S = 2.0
+"""What is still there so long after a KILL: tracers are killed, too, and a shim that waits."""
 _FOR_ALL = (signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT)
 
 
@@ -114,13 +116,21 @@ class Ending:
         self.stop(member, signal.SIGTERM, member.grace_s)
 
     def _kill(self, member: Member) -> None:
+        """KILL everything, again and again until the end is told."""
         if member.cgroup:
             cgroup.kill(member.cgroup)
+        if member.stuck_at is None:
+            member.stuck_at = time.time() + STUCK_S
         if member.shim_pid is not None:
             processes.kill_below(member.shim_pid)
+            if time.time() > member.stuck_at:
+                processes.free_of_tracers(member.shim_pid, member.uid)
             # One that somebody stopped would never tell the end.
             with contextlib.suppress(OSError):
                 os.kill(member.shim_pid, signal.SIGCONT)
+                if member.state == "starting" and time.time() > member.stuck_at:
+                    # It waits for something that never comes; its death is dealt with.
+                    os.kill(member.shim_pid, signal.SIGKILL)
         member.kill_at = time.time() + KILL_AGAIN_S
         self.arm(member)
 
@@ -129,7 +139,9 @@ class Ending:
         if member.cgroup:
             cgroup.kill(member.cgroup)
         left = processes.leftovers(member.mark, member.uid, member.job_pid, member.ticks)
-        if not left:
+        # Strays are of this member, or of another whose shim was killed as well.
+        left += children.strays()
+        if not left and not (member.cgroup and cgroup.populated(member.cgroup)):
             done()
             return
         processes.signal_all(left, signal.SIGKILL)

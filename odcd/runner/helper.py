@@ -9,7 +9,8 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from odcd.runner.begin import groups_of
+from odcd.runner import children
+from odcd.runner.uids import groups_of
 
 
 def fork_as(
@@ -26,7 +27,7 @@ def fork_as(
     all else that stays open there. Raises OSError when nothing can be forked.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    pid = os.fork()
+    pid = children.fork()
     if pid == 0:
         _help(theirs, uid, gid, work, switch_user, keep)
     theirs.close()

@@ -1,4 +1,9 @@
-"""From a fork of the shim to the script, for jobs that need more than odcd.runner.spawn."""
+"""From a fork of the shim to the script.
+
+Everything that is done as the job's user happens here: the shim itself never has the user's
+identity, in whichever sense, so the user can neither signal nor trace it. What waits here, a file
+of a slow server for example, is below the shim, and ends with the job.
+"""
 
 from __future__ import annotations
 
@@ -10,44 +15,43 @@ import termios
 import time
 from typing import Any, NoReturn
 
-from odcd.runner import processes, record
-from odcd.runner.begin import (
-    CannotBegin,
-    enter,
-    groups_of,
-    open_input,
-    open_outputs,
-    open_spool,
-)  # fmt: skip
+from odcd.runner import kernel, limits, processes, record
+from odcd.runner.begin import CannotBegin, enter, open_input, open_outputs
+from odcd.runner.uids import groups_of
 
 EXECUTING = b"x"
 FAILED = {False: b"!", True: b"?"}
 """By whether another try may succeed; the reason follows."""
 
-RESET_SIGNALS = (
-    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
-    signal.SIGPIPE, signal.SIGXFSZ,
-)  # fmt: skip
-
 
 def become(
-    order: dict[str, Any], record_fd: int, status_fd: int, gate_fd: int | None, tty_fd: int | None
+    order: dict[str, Any],
+    record_fd: int,
+    status_fd: int,
+    gate_fd: int | None,
+    tty_fd: int | None,
+    spool_ends: list[int],
 ) -> NoReturn:
     """Run the script of the order in this process; never returns.
 
     status_fd: told EXECUTING just before the script, or FAILED and why; closed by the script's
     exec. gate_fd: see _pass_gate. tty_fd: the terminal to be in, if the job has one.
+    spool_ends: instead of output files, if odc keeps the output.
     """
     failure = CannotBegin("", passing=True)
     try:
         os.setsid()
-        for number in RESET_SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
+        # Ours, those that Python ignores, and those that whoever started odcd ignored.
+        for number in range(1, signal.NSIG):
+            if signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         write_begun(record_fd, os.getpid(), os.getppid())
         # The job must not hold the lock that tells whether the shim lives.
         os.close(record_fd)
-        spool = open_spool(order)
+        limits.apply(order["limits"])
+        kernel.leave_session_keyring()
         if order["cgroup"]:
             _join(order["cgroup"])
         if order["switch_user"]:
@@ -60,7 +64,7 @@ def become(
             fds = [open_input(order)]
             if order["wait_gate"]:
                 _pass_gate(gate_fd)
-            for number, fd in enumerate(fds + (spool or open_outputs(order))):
+            for number, fd in enumerate(fds + (spool_ends or open_outputs(order))):
                 os.dup2(fd, number)
         os.write(status_fd, EXECUTING)
         _execute(order)
@@ -94,7 +98,7 @@ def _switch_user(uid: int, gid: int) -> None:
         os.setgroups(groups_of(uid, gid))
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise CannotBegin.by(f"cannot become uid {uid}, gid {gid}", error) from None
 
 

@@ -1,4 +1,4 @@
-"""Two calls the standard library has no name for."""
+"""Calls the standard library has no name for."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ import os
 _libc = ctypes.CDLL(None, use_errno=True)
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
+_KEYCTL = {"x86_64": 250, "aarch64": 219}
+_JOIN_SESSION_KEYRING = 1
 
 
 def become_subreaper() -> None:
     """Orphans below this process become its children, not those of init."""
     if _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def leave_session_keyring() -> None:
+    """Take an empty one: root's own, of the shell odcd was started from, is not for jobs. As far
+    as the kernel has keyrings."""
+    number = _KEYCTL.get(os.uname().machine)
+    if number is not None:
+        _libc.syscall(number, _JOIN_SESSION_KEYRING, None)
 
 
 def name_process(name: str) -> None:

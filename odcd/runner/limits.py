@@ -1,17 +1,18 @@
-"""What the runner takes for itself, and must not hand on to jobs."""
+"""What the runner takes for itself and must not hand on to jobs, and the limits jobs have."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import resource
+from collections.abc import Mapping, Sequence
 
 NICER = 5
 OOM_SCORE = "-900"
 
 
 class Limits:
-    """As they were before the runner took more."""
+    """The runner's own. Its shims give them up again."""
 
     def __init__(self) -> None:
         self._nofile = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -23,7 +24,7 @@ class Limits:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (self._nofile[1], self._nofile[1]))
         with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, 0, self._niceness - NICER)
+            os.setpriority(os.PRIO_PROCESS, 0, min(0, self._niceness) - NICER)
         _write_oom_score(OOM_SCORE)
 
     def restore(self) -> None:
@@ -32,6 +33,39 @@ class Limits:
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, self._niceness)
         _write_oom_score("0")
+
+
+def apply(limits: Mapping[str, Sequence[int | None]]) -> None:
+    """Give this process a job's limits, and an ordinary scheduling: nothing is inherited from the
+    shell that odcd was started from. A limit that may not be raised so far is raised as far as
+    possible."""
+    for name, (soft, hard) in limits.items():
+        number = getattr(resource, f"RLIMIT_{name.upper()}", None)
+        if number is not None:
+            _set(number, _value(soft), _value(hard))
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+    _write_oom_score("0")
+
+
+def _value(limit: int | None) -> int:
+    return resource.RLIM_INFINITY if limit is None else limit
+
+
+def _set(number: int, soft: int, hard: int) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        try:
+            resource.setrlimit(number, (soft, hard))
+        except (OSError, ValueError):
+            hard = _least(hard, resource.getrlimit(number)[1])
+            resource.setrlimit(number, (_least(soft, hard), hard))
+
+
+def _least(one: int, other: int) -> int:
+    finite = [limit for limit in (one, other) if limit != resource.RLIM_INFINITY]
+    return min(finite, default=resource.RLIM_INFINITY)
 
 
 def _write_oom_score(score: str) -> None:

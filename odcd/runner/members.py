@@ -48,6 +48,8 @@ class Member:
     stop_signal: int | None = None
     kill_at: float | None = None
     cause: str | None = None
+    stuck_at: float | None = None
+    """Its processes were killed; a shim that has not begun it by then is killed, too."""
 
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By kind, those that were not acknowledged yet."""

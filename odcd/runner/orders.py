@@ -18,7 +18,10 @@ from typing import Any
 from odcd.runner import processes
 from odcd.runner.members import EndSignal, Member
 from odcd.runner.record import Key
+from odcd.runner.rules import Rules
 from odcd.runner.texts import Texts
+
+_MIB = 1024 * 1024
 
 
 def members_of(dispatch: dict[str, Any]) -> list[Member]:
@@ -44,7 +47,9 @@ def mark_of(key: Key, run_dir: Path) -> str:
     return f"{key}@{zlib.crc32(str(run_dir).encode()):08x}"
 
 
-def order_of(member: Member, run_dir: Path, texts: Texts, *, gated: bool) -> dict[str, Any]:
+def order_of(
+    member: Member, run_dir: Path, texts: Texts, rules: Rules, *, gated: bool
+) -> dict[str, Any]:
     """What the shim needs. Raises OSError or KeyError when the script cannot be put in place."""
     assert member.order is not None
     dispatch, part = member.order["dispatch"], member.order["member"]
@@ -66,6 +71,7 @@ def order_of(member: Member, run_dir: Path, texts: Texts, *, gated: bool) -> dic
         "stdin": part["stdin"], "stdout": part["stdout"], "stderr": part["stderr"],
         "wait_gate": gated and key.rank > 0,
         "spool": [f"{kept}.out", f"{kept}.err"] if dispatch["spool"] or dispatch["pty"] else None,
+        "spool_bytes": rules.output_mib * _MIB // max(1, len(dispatch["members"])),
         "terminal": f"{run_dir}/terminals/{key}" if terminal else None,
-        "cgroup": member.cgroup,
+        "cgroup": member.cgroup, "limits": rules.limits,
     }  # fmt: skip

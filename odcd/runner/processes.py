@@ -30,7 +30,12 @@ class Process(NamedTuple):
 def describe(pid: int) -> Process | None:
     """None: there is none, or only its zombie."""
     fields = _stat(pid)
-    return Process(pid, int(fields[19])) if fields and fields[0] not in "ZX" else None
+    return Process(pid, int(fields[19])) if fields and _lives(fields) else None
+
+
+def _lives(fields: list[str]) -> bool:
+    """A process whose first thread has ended looks like a zombie while its others run."""
+    return fields[0] not in "ZX" or int(fields[17]) > 1
 
 
 def descendants(root: int) -> list[Process]:
@@ -38,7 +43,7 @@ def descendants(root: int) -> list[Process]:
     found: list[Process] = []
     queue = [root]
     while queue:
-        for child in _children(queue.pop()):
+        for child in children(queue.pop()):
             process = describe(child)
             if process:
                 found.append(process)
@@ -61,6 +66,12 @@ def send(process: Process, number: int) -> None:
         os.close(handle)
 
 
+def exit_status(pid: int) -> int | None:
+    """The wait status of a zombie, read without collecting it; None: it lives, or is gone."""
+    fields = _stat(pid)
+    return int(fields[49]) if fields and not _lives(fields) and len(fields) > 49 else None
+
+
 def signal_all(processes: list[Process], number: int) -> None:
     for process in processes:
         send(process, number)
@@ -78,6 +89,27 @@ def kill_below(root: int) -> None:
     signal_all(list(stopped), signal.SIGKILL)
 
 
+def free_of_tracers(root: int, uid: int) -> None:
+    """KILL what traces a process below root and is the user's, for processes that were killed.
+
+    A tracer can stop a dying process before it gives anything back, and no signal moves it on.
+    """
+    for process in descendants(root):
+        tracer = describe(_tracer(process.pid))
+        with contextlib.suppress(OSError):
+            if tracer and Path(f"/proc/{tracer.pid}").stat().st_uid == uid:
+                send(tracer, signal.SIGKILL)
+
+
+def _tracer(pid: int) -> int:
+    """0: none."""
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status", "rb") as file:
+        for line in file:
+            if line.startswith(b"TracerPid:"):
+                return int(line.split()[1])
+    return 0
+
+
 def leftovers(mark: str, uid: int, session: int | None, since: int) -> list[Process]:
     """Processes of a member whose shim is gone.
 
@@ -93,7 +125,7 @@ def leftovers(mark: str, uid: int, session: int | None, since: int) -> list[Proc
             if entry.stat().st_uid != uid:
                 continue
             fields = _stat(pid)
-            if not fields or fields[0] in "ZX":
+            if not fields or not _lives(fields):
                 continue
             of_session = session is not None and int(fields[3]) == session
             if (of_session and int(fields[19]) >= since) or (
@@ -124,19 +156,20 @@ def _stat(pid: int) -> list[str] | None:
     return text[text.rindex(b")") + 2 :].decode().split()
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """Pids of all children, zombies among them."""
     if not _LISTS_CHILDREN:
         return [other for other in _all_pids() if (_stat(other) or ["", ""])[1] == str(pid)]
-    children: list[int] = []
+    found: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):
                 fd = os.open(f"/proc/{pid}/task/{task}/children", os.O_RDONLY)
                 try:
-                    children += map(int, _read_all(fd).split())
+                    found += map(int, _read_all(fd).split())
                 finally:
                     os.close(fd)
-    return children
+    return found
 
 
 def _read_all(fd: int) -> bytes:

@@ -24,6 +24,7 @@ from odcd.runner.orders import members_of, order_of
 from odcd.runner.record import Key
 from odcd.runner.shims import Shims
 from odcd.runner.texts import Texts
+from odcd.runner.uids import Users
 
 START_WIDTH = 2 * (os.cpu_count() or 1) + 2
 """Members on their way at once: more would not start faster, and shims get reused."""
@@ -49,6 +50,7 @@ class Roster:
         texts: Texts,
         cgroups: cgroup.Cgroups,
         limits: Limits,
+        users: Users,
     ) -> None:
         self.run_dir = run_dir
         self.files = Files(run_dir)
@@ -58,6 +60,7 @@ class Roster:
         self._memory = memory
         self._texts = texts
         self._cgroups = cgroups
+        self._users = users
         self._attempts: dict[tuple[int, int], Attempt] = {}
         self._queue: deque[Member] = deque()
         self._starting: dict[Member, float] = {}
@@ -104,10 +107,9 @@ class Roster:
     def _refusal(self, dispatch: dict[str, Any]) -> dict[str, Any] | None:
         """The fact instead of a start: another's job, or ordered before this runner's memory."""
         now = time.time()
-        if os.geteuid() != 0 and dispatch["uid"] != os.geteuid():
-            detail = (
-                f"odcd runs as uid {os.geteuid()} and cannot start jobs of uid {dispatch['uid']}"
-            )
+        detail = self._users.refusal(int(dispatch["uid"]))
+        if detail:
+            self._log.error("user.refused", job=dispatch["job"], why=detail)
             return {"kind": "start_failed", "at": now, "cause": "unknown", "detail": detail}
         if self._memory.fresh and dispatch["started_at"] < self._memory.since:
             detail = (
@@ -226,7 +228,9 @@ class Roster:
         try:
             gate = attempt.gate_of(member.key.rank)
             member.cgroup = self._cgroups.create(str(member.key), member.limits)
-            order = order_of(member, self.run_dir, self._texts, gated=gate is not None)
+            order = order_of(
+                member, self.run_dir, self._texts, self._users.rules, gated=gate is not None
+            )
             record_fd = self.files.create(member.key, self._intent(member))
             self._shims.give(member, record_fd, order, gate)
         except FileExistsError:
@@ -314,11 +318,12 @@ class Roster:
             self.begin(member, regions["started"])
         if ended:
             self.settle(member, outcome(ended, member.cause))
-        elif begun is None:
-            self.settle_for_good(member, NEVER_BEGAN)
-        else:
+            return
+        if begun is not None:
             member.job_pid, member.ticks = begun["pid"] or None, begun["ticks"]
-            self._ending.end_orphans(member, lambda: self.settle_for_good(member, UNWATCHED))
+        # Even of one that never began: its process may be about to.
+        answer = NEVER_BEGAN if begun is None else UNWATCHED
+        self._ending.end_orphans(member, lambda: self.settle_for_good(member, answer))
 
     def settle_for_good(self, member: Member, answer: dict[str, Any]) -> None:
         answer = {**answer, "at": time.time()}

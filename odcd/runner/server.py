@@ -19,6 +19,7 @@ from odcd.runner.protocol import ProtocolError
 from odcd.runner.record import Key
 from odcd.runner.roster import Roster
 from odcd.runner.texts import Texts
+from odcd.runner.uids import Users
 
 _CREDENTIALS = struct.Struct("3i")
 
@@ -37,6 +38,7 @@ class Server:
         texts: Texts,
         *,
         owner_uid: int,
+        users: Users,
         about: dict[str, Any],
     ) -> None:
         """about: what hello tells of this runner."""
@@ -49,6 +51,7 @@ class Server:
         self._texts = texts
         self._allowed = {0, owner_uid, os.geteuid()}
         self._about = about
+        self._users = users
         self._observer: Connection | None = None
         self._listener: socket.socket | None = None
         roster.facts.tell = self._tell
@@ -240,9 +243,14 @@ class Server:
     def _do_open_output(self, connection: Connection, request: dict[str, Any]) -> None:
         """A descriptor to read a job's output by. spool: "out" or "err" instead of a path."""
         path = request.get("path")
+        refusal = self._users.refusal(int(request["uid"]))
+        if refusal:
+            raise ProtocolError(protocol.IO_ERROR, refusal)
         if request.get("spool"):
-            folder = self._roster.run_dir / "output"
-            path = str(folder / f"{_key(request)}.{'err' if request['spool'] == 'err' else 'out'}")
+            name = f"{_key(request)}.{'err' if request['spool'] == 'err' else 'out'}"
+            answer, fds = opener.open_kept(f"{self._roster.run_dir}/output/{name}", request["uid"])
+            self._opened(connection, request, answer, fds)
+            raise Deferred
         channel = opener.open_as(
             str(path), int(request["uid"]), int(request["gid"]), switch_user=os.geteuid() == 0
         )
@@ -252,15 +260,21 @@ class Server:
             data, fds = descriptors.receive(channel, 65536, 1)
             channel.close()
             answer = json.loads(data) if data else {"error": "the process that opened it died"}
-            if "ok" in answer:
-                connection.send({"id": request.get("id"), "ok": {}}, fds[0])
-            else:
-                code = protocol.NOT_FOUND if answer.get("missing") else protocol.IO_ERROR
-                error = {"code": code, "message": answer["error"]}
-                connection.send({"id": request.get("id"), "error": error})
+            self._opened(connection, request, answer, fds)
 
         self.loop.watch(channel, ready)
         raise Deferred
+
+    def _opened(
+        self, connection: Connection, request: dict[str, Any], answer: dict[str, Any],
+        fds: list[int],
+    ) -> None:  # fmt: skip
+        if "ok" in answer:
+            connection.send({"id": request.get("id"), "ok": {}}, fds[0])
+        else:
+            code = protocol.NOT_FOUND if answer.get("missing") else protocol.IO_ERROR
+            error = {"code": code, "message": answer["error"]}
+            connection.send({"id": request.get("id"), "error": error})
 
     def _do_attach(self, connection: Connection, request: dict[str, Any]) -> None:
         """A connection to the member's terminal; see odcd.runner.terminal for what it speaks."""

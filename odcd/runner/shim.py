@@ -17,10 +17,12 @@ import socket
 import time
 from typing import Any, NoReturn
 
-from odcd.runner import cgroup, descriptors, job, kernel, processes, record, spawn
+from odcd.runner import cgroup, descriptors, job, kernel, processes, record
 from odcd.runner.begin import CannotBegin
 from odcd.runner.limits import Limits
+from odcd.runner.spool import Spool
 from odcd.runner.terminal import Terminal
+from odcd.runner.waiting import Children, any_left
 
 LEFTOVER_GRACE_S = 2.0
 """How long processes that outlive the script have between TERM and KILL."""
@@ -44,6 +46,7 @@ def run(channel: socket.socket, limits: Limits) -> NoReturn:
             signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
         _close_all_but(channel.fileno())
+        children = Children()
         limits.restore()
         kernel.become_subreaper()
         kernel.name_process("odc-shim")
@@ -52,7 +55,7 @@ def run(channel: socket.socket, limits: Limits) -> NoReturn:
             data, fds = descriptors.receive(channel, 16, 3)
             if not data:
                 break
-            _serve(channel, fds)
+            _serve(channel, fds, children)
         code = 0
     except OSError:
         pass
@@ -60,7 +63,7 @@ def run(channel: socket.socket, limits: Limits) -> NoReturn:
         os._exit(code)
 
 
-def _serve(channel: socket.socket, fds: list[int]) -> None:
+def _serve(channel: socket.socket, fds: list[int], children: Children) -> None:
     record_fd, order_fd, *gates = fds
     os.lseek(order_fd, 0, os.SEEK_SET)
     with open(order_fd, "rb") as file:
@@ -73,7 +76,7 @@ def _serve(channel: socket.socket, fds: list[int]) -> None:
     except OSError as error:
         answer = _failed(CannotBegin.by("cannot make a terminal", error))
     else:
-        answer = _see_through(channel, order, record_fd, gate_fd, terminal)
+        answer = _see_through(channel, order, record_fd, gate_fd, terminal, children)
     _keep(record_fd, record.EXIT, answer)
     # Frees the lock: from here on the record tells all.
     os.close(record_fd)
@@ -88,39 +91,54 @@ def _see_through(
     record_fd: int,
     gate_fd: int | None,
     terminal: Terminal | None,
+    children: Children,
 ) -> dict[str, Any]:
     """Run the job's process to the end of everything it left behind; what is to be recorded."""
+    spool = None
     try:
-        child = _make(order, record_fd, gate_fd, terminal)
-    except CannotBegin as failure:
-        _end_leftovers(order["cgroup"])
+        spool = Spool(order) if order["spool"] else None
+        child = _make(order, record_fd, gate_fd, terminal, spool, children)
+    except (CannotBegin, OSError) as error:
+        failure = error if isinstance(error, CannotBegin) else CannotBegin.by("cannot start", error)
+        _end_leftovers(order, spool)
         return _failed(failure)
     answer = {"e": "started", "pid": child, "at": time.time()}
     _keep(record_fd, record.STARTED, answer)
     _tell(channel, answer)
-    status = terminal.serve(child) if terminal else _wait_for(child)
-    _end_leftovers(order["cgroup"])
+    status = (
+        terminal.serve(child)
+        if terminal
+        else children.wait_for(child, spool.serving() if spool else {})
+    )
+    _end_leftovers(order, spool)
     oom_kills = cgroup.oom_kills(order["cgroup"]) if order["cgroup"] else 0
     return {"e": "ended", "status": status, "oom": oom_kills, "at": time.time()}
 
 
 def _make(
-    order: dict[str, Any], record_fd: int, gate_fd: int | None, terminal: Terminal | None
+    order: dict[str, Any],
+    record_fd: int,
+    gate_fd: int | None,
+    terminal: Terminal | None,
+    spool: Spool | None,
+    children: Children,
 ) -> int:
     """The process that runs the script now. Raises CannotBegin."""
-    if spawn.suits(order, gate_fd):
-        with contextlib.suppress(NotImplementedError):
-            return spawn.spawn(order, record_fd)
+    # If this shim dies from here on, there may be a process to look for.
+    job.write_begun(record_fd, 0, os.getpid())
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
-        job.become(order, record_fd, write_end, gate_fd, terminal.slave if terminal else None)
+        tty_fd = terminal.slave if terminal else None
+        job.become(order, record_fd, write_end, gate_fd, tty_fd, spool.ends if spool else [])
     os.close(write_end)
+    if spool:
+        spool.begun()
     if gate_fd is not None:
         os.close(gate_fd)
     outcome = _read_to_end(read_end)
     if outcome != job.EXECUTING:
-        raise _failure(outcome, _wait_for(child))
+        raise _failure(outcome, children.wait_for(child, {}))
     return child
 
 
@@ -141,40 +159,32 @@ def _failed(failure: CannotBegin) -> dict[str, Any]:
     return {"e": "failed", "detail": detail, "passing": failure.passing, "at": time.time()}
 
 
-def _wait_for(child: int) -> int:
-    while True:
-        pid, status = os.waitpid(-1, 0)
-        if pid == child:
-            return status
+def _end_leftovers(order: dict[str, Any], spool: Spool | None) -> None:
+    """Return only when no process of the member is left, and what they wrote is kept."""
+    if any_left():
+        _end_what_is_left(order, spool)
+    if spool:
+        spool.drain()
+        spool.close()
 
 
-def _end_leftovers(group: str | None) -> None:
-    """Return only when no process of the member is left."""
-    if not _any_left():
-        return
+def _end_what_is_left(order: dict[str, Any], spool: Spool | None) -> None:
     below = processes.descendants(os.getpid())
     processes.signal_all(below, signal.SIGTERM)
     processes.signal_all(below, signal.SIGCONT)
     deadline = time.monotonic() + LEFTOVER_GRACE_S
     pause = 0.002
-    while _any_left():
+    while any_left():
         time.sleep(pause)
+        if spool:
+            spool.drain()
         pause = min(pause * 2, 0.1)
         if time.monotonic() > deadline:
-            if group:
-                cgroup.kill(group)
+            if order["cgroup"]:
+                cgroup.kill(order["cgroup"])
             processes.kill_below(os.getpid())
-
-
-def _any_left() -> bool:
-    """Reap what has ended; is a child left?"""
-    while True:
-        try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return False
-        if pid == 0:
-            return True
+        if time.monotonic() > deadline + LEFTOVER_GRACE_S:
+            processes.free_of_tracers(os.getpid(), order["uid"])
 
 
 def _keep(record_fd: int, region: tuple[int, int], answer: dict[str, Any]) -> None:

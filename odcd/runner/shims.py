@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from odcd.runner import shim
+from odcd.runner import children, shim
 from odcd.runner.limits import Limits
 from odcd.runner.loop import Loop
 from odcd.runner.members import Member
@@ -64,7 +64,7 @@ class Shims:
         # What lives now is left out of collections for good: a collection would copy the shared
         # pages.
         gc.freeze()
-        pid = os.fork()
+        pid = children.fork()
         if pid == 0:
             shim.run(theirs, self._limits)
         theirs.close()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import grp
 import json
 import os
 import selectors
@@ -22,9 +23,13 @@ import termios
 import time
 from typing import Any
 
+from odcd.runner.spool import Kept, quota_of
+from odcd.runner.waiting import collect
+
 REPLAY_BYTES = 256 * 1024
 MAX_BEHIND_BYTES = 8 * 1024 * 1024
 """A client that lets more than this pile up is dropped: a job never waits for a watcher."""
+LOOK_S = 0.002
 MAX_INPUT_BYTES = 1024 * 1024
 WALL = b"w"
 WALL_AGAIN_S = 60.0
@@ -57,21 +62,25 @@ class _Client:
         self.size: tuple[int, int] | None = None
 
 
+def _give_terminal(slave: int, order: dict[str, Any]) -> None:
+    """To the user alone: by default the user's whole group could write to it."""
+    try:
+        group = grp.getgrnam("tty").gr_gid
+    except KeyError:
+        group = order["gid"]
+    os.fchmod(slave, 0o600)
+    if order["switch_user"]:
+        os.fchown(slave, order["uid"], group)
+
+
 class Terminal:
     def __init__(self, order: dict[str, Any]) -> None:
         # The slave stays open here: the terminal outlives a job's own closing of it.
         self._master, self.slave = os.openpty()
         os.set_blocking(self._master, False)
         self._resize(order.get("rows") or 24, order.get("columns") or 80)
-        if order["switch_user"]:
-            os.fchown(self.slave, order["uid"], order["gid"])
-        self._spool = os.open(
-            order["spool"][0],
-            os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC,
-            0o600,
-        )
-        if order["switch_user"]:
-            os.fchown(self._spool, order["uid"], order["gid"])
+        _give_terminal(self.slave, order)
+        self._kept = Kept(order["spool"][0], order, quota_of(order))
         order["spool"] = None
         self._path: str = order["terminal"]
         self._listener = self._listen()
@@ -118,10 +127,9 @@ class Terminal:
         while self._read_master():
             pass
         os.close(ended)
-        while True:
-            pid, status = os.waitpid(-1, 0)
-            if pid == child:
-                return status
+        while (status := collect(child)) is None:
+            time.sleep(LOOK_S)
+        return status
 
     def finish(self, status: int) -> None:
         """Tell those attached how it ended, and close."""
@@ -143,8 +151,9 @@ class Terminal:
             os.unlink(self._path)
         self._listener.close()
         self._selector.close()
-        for fd in (self._master, self.slave, self._spool):
+        for fd in (self._master, self.slave):
             os.close(fd)
+        self._kept.close()
 
     def _serve_master(self, mask: int) -> None:
         if mask & selectors.EVENT_WRITE:
@@ -164,9 +173,7 @@ class Terminal:
         return True
 
     def _show(self, data: bytes) -> None:
-        # A full disk costs the kept copy, not the session.
-        with contextlib.suppress(OSError):
-            os.write(self._spool, data)
+        self._kept.write(data)
         self._written += data
         del self._written[: max(0, len(self._written) - REPLAY_BYTES)]
         for client in list(self._clients.values()):

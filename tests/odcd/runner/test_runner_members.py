@@ -230,7 +230,7 @@ def test_huge_output_is_complete(home: RunnerHome, work_dir: Path) -> None:
     assert (work_dir / "out").stat().st_size == 50_000_000
 
 
-def test_a_fifo_nobody_reads_holds_up_no_one_else(home: RunnerHome, work_dir: Path) -> None:
+def test_a_fifo_nobody_reads_holds_up_no_one(home: RunnerHome, work_dir: Path) -> None:
     os.mkfifo(work_dir / "fifo")
     stuck = [a_part(0, work_dir, stdout=a_file(work_dir / "fifo"))]
     client = home.client()
@@ -240,12 +240,10 @@ def test_a_fifo_nobody_reads_holds_up_no_one_else(home: RunnerHome, work_dir: Pa
         a_dispatch(99, "#!/bin/sh\n", work_dir),
     )  # fmt: skip
     assert client.wait_end(99)["exit_code"] == 0
-    for job in range(2, 31):
-        client.ask("stop", job=job, attempt=1, signal=15, grace_s=5)
-    for job in range(2, 31):
-        assert client.wait_end(job)["kind"] == "start_failed"
-    assert (work_dir / "fifo").read_text() == "read\n"
-    assert client.wait_end(1)["exit_code"] == 0
+    for job in range(1, 31):
+        end = client.wait_end(job)
+        assert (end["kind"], end["cause"]) == ("start_failed", "unknown")
+        assert "neither a regular file nor /dev/null" in end["detail"]
 
 
 def test_what_a_script_leaves_behind_is_ended_with_it(home: RunnerHome, work_dir: Path) -> None:
@@ -289,7 +287,7 @@ def test_a_changed_script_file_is_made_anew(home: RunnerHome, work_dir: Path) ->
     assert (work_dir / "out").read_text() == "right\n"
 
 
-def test_a_job_of_many_files_gets_the_limits_the_runner_was_given(
+def test_a_job_does_not_get_the_limits_the_runner_was_given(
     home: RunnerHome, work_dir: Path
 ) -> None:
     import resource
@@ -297,11 +295,11 @@ def test_a_job_of_many_files_gets_the_limits_the_runner_was_given(
     client = home.client()
     client.start(a_dispatch(1, "#!/bin/sh\nulimit -Sn\nulimit -Hn\n", work_dir))
     client.wait_end(1)
-    expected = [
-        "unlimited" if n == resource.RLIM_INFINITY else str(n)
-        for n in resource.getrlimit(resource.RLIMIT_NOFILE)
-    ]
-    assert (work_dir / "out").read_text().split() == expected
+    soft, hard = (work_dir / "out").read_text().split()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert soft == "1024"
+    # Without CAP_SYS_RESOURCE nobody raises a hard limit.
+    assert hard in {"524288", str(min(524_288, most))}
 
 
 def test_nothing_is_left_when_the_runner_is_told_to_quit(home: RunnerHome, work_dir: Path) -> None:

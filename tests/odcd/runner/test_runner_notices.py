@@ -5,7 +5,6 @@ EXP-16: nobody's names or texts ever reach a shell.
 
 from __future__ import annotations
 
-import os
 import pwd
 import select
 import socket
@@ -25,7 +24,7 @@ from tests.support.runner import (
     RequestRefused,
     RunnerHome,
     a_dispatch,
-    a_part,
+    a_start,
     forked_runner,
 )  # fmt: skip
 from tests.support.screen import Screen
@@ -221,17 +220,16 @@ def test_a_job_without_a_terminal_has_the_file(home: RunnerHome, work_dir: Path)
 
 
 def test_who_does_not_run_is_not_told(home: RunnerHome, work_dir: Path) -> None:
-    os.mkfifo(work_dir / "fifo")
     client = home.client()
     with pytest.raises(RequestRefused) as refused:
         tell(client, wall="hear")
     assert refused.value.code == "not_found"
-    part = a_part(0, work_dir, stdin=str(work_dir / "fifo"))
-    client.start(a_dispatch(1, "#!/bin/sh\n", work_dir, members=[part]))
+    # Both in one go: it is queued when the notice comes.
+    start = a_start(a_dispatch(1, "#!/bin/sh\n", work_dir))
+    notice = {"op": "tell", "job": 1, "attempt": 1, "name": None, "text": "", "remove": []}
     with pytest.raises(RequestRefused) as refused:
-        tell(client, wall="hear")
+        client.ask_together(start, notice | {"wall": "hear"})
     assert refused.value.code == "not_ready"
-    (work_dir / "fifo").write_text("")
     client.wait_end(1)
     with pytest.raises(RequestRefused) as refused:
         tell(client, wall="hear")

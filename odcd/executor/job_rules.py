@@ -1,0 +1,128 @@
+"""What the operator allows jobs of the local executor, read when a daemon starts."""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from odcd.errors import BadRequest, NotAllowed
+from odcd.runner import uids
+from odcd.runner.rules import (
+    MIN_UID,
+    OUTPUT_MIB,
+    OUTPUT_TOTAL_MIB,
+    Limit,
+    Rules,
+    default_limits,
+)
+
+MAX_UID = 2**32 - 3
+MAX_MIB = 1024 * 1024 * 1024
+_LIMIT = re.compile(r"^(?P<name>[a-z]+)=(?P<soft>[^:=]+)(?::(?P<hard>[^:=]+))?$")
+_AMOUNT = re.compile(r"^(\d{1,15})([KMGT]?)$")
+_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings:
+    min_uid: int = MIN_UID
+    """ODC_MIN_UID. The lowest user id whose jobs a daemon of root runs; lower ones are accounts of
+    the system, and so is nobody (65534). 0: every account but root and the daemon's own. Default
+    1000."""
+    allow_root: bool = False
+    """--allow-root-jobs, ODC_ALLOW_ROOT_JOBS=1. Jobs may run as root. Default no."""
+    limits: dict[str, Limit] = field(default_factory=dict)
+    """ODC_JOB_LIMITS. Process limits of jobs that differ from the defaults, NAME=SOFT[:HARD] with
+    commas between; K, M, G or T, or unlimited, as in nofile=4096:1048576,core=unlimited. Default
+    none."""
+    output_mib: int = OUTPUT_MIB
+    """ODC_OUTPUT_MIB. How much output of one job odc keeps (`odcctl run`, and jobs with a
+    terminal), in MiB; the rest is dropped and the job goes on. Default 1024."""
+    output_total_mib: int = OUTPUT_TOTAL_MIB
+    """ODC_OUTPUT_TOTAL_MIB. How much output odc keeps of all jobs, in MiB; the oldest of ended jobs
+    is deleted first. Default 10240."""
+
+    def rules(self) -> Rules:
+        """As the runner reads them."""
+        return Rules(
+            min_uid=self.min_uid,
+            allow_root=self.allow_root,
+            limits={**default_limits(), **self.limits},
+            output_mib=self.output_mib,
+            output_total_mib=self.output_total_mib,
+        )
+
+
+def check_user(rules: Rules, uid: int) -> None:
+    """A daemon of root checks at submit what its runner would refuse. Raises NotAllowed."""
+    why = uids.refusal(rules, uid)
+    if why is None:
+        return
+    hint = "Submit as a user of your own"
+    if uid == 0:
+        hint += ", or let root's jobs run: odcd up --allow-root-jobs."
+    else:
+        hint += "; the operator sets the lowest user id by ODC_MIN_UID."
+    raise NotAllowed(f"job not accepted: {why}", hint)
+
+
+def read_jobs(args: Namespace, environment: Mapping[str, str]) -> JobSettings:
+    """Raises BadRequest naming what is wrong."""
+    root = environment.get("ODC_ALLOW_ROOT_JOBS") or "0"
+    if root not in ("0", "1"):
+        raise BadRequest(f'ODC_ALLOW_ROOT_JOBS="{root[:100]}" is neither 0 nor 1', "Give 1 or 0.")
+    output_mib = _number(environment, "ODC_OUTPUT_MIB", OUTPUT_MIB, 1, MAX_MIB)
+    total_mib = _number(environment, "ODC_OUTPUT_TOTAL_MIB", OUTPUT_TOTAL_MIB, 1, MAX_MIB)
+    return JobSettings(
+        min_uid=_number(environment, "ODC_MIN_UID", MIN_UID, 0, MAX_UID),
+        allow_root=bool(getattr(args, "allow_root_jobs", False)) or root == "1",
+        limits=parse_limits(environment.get("ODC_JOB_LIMITS") or ""),
+        output_mib=output_mib,
+        output_total_mib=total_mib,
+    )
+
+
+def parse_limits(text: str) -> dict[str, Limit]:
+    """Raises BadRequest."""
+    limits: dict[str, Limit] = {}
+    known = default_limits()
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        found = _LIMIT.match(part)
+        if found is None or found["name"] not in known:
+            raise BadRequest(
+                f'ODC_JOB_LIMITS: "{part[:100]}" is not NAME=SOFT[:HARD]',
+                f"The names are {', '.join(known)}; for example nofile=4096:1048576.",
+            )
+        soft = _amount(part, found["soft"])
+        hard = _amount(part, found["hard"]) if found["hard"] else soft
+        if hard is not None and (soft is None or soft > hard):
+            raise BadRequest(
+                f'ODC_JOB_LIMITS: "{part[:100]}" has a soft limit above the hard one',
+                "Give the smaller one first.",
+            )
+        limits[found["name"]] = soft, hard
+    return limits
+
+
+def _amount(part: str, text: str) -> int | None:
+    if text == "unlimited":
+        return None
+    found = _AMOUNT.match(text)
+    amount = int(found[1]) * _UNITS[found[2]] if found else 2**63
+    if amount >= 2**63:
+        raise BadRequest(
+            f'ODC_JOB_LIMITS: "{part[:100]}": "{text[:100]}" is not an amount',
+            "Give a number, one with K, M, G or T, or unlimited.",
+        )
+    return amount
+
+
+def _number(environment: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    text = environment.get(name)
+    if not text:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) < 12 and least <= int(text) <= most):
+        raise BadRequest(f'{name}="{text[:100]}" is not a whole number', f"Give {least} to {most}.")
+    return int(text)

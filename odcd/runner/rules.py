@@ -1,0 +1,131 @@
+"""What the operator allows jobs of this machine: users, process limits, kept output.
+
+A daemon's start writes RUN_DIR/rules, as root where root starts it; the runner reads it when it
+starts and whenever it changes. The daemon itself, which gives up root, cannot write it: what it
+asks for later is checked against the rules.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import stat
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+NAME = "rules"
+MIN_UID = 1000
+OUTPUT_MIB = 1024
+OUTPUT_TOTAL_MIB = 10_240
+MAX_BYTES = 65536
+
+Limit = tuple[int | None, int | None]
+"""Soft and hard; None: unlimited."""
+
+
+def _kernel_processes() -> int:
+    """What the kernel gives its first process: half of all threads it allows."""
+    try:
+        with open("/proc/sys/kernel/threads-max") as file:
+            return max(1024, int(file.read()) // 2)
+    except (OSError, ValueError):
+        return 32768
+
+
+def default_limits() -> dict[str, Limit]:
+    """Every limit a job has, by the kernel's name in lowercase; bytes, seconds and counts.
+
+    They are those of a fresh login, with locked memory as InfiniBand and EFA need it.
+    """
+    processes = _kernel_processes()
+    unlimited: Limit = (None, None)
+    return {
+        "as": unlimited, "core": (0, None), "cpu": unlimited, "data": unlimited,
+        "fsize": unlimited, "memlock": unlimited, "msgqueue": (819_200, 819_200),
+        "nice": (0, 0), "nofile": (1024, 524_288), "nproc": (processes, processes),
+        "rss": unlimited, "rtprio": (0, 0), "rttime": unlimited,
+        "sigpending": (processes, processes), "stack": (8 * 1024 * 1024, None),
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    min_uid: int = MIN_UID
+    allow_root: bool = False
+    limits: dict[str, Limit] = field(default_factory=default_limits)
+    output_mib: int = OUTPUT_MIB
+    output_total_mib: int = OUTPUT_TOTAL_MIB
+
+
+def write(run_dir: Path, rules: Rules) -> None:
+    """Nothing is written if nothing changes: the disk may be full.
+
+    Raises OSError: also when the folder is another user's, or another user's link.
+    """
+    with contextlib.suppress(FileExistsError):
+        run_dir.mkdir(parents=True)
+    link = run_dir.lstat()
+    # A link of our own is the operator's, who put the folder on another disk.
+    foreign = stat.S_ISLNK(link.st_mode) and link.st_uid != os.geteuid()
+    folder = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW * foreign)
+    made = f"{NAME}.new"
+    try:
+        if os.fstat(folder).st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, "the folder is another user's", str(run_dir))
+        # Jobs of any user must reach their script below it, and list nothing.
+        os.fchmod(folder, 0o711)
+        if Reader(run_dir).read and Reader(run_dir).rules == rules:
+            return
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(made, dir_fd=folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(made, flags, 0o600, dir_fd=folder)
+        try:
+            os.write(fd, json.dumps(asdict(rules)).encode())
+        finally:
+            os.close(fd)
+        os.replace(made, NAME, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+class Reader:
+    """The rules as they are now. A file that is not ours, or not whole, is none: the defaults."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._path = run_dir / NAME
+        self._seen: tuple[int, int] | None = None
+        self.read = False
+        """Are these the rules of a file, not the defaults?"""
+        self.rules = Rules()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read them again if they were written again."""
+        try:
+            fd = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            self._seen, self.rules, self.read = None, Rules(), False
+            return
+        try:
+            status = os.fstat(fd)
+            seen = status.st_ino, status.st_mtime_ns
+            if seen != self._seen:
+                self._seen = seen
+                ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+                self.rules = _parse(os.read(fd, MAX_BYTES)) if ours else Rules()
+                self.read = ours
+        finally:
+            os.close(fd)
+
+
+def _parse(data: bytes) -> Rules:
+    try:
+        told = json.loads(data)
+        limits = {name: (soft, hard) for name, (soft, hard) in told.pop("limits").items()}
+        known = {name: told[name] for name in Rules.__slots__ if name in told}
+        return Rules(limits={**default_limits(), **limits}, **known)
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return Rules()

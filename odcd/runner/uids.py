@@ -1,0 +1,71 @@
+"""Which users jobs may run as: the runner's own check, and the daemon's at submit."""
+
+from __future__ import annotations
+
+import os
+import pwd
+
+from odcd.runner.rules import Reader, Rules
+
+NOT_PEOPLE = frozenset({65534, 65535, 2**32 - 2, 2**32 - 1})
+"""nobody, and numbers that stand for no user at all."""
+
+MIN_GID = 100
+"""Below are the groups of the system: root, disk, shadow."""
+
+
+def refusal(rules: Rules, uid: int) -> str | None:
+    """Why no job may run as the user, on a machine where root starts them; None: it may."""
+    if uid == 0:
+        return None if rules.allow_root else "jobs do not run as root here"
+    if not 0 < uid < 2**32 - 1:
+        return f"user id {uid} is no user"
+    if rules.min_uid and uid in NOT_PEOPLE:
+        return f"user id {uid} is shared by everything without an account of its own"
+    if uid < rules.min_uid:
+        return f"user id {uid} is a system account: those of users begin at {rules.min_uid}"
+    return None
+
+
+class Users:
+    """Who may run processes here, as a runner sees it, which trusts no daemon."""
+
+    def __init__(self, reader: Reader, daemon_uid: int) -> None:
+        """daemon_uid: the account that commands the runner. As a job's user it could reach the
+        database and the runner."""
+        self._reader = reader
+        self._daemon_uid = daemon_uid
+
+    @property
+    def rules(self) -> Rules:
+        return self._reader.rules
+
+    def refusal(self, uid: int) -> str | None:
+        """Why no process may be this user's; None: it may."""
+        own = os.geteuid()
+        if own != 0:
+            # A user's own runner: it could not become anybody else.
+            return (
+                None if uid == own else f"odcd runs as uid {own} and cannot start jobs of uid {uid}"
+            )
+        if uid == self._daemon_uid != 0:
+            return f"user id {uid} is the daemon's own account"
+        return refusal(self.rules, uid)
+
+
+def groups_of(uid: int, gid: int) -> list[int]:
+    """All groups of a process of the user with this group of theirs.
+
+    Raises ValueError when the user is not of the group: a daemon may ask for any.
+    """
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:
+        # Who has no account here has no groups but a private one.
+        groups, known = [gid], gid == uid or gid >= MIN_GID
+    else:
+        groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
+        known = gid in groups
+    if not known and uid != 0:
+        raise ValueError(f"user id {uid} is not of group {gid}")
+    return groups

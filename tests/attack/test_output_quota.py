@@ -1,0 +1,148 @@
+"""Output that odc keeps is bounded, per job and in all, and no job hangs or fails for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.database import make_home, remove_home
+from tests.support.runner import Client, RequestRefused, RunnerHome, a_dispatch, until
+from tests.support.users import needs_root
+
+pytestmark = needs_root
+
+ANN = {"uid": 64001, "gid": 64001}
+BOB = {"uid": 64002, "gid": 64002}
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    folder = make_home()
+    yield folder
+    remove_home(folder)
+
+
+@pytest.fixture
+def home(folder: Path) -> Iterator[RunnerHome]:
+    home = RunnerHome(folder / "runner")
+    home.launch(output_mib=1, output_total_mib=3)
+    yield home
+    home.end()
+
+
+@pytest.fixture
+def work_dir(folder: Path) -> Path:
+    work_dir = folder / "work"
+    work_dir.mkdir()
+    os.chown(work_dir, ANN["uid"], ANN["gid"])
+    return work_dir
+
+
+def kept(client: Client, job: int, stream: str = "out", ids: dict[str, int] = ANN) -> bytes:
+    _, (fd,) = client.ask_with_fd("open_output", job=job, attempt=1, rank=0, spool=stream, **ids)
+    with os.fdopen(fd, "rb") as file:
+        return file.read()
+
+
+def run(client: Client, job: int, script: str, work_dir: Path, **changes: Any) -> dict[str, Any]:
+    client.start(a_dispatch(job, f"#!/bin/sh\n{script}\n", work_dir, spool=True, **ANN, **changes))
+    return client.wait_end(job)
+
+
+def test_output_beyond_the_quota_is_dropped_and_the_job_goes_on(
+    home: RunnerHome, work_dir: Path
+) -> None:
+    client = home.client()
+    script = "head -c 30000000 /dev/zero; echo x >&2; touch went-on; exit 3"
+    assert run(client, 1, script, work_dir)["exit_code"] == 3
+    assert (work_dir / "went-on").exists()
+    out, err = kept(client, 1), kept(client, 1, "err")
+    assert len(out) < MIB + 1000
+    assert b"\nodc: output limit of this job reached (1 MiB): what follows is dropped" in out
+    assert out.endswith(b" bytes dropped in all\n")
+    assert len(out) + len(err) < MIB + 2000
+
+
+def test_a_terminal_counts_too(home: RunnerHome, work_dir: Path) -> None:
+    client = home.client()
+    script = "#!/bin/sh\nhead -c 3000000 /dev/zero\nexit 3\n"
+    client.start(a_dispatch(1, script, work_dir, pty=True, **ANN))
+    assert client.wait_end(1)["exit_code"] == 3
+    assert len(kept(client, 1)) < MIB + 1000
+    assert b"odc: output limit of this job reached" in kept(client, 1)
+
+
+def test_a_user_cannot_reach_the_file_of_kept_output(home: RunnerHome, work_dir: Path) -> None:
+    client = home.client()
+    output = home.run_dir / "output"
+    script = f"ls -l /proc/self/fd/1; cat {output}/1-1-0.out; ls {output}; echo hi > /dev/stdout"
+    run(client, 1, script, work_dir)
+    out, err = kept(client, 1), kept(client, 1, "err")
+    assert b"pipe:" in out
+    assert out.endswith(b"hi\n")
+    assert err.count(b"Permission denied") == 2
+    with pytest.raises(RequestRefused, match="is not of user id 64002"):
+        kept(client, 1, ids=BOB)
+
+
+def test_a_process_outside_the_job_that_keeps_its_pipe_holds_up_nothing(
+    home: RunnerHome, work_dir: Path
+) -> None:
+    client = home.client()
+    client.start(
+        a_dispatch(
+            1, "#!/bin/sh\necho $$ > pid\necho well\nwhile [ ! -e go ]; do sleep 0.05; done\n",
+            work_dir, spool=True, **ANN,
+        )
+    )  # fmt: skip
+    pid = until(lambda: (work_dir / "pid").exists() and (work_dir / "pid").read_text().strip())
+    with Path(f"/proc/{pid}/fd/1").open("wb"):
+        (work_dir / "go").touch()
+        assert client.wait_end(1)["exit_code"] == 0
+        assert kept(client, 1) == b"well\n"
+
+
+def test_the_oldest_ended_output_goes_first(home: RunnerHome, work_dir: Path) -> None:
+    client = home.client()
+    for job in range(1, 6):
+        run(client, job, "head -c 900000 /dev/zero", work_dir)
+        path = home.run_dir / "output" / f"{job}-1-0.out"
+        os.utime(path, (job, job))
+
+    def deleted() -> list[bool]:
+        return [
+            kept(client, job).startswith(b"odc: this output was deleted") for job in range(1, 6)
+        ]
+
+    until(lambda: deleted() == [True, True, False, False, False])
+    assert sum(path.stat().st_size for path in (home.run_dir / "output").iterdir()) < 3 * MIB
+
+
+def test_running_jobs_reach_the_limit_of_all_together(folder: Path, work_dir: Path) -> None:
+    home = RunnerHome(folder / "runner")
+    home.launch(output_mib=2, output_total_mib=3)
+    try:
+        client = home.client()
+        script = (
+            "#!/bin/sh\nhead -c 1900000 /dev/zero\necho $$ >> written\n"
+            "while [ ! -e go ]; do sleep 0.05; done\necho late\n"
+        )
+        for job in (1, 2):
+            client.start(a_dispatch(job, script, work_dir, spool=True, **ANN))
+        written = work_dir / "written"
+        until(lambda: written.exists() and len(written.read_text().split()) == 2)
+        until(lambda: (home.run_dir / "output" / ".full").exists())
+        (work_dir / "go").touch()
+        for job in (1, 2):
+            assert client.wait_end(job)["exit_code"] == 0
+        # Over, they can be deleted: from then on there is space again.
+        until(lambda: not (home.run_dir / "output" / ".full").exists())
+        said = b"odc: output limit of all jobs together reached"
+        assert any(said in kept(client, job) for job in (1, 2))
+    finally:
+        home.end()
