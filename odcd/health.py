@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from odcd import account as accounts
+from odcd import home_folder
 from odcd import postgres_files as files
 from odcd.clock import SystemClock
 from odcd.errors import OdcError
@@ -88,8 +89,8 @@ def _home(home: Path) -> Iterator[Finding]:
     while not there.exists():
         there = there.parent
     if there == home:
-        accounts.check_ours(home, _expected_account())
-        accounts.check_entry(home, _expected_account())
+        home_folder.check_ours(home, _expected_account())
+        home_folder.check_entry(home, _expected_account())
         yield Finding(about="home", verdict="ok", text=str(home))
     elif os.access(there, os.W_OK | os.X_OK):
         yield Finding(about="home", verdict="ok", text=f"{home}, to be made")
