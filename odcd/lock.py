@@ -75,6 +75,26 @@ def holder(path: Path) -> int | None:
     return None
 
 
+def holds(path: Path, pid: int) -> bool:
+    """Does the kernel name this process as the one that holds the lock?
+
+    The file's text is the daemon's to write; this is not.
+    """
+    try:
+        inode = path.lstat().st_ino
+        locks = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return False
+    for line in locks:
+        # 12: FLOCK  ADVISORY  WRITE 4127 fd:00:6573928 0 EOF
+        fields = line.split()
+        if fields[1:2] == ["FLOCK"] and fields[3:5] == ["WRITE", str(pid)]:
+            held = fields[5].rpartition(":")[2]
+            if held == str(inode):
+                return True
+    return False
+
+
 def _read(path: Path) -> int | None:
     with suppress(OSError):
         text = read_own(path).strip()

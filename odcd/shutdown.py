@@ -16,7 +16,7 @@ from odcd.clock import Clock
 from odcd.db import Database
 from odcd.errors import OdcError, RunnerDown
 from odcd.home_folder import former_owners
-from odcd.lock import holder
+from odcd.lock import holder, holds
 from odcd.model import Identity
 from odcd.processes import signal_of, uid_of
 from odcd.runner import protocol
@@ -34,8 +34,11 @@ def end_daemon(lock: Path, timeout_s: float = DAEMON_TIMEOUT_S) -> None:
     pid = holder(lock)
     if pid is None:
         return
-    # The file is the daemon's to write: it must not name another's process.
-    daemons = former_owners(service_account()) | {os.geteuid()}
+    # The file is the daemon's to write: it must not name another's process. A daemon that only
+    # starts may still be root.
+    daemons = former_owners(service_account())
+    if holds(lock, pid):
+        daemons |= {os.geteuid()}
     for number, wait_s in ((signal.SIGTERM, timeout_s), (signal.SIGKILL, timeout_s)):
         try:
             if not signal_of(pid, number, daemons) and uid_of(pid) is not None:
