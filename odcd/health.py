@@ -72,6 +72,15 @@ def _account(_: Path) -> Iterator[Finding]:
         yield Finding(
             about="account", verdict="ok", text=f"runs as {name}, and runs jobs of {name} only"
         )
+    elif accounts.exists(accounts.ACCOUNT) and not accounts.exists(accounts.DATABASE_ACCOUNT):
+        yield Finding(
+            about="account",
+            verdict="note",
+            text=f"{accounts.ACCOUNT}, which runs PostgreSQL too: there is no "
+            f"{accounts.DATABASE_ACCOUNT}",
+            hint="`odcd up` makes it where it can; with it, who takes over the daemon has no "
+            "superuser of the database.",
+        )
     elif accounts.exists(accounts.ACCOUNT):
         yield Finding(
             about="account", verdict="ok", text=f"{accounts.ACCOUNT}; jobs run as who submits them"

@@ -15,9 +15,12 @@ def make_folder(path: Path, mode: int) -> None:
     As root the runner writes, opens and gives away what is in it, so another user's folder, or a
     link to a folder elsewhere, is refused.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
-        path.mkdir(0o700)
+        try:
+            path.mkdir(0o700)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.mkdir(0o700)
     link = path.lstat()
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     # A link of our own is the operator's, who put the folder on another disk.

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -244,6 +245,25 @@ def test_root_runs_no_runner_in_a_folder_of_the_account(tmp_path: Path) -> None:
         launch_runner(folder, odc.uid, odc.gid)
     assert list(target.iterdir()) == []
     assert not launch._accepts(folder)
+
+
+@needs_root
+def test_every_start_stands_in_a_log_that_the_daemon_cannot_change(odc: Odc) -> None:
+    job = odc.submit("--wrap", "true")
+    odc.wait_for(job, "COMPLETED")
+    log = odc.home / "runner" / "runner.log"
+    assert f"member.starts member={job}-1-0 uid=0" in log.read_text()
+
+    def attack() -> list[str]:
+        done: list[str] = []
+        for change in (log.unlink, log.read_text, lambda: log.rename(log.with_name("away")),
+                       lambda: log.write_text("")):  # fmt: skip
+            with suppress(PermissionError):
+                change()
+                done.append(str(change))
+        return done
+
+    assert as_user("odc", attack) == []
 
 
 @needs_root
