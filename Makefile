@@ -65,7 +65,7 @@ docs: $(STAMP)
 
 # The lock files: exact versions with hashes. Needs uv (pip install uv).
 lock:
-	for group in dev lint; do \
+	for group in build dev lint; do \
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	    --no-emit-index-url --group $$group pyproject.toml -o requirements/$$group.lock; \
 	done

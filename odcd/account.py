@@ -1,23 +1,27 @@
-"""Who odcd is on this machine: the account it runs as, and the folder it calls home."""
+"""Who odcd is on this machine: the accounts that its processes run as."""
 
 from __future__ import annotations
 
 import os
 import pwd
 import shutil
-import stat
 import subprocess
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from odcd.errors import OdcError
 
 ACCOUNT = "odc"
-FALLBACK_ACCOUNT = "postgres"
-MARKER = "odcd.lock"
-"""What tells a home from a folder that merely looks like one: root is about to give it away."""
-CLIENT_PARTS = frozenset({"ssh"})
-"""What odcctl keeps in ~/.odc, be there a daemon or not."""
+DATABASE_ACCOUNT = "odc-db"
+"""Runs PostgreSQL, so that the daemon cannot become its superuser."""
+FORMER_ACCOUNT = "postgres"
+"""Earlier versions used it where `odc` could not be made; root takes such homes over."""
+
+# The effective user of a process is that of all its threads: one of them acts at a time.
+_acting = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,15 +32,31 @@ class Account:
 
     def child(self) -> dict[str, object]:
         """Arguments that make subprocess run a child as this account; nothing when we are it."""
-        if os.geteuid() == self.uid:
+        if os.getuid() == self.uid:
             return {}
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
-    def own(self, path: Path, mode: int) -> None:
-        """Give a path that odc made to the account."""
-        path.chmod(mode)
-        if os.geteuid() == 0:
-            os.chown(path, self.uid, self.gid)
+    @contextmanager
+    def acting(self) -> Generator[None]:
+        """Do file work with the rights of this account alone, where we are root.
+
+        Links that the account left in its folders then reach nothing that it could not reach
+        itself. Start no process meanwhile: its real user would be root.
+        """
+        with _acting:
+            if os.getuid() != 0 or os.geteuid() == self.uid:
+                yield
+                return
+            groups, gid = os.getgroups(), os.getegid()
+            os.setgroups([self.gid])
+            os.setegid(self.gid)
+            os.seteuid(self.uid)
+            try:
+                yield
+            finally:
+                os.seteuid(0)
+                os.setegid(gid)
+                os.setgroups(groups)
 
 
 def current() -> Account:
@@ -55,19 +75,40 @@ def _of(uid: int) -> Account:
 
 
 def service_account() -> Account:
-    """The account the daemon runs as: our own, or as root `odc`, made when it is missing."""
+    """The account the daemon runs as: our own, or as root `odc`, made when it is missing.
+
+    Raises OdcError when it cannot be made: another service's account would share its files with us.
+    """
     if os.geteuid() != 0:
         return current()
-    if not exists(ACCOUNT):
-        _create()
-    for name in (ACCOUNT, FALLBACK_ACCOUNT):
-        if exists(name):
-            entry = pwd.getpwnam(name)
-            return Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
-    raise OdcError(
-        f"the account {ACCOUNT} does not exist and could not be made",
-        f"Make it: useradd --system --user-group --shell /usr/sbin/nologin {ACCOUNT}",
-    )
+    found = _made(ACCOUNT)
+    if found is None:
+        raise OdcError(
+            f"the account {ACCOUNT} does not exist and could not be made",
+            f"Make it: useradd --system --user-group --shell /usr/sbin/nologin {ACCOUNT}",
+        )
+    return found
+
+
+def database_account(daemon: Account) -> Account:
+    """The account PostgreSQL runs as: as root `odc-db`, else the daemon's.
+
+    Where `odc-db` cannot be made the daemon's account stands in; `odcd doctor` reports it.
+    """
+    if os.geteuid() != 0:
+        return daemon
+    return _made(DATABASE_ACCOUNT) or daemon
+
+
+def _made(name: str) -> Account | None:
+    if not exists(name):
+        _create(name)
+    if not exists(name):
+        return None
+    entry = pwd.getpwnam(name)
+    if entry.pw_uid == 0:
+        raise OdcError(f"the account {name} is root", "Give it a user id of its own.")
+    return Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
 
 
 def exists(name: str) -> bool:
@@ -78,14 +119,14 @@ def exists(name: str) -> bool:
     return True
 
 
-def _create() -> None:
+def _create(name: str) -> None:
     useradd = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
     if useradd is None:
         return
     options = ["--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
     # Its failure shows as the account still missing; a second odcd may have made it meanwhile.
     subprocess.run(
-        [useradd, *options, "--shell", "/usr/sbin/nologin", ACCOUNT],
+        [useradd, *options, "--shell", "/usr/sbin/nologin", name],
         capture_output=True,
         check=False,
     )
@@ -100,76 +141,7 @@ def become(account: Account, home: Path) -> None:
     os.environ["HOME"] = str(home)
 
 
-def prepare_home(home: Path, account: Account) -> None:
-    """Make the home folder, or take the one that is there if it can be ours.
-
-    Only the home itself is ever given to the account; folders above it stay as they are.
-    """
-    if not home.is_absolute():
-        raise OdcError(f"home {home} is not an absolute path", "Give --home an absolute path.")
-    mode = 0o755 if os.geteuid() == 0 else 0o700
-    missing = [folder for folder in (home, *home.parents) if not folder.exists()]
-    try:
-        home.mkdir(parents=True, mode=mode)
-        fresh = True
-    except FileExistsError:
-        fresh = False
-    except OSError as error:
-        raise OdcError(
-            f"home {home} cannot be made: {error.strerror}", "Choose another with --home."
-        ) from error
-    if not fresh:
-        check_ours(home, account)
-    if fresh or (os.geteuid() == 0 and home.stat().st_uid == 0):
-        account.own(home, mode)
-    try:
-        check_entry(home, account)
-    except OdcError:
-        for folder in missing:
-            folder.rmdir()
-        raise
-    marker = home / MARKER
-    if not marker.exists():
-        marker.touch(mode=0o644)
-        account.own(marker, 0o644)
-
-
-def check_ours(home: Path, account: Account) -> None:
-    status = home.stat()
-    if not stat.S_ISDIR(status.st_mode):
-        raise OdcError(f"home {home} is not a folder", "Choose another with --home.")
-    if status.st_uid not in (account.uid, os.geteuid()):
-        raise OdcError(
-            f"home {home} belongs to {_name(status.st_uid)}, not to {account.name}",
-            f"Run odcd as {_name(status.st_uid)}, or choose another folder with --home.",
-        )
-    found = {path.name for path in home.iterdir()}
-    known = CLIENT_PARTS if os.geteuid() != 0 else frozenset[str]()
-    if MARKER not in found and found - known:
-        raise OdcError(
-            f"home {home} holds other things already ({', '.join(sorted(found)[:3])})",
-            "Choose an empty or a new folder with --home.",
-        )
-
-
-def check_entry(folder: Path, account: Account) -> None:
-    """The account can reach the folder; it must pass every folder above."""
-    for above in reversed(folder.parents):
-        status = above.stat()
-        allowed = (
-            status.st_mode & stat.S_IXOTH
-            or (status.st_uid == account.uid and status.st_mode & stat.S_IXUSR)
-            or (status.st_gid == account.gid and status.st_mode & stat.S_IXGRP)
-        )
-        if not allowed and account.uid != 0:
-            raise OdcError(
-                f"the account {account.name} cannot enter {above} "
-                f"(mode {stat.S_IMODE(status.st_mode):04o}, owner {_name(status.st_uid)})",
-                "Choose a home elsewhere with --home, /var/lib/odc for example.",
-            )
-
-
-def _name(uid: int) -> str:
+def name_of(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -31,7 +31,7 @@ from odcd.login.logins import Logins
 from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
 from odcd.page.app import Page
-from odcd.postgres import EmbeddedPostgres
+from odcd.postgres import WatchedPostgres
 from odcd.settings import Settings
 from odcd.slots import AT_ONCE, Slots
 from odcd.store import Store
@@ -45,11 +45,12 @@ API_CONNECTIONS = AT_ONCE + 2
 LEADER_CONNECTIONS = 4
 
 Launcher = Callable[[], Awaitable[None]]
+
 Addresses = Sequence[tuple[str, int]]
 
 
 async def run(
-    settings: Settings, dsn: str, postgres: EmbeddedPostgres | None, launch_runner: Launcher,
+    settings: Settings, dsn: str, postgres: WatchedPostgres | None, launch_runner: Launcher,
     listens: Callable[[Addresses], None], taken: Sequence[socket.socket] | None = None,
 ) -> None:  # fmt: skip
     """Be a daemon until SIGTERM or SIGINT; then let go cleanly: jobs and their runner go on.
@@ -151,7 +152,7 @@ class Daemon:
         )
 
     async def run(
-        self, postgres: EmbeddedPostgres | None, listens: Callable[[Addresses], None]
+        self, postgres: WatchedPostgres | None, listens: Callable[[Addresses], None]
     ) -> None:
         await self._engine.prepare()
         self._http.bind()
@@ -167,7 +168,7 @@ class Daemon:
                 await self._keys.close()
             await self._engine.close()
 
-    async def _serve(self, postgres: EmbeddedPostgres | None, stopping: asyncio.Event) -> None:
+    async def _serve(self, postgres: WatchedPostgres | None, stopping: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:
             background = [
                 group.create_task(self._database.listen(CHANNEL, self._wake, self._clock)),

@@ -17,17 +17,19 @@ from odcd.api.server import take_tcp
 from odcd.clock import Clock, SystemClock
 from odcd.connections import check_direct
 from odcd.errors import OdcError, Unavailable
+from odcd.home_folder import own_folder, prepare_home
 from odcd.lock import HomeLock
 from odcd.page import app as page
-from odcd.postgres import EmbeddedPostgres
+from odcd.postgres import EmbeddedPostgres, WatchedPostgres
 from odcd.probe import answers
+from odcd.processes import harden
 from odcd.runner import rules
 from odcd.settings import Settings
 from odcd.shutdown import count_running, end_runner
 
 log = logging.getLogger(__name__)
 
-Announce = Callable[[Settings, EmbeddedPostgres | None, app.Addresses], None]
+Announce = Callable[[Settings, WatchedPostgres | None, app.Addresses], None]
 
 READY_POLL_S = 0.05
 
@@ -38,16 +40,19 @@ def run(settings: Settings, announce: Announce) -> None:
     Raises OdcError when it cannot.
     """
     account = accounts.service_account()
-    accounts.prepare_home(settings.home, account)
+    prepare_home(settings.home, account)
     _prepare_socket_folder(settings, account)
     with HomeLock(settings.lock, account):
-        postgres = None
+        postgres: WatchedPostgres | None = None
         started = False
         dsn = settings.dsn
         if dsn is None:
-            postgres = EmbeddedPostgres(settings.home, settings.pg_version, account)
-            started = not postgres.is_running()
-            dsn = postgres.start()
+            embedded = EmbeddedPostgres(settings.home, settings.pg_version, account)
+            embedded.retire_former()
+            started = not embedded.is_running()
+            dsn = embedded.start()
+        else:
+            embedded = None
         # Read while we still may: the account need not be able to enter our virtual environment.
         source = schema.read_source(schema.sql_folder())
         page.load()
@@ -58,18 +63,21 @@ def run(settings: Settings, announce: Announce) -> None:
         if settings.executor == "local":
             _write_rules(settings)
         if os.geteuid() == 0:
-            launcher = keeper.fork(settings.runner_folder, account)
+            kept = keeper.fork(settings.runner_folder, account, embedded)
+            launcher, postgres = kept.launch, kept.postgres
             try:
                 # Below 1024 only root can; the keeper, which outlives us, does not have it.
                 taken = take_tcp(settings.listen, settings.listen_first)
             except OdcError:
-                if postgres is not None and started:
-                    postgres.stop()
+                if embedded is not None and started:
+                    embedded.stop()
                 raise
             accounts.become(account, settings.home)
         else:
             taken = None
-            launcher = keeper.direct(settings.runner_folder, account)
+            launcher, postgres = keeper.direct(settings.runner_folder, account), embedded
+        os.umask(0o077)
+        harden()
         try:
             idle = _loop(_serve(settings, dsn, postgres, launcher, source, announce, taken))
         except OdcError:
@@ -131,7 +139,7 @@ def _loop(daemon: Coroutine[object, object, bool]) -> bool:
 
 
 async def _serve(
-    settings: Settings, dsn: str, postgres: EmbeddedPostgres | None, launcher: keeper.Launcher,
+    settings: Settings, dsn: str, postgres: WatchedPostgres | None, launcher: keeper.Launcher,
     source: schema.Source, announce: Announce, taken: Sequence[socket.socket] | None,
 ) -> bool:  # fmt: skip
     """Run the daemon; whether nothing was left running at its end."""
@@ -180,7 +188,7 @@ def _prepare_socket_folder(settings: Settings, account: accounts.Account) -> Non
     if folder == settings.home:
         return
     try:
-        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        account.own(folder, 0o755)
+        folder.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        own_folder(folder, account.uid, account.gid, 0o755)
     except OSError as error:
         raise OdcError(f"{folder} cannot be made: {error.strerror}", "Name a --home.") from error

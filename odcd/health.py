@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from odcd import account as accounts
+from odcd import home_folder
 from odcd import postgres_files as files
 from odcd.clock import SystemClock
 from odcd.errors import OdcError
@@ -71,6 +72,15 @@ def _account(_: Path) -> Iterator[Finding]:
         yield Finding(
             about="account", verdict="ok", text=f"runs as {name}, and runs jobs of {name} only"
         )
+    elif accounts.exists(accounts.ACCOUNT) and not accounts.exists(accounts.DATABASE_ACCOUNT):
+        yield Finding(
+            about="account",
+            verdict="note",
+            text=f"{accounts.ACCOUNT}, which runs PostgreSQL too: there is no "
+            f"{accounts.DATABASE_ACCOUNT}",
+            hint="`odcd up` makes it where it can; with it, who takes over the daemon has no "
+            "superuser of the database.",
+        )
     elif accounts.exists(accounts.ACCOUNT):
         yield Finding(
             about="account", verdict="ok", text=f"{accounts.ACCOUNT}; jobs run as who submits them"
@@ -88,8 +98,8 @@ def _home(home: Path) -> Iterator[Finding]:
     while not there.exists():
         there = there.parent
     if there == home:
-        accounts.check_ours(home, _expected_account())
-        accounts.check_entry(home, _expected_account())
+        home_folder.check_ours(home, _expected_account())
+        home_folder.check_entry(home, _expected_account())
         yield Finding(about="home", verdict="ok", text=str(home))
     elif os.access(there, os.W_OK | os.X_OK):
         yield Finding(about="home", verdict="ok", text=f"{home}, to be made")

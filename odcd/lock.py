@@ -11,6 +11,7 @@ from typing import Self
 
 from odcd.account import Account
 from odcd.errors import OdcError
+from odcd.home_folder import open_marker, read_own
 
 _PAUSES_S = (0.0, 0.01, 0.1)
 
@@ -24,14 +25,7 @@ class HomeLock:
         self._descriptor = -1
 
     def __enter__(self) -> Self:
-        try:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            self._owner.own(self._path, 0o644)
-        except OSError as error:
-            raise OdcError(
-                f"{self._path} cannot be written: {error.strerror}",
-                "Run odcd as the user who made this home, or choose another with --home.",
-            ) from error
+        self._descriptor = open_marker(self._path, self._owner)
         if not self._take():
             pid = _read(self._path)
             os.close(self._descriptor)
@@ -61,11 +55,16 @@ class HomeLock:
 
 
 def holder(path: Path) -> int | None:
-    """The process of the daemon that lives in this home."""
+    """The process of the daemon that lives in this home. Raises OdcError when we may not look."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise OdcError(
+            f"{path} cannot be read: {error.strerror}",
+            "Run this as root, or as the user who made this home.",
+        ) from error
     try:
         # A shared lock is refused exactly while the daemon holds its own.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -76,6 +75,28 @@ def holder(path: Path) -> int | None:
     return None
 
 
+def holds(path: Path, pid: int) -> bool:
+    """Does the kernel name this process as the one that holds the lock?
+
+    The file's text is the daemon's to write; this is not.
+    """
+    try:
+        inode = path.lstat().st_ino
+        locks = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return False
+    for line in locks:
+        # 12: FLOCK  ADVISORY  WRITE 4127 fd:00:6573928 0 EOF
+        fields = line.split()
+        if fields[1:2] == ["FLOCK"] and fields[3:5] == ["WRITE", str(pid)]:
+            held = fields[5].rpartition(":")[2]
+            if held == str(inode):
+                return True
+    return False
+
+
 def _read(path: Path) -> int | None:
-    text = path.read_text().strip()
-    return int(text) if text.isdigit() else None
+    with suppress(OSError):
+        text = read_own(path).strip()
+        return int(text) if text.isdigit() else None
+    return None

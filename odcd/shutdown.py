@@ -11,11 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from odcd.account import service_account
 from odcd.clock import Clock
 from odcd.db import Database
 from odcd.errors import OdcError, RunnerDown
-from odcd.lock import holder
+from odcd.home_folder import former_owners
+from odcd.lock import holder, holds
 from odcd.model import Identity
+from odcd.processes import signal_of, uid_of
 from odcd.runner import protocol
 from odcd.runner.launch import connect
 from odcd.store import Store
@@ -31,11 +34,18 @@ def end_daemon(lock: Path, timeout_s: float = DAEMON_TIMEOUT_S) -> None:
     pid = holder(lock)
     if pid is None:
         return
+    # The file is the daemon's to write: it must not name another's process. A daemon that only
+    # starts may still be root.
+    daemons = former_owners(service_account())
+    if holds(lock, pid):
+        daemons |= {os.geteuid()}
     for number, wait_s in ((signal.SIGTERM, timeout_s), (signal.SIGKILL, timeout_s)):
         try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            return
+            if not signal_of(pid, number, daemons) and uid_of(pid) is not None:
+                raise OdcError(
+                    f"{lock} names process {pid}, which is not a daemon's",
+                    "Find the daemon with `ps -ef | grep odcd`, and end it.",
+                )
         except PermissionError:
             raise OdcError(
                 f"odcd (process {pid}) belongs to another user",

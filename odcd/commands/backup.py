@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from argparse import Namespace
 from pathlib import Path
 
@@ -31,9 +32,11 @@ def run(args: Namespace) -> int:
 
     target: Path = args.file.absolute()
     # Beside the target and renamed when whole, so that a backup is never half there.
-    scratch = target.with_name(f"{target.name}.partial")
+    # Of a name that nobody else can have taken: the folder may be everybody's.
+    scratch = target.with_name(f"{target.name}.{secrets.token_hex(8)}.partial")
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        descriptor = os.open(scratch, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        descriptor = os.open(scratch, flags, 0o600)
         with os.fdopen(descriptor, "w+b") as file:
             summary = with_database(
                 find_home(args.home, os.environ),

@@ -28,9 +28,10 @@ def add(subparsers: Subparsers) -> None:
 
 def run(args: Namespace) -> int:
     from odcd import schema
-    from odcd.account import prepare_home, service_account
+    from odcd.account import service_account
     from odcd.backup import restore_backup
     from odcd.clock import SystemClock
+    from odcd.home_folder import prepare_home
     from odcd.lock import HomeLock
     from odcd.reach import with_database
 

@@ -8,12 +8,13 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from odcd import logs
-from odcd.account import prepare_home, service_account
+from odcd.account import service_account
 from odcd.api.page import page_url
 from odcd.commands import Subparsers, add_serving, describe
 from odcd.errors import OdcError
+from odcd.home_folder import prepare_home
 from odcd.lock import holder
-from odcd.postgres import EmbeddedPostgres
+from odcd.postgres import WatchedPostgres
 from odcd.settings import ROOT_SOCKET, Settings, default_home, read_settings
 
 
@@ -81,8 +82,7 @@ def _detach(settings: Settings) -> int:
                 parent.close()
 
         try:
-            logs.configure(settings.log_format, settings.log_file)
-            service_account().own(settings.log_file, 0o640)
+            logs.configure(settings.log_format, settings.log_file, service_account())
             daemon.run(settings, lambda s, p, a: answer("ready", _welcome(s, p, a)))
         except (OdcError, OSError) as error:
             hint = f"\n  {error.hint}" if isinstance(error, OdcError) and error.hint else ""
@@ -92,7 +92,7 @@ def _detach(settings: Settings) -> int:
 
 
 def _welcome(
-    settings: Settings, postgres: EmbeddedPostgres | None, addresses: Sequence[tuple[str, int]]
+    settings: Settings, postgres: WatchedPostgres | None, addresses: Sequence[tuple[str, int]]
 ) -> str:
     nodes = [f"{node.name} ({node.gpus} x {node.gpu_type}, declared)" for node in settings.nodes]
     if settings.self_node:

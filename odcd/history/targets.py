@@ -84,7 +84,9 @@ class Folder:
         partial = target.with_name(f"{target.name}.partial")
         try:
             target.parent.mkdir(exist_ok=True)
-            with file.open("rb") as source, partial.open("wb") as copy:
+            # Never through a link that somebody left there.
+            partial.unlink(missing_ok=True)
+            with file.open("rb") as source, partial.open("xb") as copy:
                 shutil.copyfileobj(source, copy, 1 << 20)
                 copy.flush()
                 os.fsync(copy.fileno())

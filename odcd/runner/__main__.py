@@ -25,6 +25,7 @@ import time
 
 from odcd import __version__
 from odcd.runner import cgroup, children, kernel, protocol, rules
+from odcd.runner.folders import make_folder
 from odcd.runner.keeping import Keeping
 from odcd.runner.limits import Limits
 from odcd.runner.log import Log
@@ -79,10 +80,9 @@ def main() -> int:
 class Runner:
     def __init__(self, run_dir: Path, owner_uid: int, owner_gid: int) -> None:
         """Up to accepting connections. Raises BlockingIOError when another runner lives."""
+        make_folder(run_dir, 0o711)
         for name, mode in _FOLDERS.items():
-            folder = run_dir / name
-            folder.mkdir(parents=True, exist_ok=True)
-            folder.chmod(mode)
+            make_folder(run_dir / name, mode)
         self._dir = run_dir
         self._lock = (run_dir / protocol.LOCK_NAME).open("a+")
         # Not flock: this lock stays with this process alone, whatever its children inherit.

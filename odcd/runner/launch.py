@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from odcd.runner import protocol
+from odcd.runner.folders import make_folder
 
 WAIT_S = 20.0
 _OTHER_LIVES = 3
@@ -43,9 +44,10 @@ def launch_runner(run_dir: Path, owner_uid: int, owner_gid: int, *, wait_s: floa
     """
     if _accepts(run_dir):
         return
-    run_dir.mkdir(parents=True, exist_ok=True)
-    # Jobs of any user must reach their script and kept output below it, and list nothing.
-    run_dir.chmod(0o711)
+    try:
+        make_folder(run_dir, 0o711)
+    except OSError as error:
+        raise LaunchFailed(f"the runner did not start: {error.strerror}: {run_dir}") from error
     program = Path(__file__).with_name("__main__.py")
     command = [
         sys.executable, "-I", "-S", "-B", "-X", "utf8", str(program),
@@ -59,6 +61,8 @@ def launch_runner(run_dir: Path, owner_uid: int, owner_gid: int, *, wait_s: floa
             stderr=subprocess.PIPE,
             env={"PATH": os.defpath, "LANG": "C.UTF-8"},
             cwd="/",
+            # Not the daemon's, which keeps everything to itself.
+            umask=0o022,
             timeout=wait_s + WAIT_S,
             check=False,
         )

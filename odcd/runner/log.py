@@ -21,7 +21,8 @@ class Log:
 
     def _open(self) -> None:
         try:
-            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+            fd = os.open(self._path, flags, 0o640)
         except OSError:
             fd = os.open("/dev/null", os.O_WRONLY)
         self._size = os.fstat(fd).st_size

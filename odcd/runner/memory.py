@@ -20,7 +20,9 @@ KEPT_LINES = 50_000
 class Memory:
     def __init__(self, run_dir: Path) -> None:
         """Raises OSError when the folder cannot be written."""
-        self._fd = os.open(run_dir / "term", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = os.open(
+            run_dir / "term", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
         known = record.parse(os.pread(self._fd, _TERM[1], 0)) or {}
         boot = kernel.boot_identity()
         self.term: int = known.get("term", 0)

@@ -244,6 +244,8 @@ class Roster:
             if record_fd is not None:
                 os.close(record_fd)
             attempt.passed_gate(member.key.rank)
+        # Kept where the daemon cannot change it: as whom it had a job started.
+        self._log.info("member.starts", member=member.key, uid=member.uid)
         member.state = "starting"
         member.order = None
         self._starting[member] = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import stat
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -13,7 +14,6 @@ from typing import TypeVar
 
 import uvloop
 
-from odcd.db import Database
 from odcd.postgres import EmbeddedPostgres
 from odcd.reach import as_account
 
@@ -45,12 +45,11 @@ def in_private_database(work: Callable[[str], Awaitable[T]]) -> T:
     home = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir="/tmp"))
     # The account of the server must be able to enter it.
     home.chmod(0o755)
-    postgres = EmbeddedPostgres(home / HOME, durable=False)
+    postgres = EmbeddedPostgres(home / HOME, durable=False, settings=SERVER_SETTINGS)
     try:
         dsn = postgres.start()
 
         async def call() -> T:
-            await _tune(dsn)
             return await work(dsn)
 
         return as_account(postgres, lambda: uvloop.run(call()))
@@ -78,12 +77,8 @@ def _remove_left_over() -> None:
     """Databases of replays that were killed outright."""
     for home in Path("/tmp").glob(f"{PREFIX}*"):
         pid = home.name.removeprefix(PREFIX).partition("-")[0]
-        if not Path(f"/proc/{pid}").exists() and home.stat().st_uid == os.geteuid():
+        # Anybody may leave a link of that name to a folder of ours.
+        status = home.lstat()
+        ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+        if ours and not Path(f"/proc/{pid}").exists():
             _remove(home)
-
-
-async def _tune(dsn: str) -> None:
-    async with Database(dsn, size=1) as database:
-        for name, value in SERVER_SETTINGS.items():
-            await database.execute(f"alter system set {name} = '{value}'")
-        await database.execute("select pg_reload_conf()")

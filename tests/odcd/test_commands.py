@@ -70,7 +70,7 @@ def test_only_the_parts_that_must_be_root_are(odc: Odc) -> None:
     assert user_of(runner) == ("root" if AS_ROOT else account)
     mode = stat.S_IMODE((odc.home / "odcd.sock").stat().st_mode)
     assert mode == (0o666 if AS_ROOT else 0o600)
-    assert stat.S_IMODE(odc.home.stat().st_mode) == (0o755 if AS_ROOT else 0o700)
+    assert stat.S_IMODE(odc.home.stat().st_mode) == (0o1775 if AS_ROOT else 0o700)
 
 
 @pytest.mark.long

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from odcd.account import prepare_home, service_account
+from odcd.account import Account, database_account, service_account
 from odcd.clock import SystemClock
 from odcd.db import connect
 from odcd.errors import DatabaseDown, OdcError
+from odcd.home_folder import prepare_home
 from odcd.postgres import EmbeddedPostgres
 from odcd.postgres_files import INSTALLS, failure
 from tests.support.daemon import gone
@@ -47,6 +48,11 @@ def shared(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     server.start()
     yield server
     remove_home(home)
+
+
+def owner() -> Account:
+    """Of the server and its files."""
+    return database_account(service_account())
 
 
 def mode(path: Path) -> int:
@@ -95,18 +101,21 @@ def test_nobody_reaches_it_over_tcp(shared: EmbeddedPostgres) -> None:
     assert ask(shared.dsn, "show listen_addresses") == ""
 
 
-def test_its_files_and_its_socket_are_its_accounts_alone(shared: EmbeddedPostgres) -> None:
-    for folder in (shared.data, shared.data.parent, sockets_of(shared)):
+def test_its_files_are_its_accounts_alone_and_its_socket_the_daemons_too(
+    shared: EmbeddedPostgres,
+) -> None:
+    for folder in (shared.data, shared.data.parent):
         assert mode(folder) == 0o700
-        assert folder.stat().st_uid == service_account().uid
-    socket = sockets_of(shared) / ".s.PGSQL.5432"
-    assert mode(socket) == 0o700
+        assert folder.stat().st_uid == owner().uid
+    sockets = sockets_of(shared)
+    assert mode(sockets) == (0o750 if AS_ROOT else 0o700)
+    assert (sockets.stat().st_uid, sockets.stat().st_gid) == (owner().uid, service_account().gid)
 
 
 @needs_root
 def test_as_root_it_runs_under_an_account_of_its_own(shared: EmbeddedPostgres) -> None:
-    owner = Path(f"/proc/{pid_of(shared)}").stat().st_uid
-    assert pwd.getpwuid(owner).pw_name == "odc"
+    server = Path(f"/proc/{pid_of(shared)}").stat().st_uid
+    assert pwd.getpwuid(server).pw_name == "odc-db"
     executable = Path(f"/proc/{pid_of(shared)}/exe").readlink()
     assert executable.is_relative_to(shared.data.parent.parent / "pg")
     assert ask(shared.dsn, "select current_user") == "odc"
@@ -178,10 +187,9 @@ def test_a_pid_file_naming_another_process_does_not_keep_it_from_starting(
     lines = pid_file.read_text().splitlines()
     postgres.stop("immediate")
     # As after a crash of the machine, when the number went to some other program of the account.
-    other = subprocess.Popen(["/bin/sleep", "60"], user=service_account().uid if AS_ROOT else None)
+    other = subprocess.Popen(["/bin/sleep", "60"], user=owner().uid if AS_ROOT else None)
     try:
         pid_file.write_text("\n".join([str(other.pid), *lines[1:], ""]))
-        service_account().own(pid_file, 0o600)
         assert not postgres.is_running()
         assert ask(postgres.start(), "select 1") == 1
     finally:
@@ -230,7 +238,6 @@ def test_a_half_made_data_folder_is_made_anew(odc_home: Path) -> None:
     scratch = postgres.data.with_name(f"{postgres.data.name}.new")
     scratch.mkdir(parents=True)
     (scratch / "PG_VERSION").write_text("half")
-    service_account().own(scratch.parent, 0o700)
     assert ask(postgres.start(), "select 1") == 1
     assert not scratch.exists()
 
@@ -242,8 +249,8 @@ def test_a_home_too_long_for_a_socket_gets_a_private_folder_for_it(odc_home: Pat
     try:
         folder = sockets_of(server)
         assert not folder.is_relative_to(home)
-        assert mode(folder) == 0o700
-        assert folder.stat().st_uid == service_account().uid
+        assert mode(folder) == (0o750 if AS_ROOT else 0o700)
+        assert folder.stat().st_uid == owner().uid
         assert ask(dsn, "select 1") == 1
         server.stop()
         server.start()

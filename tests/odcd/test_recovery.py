@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -62,7 +63,8 @@ def servers() -> Iterator[tuple[Server, Server]]:
     """A primary with the schema and a leader, and a place for a copy of it."""
     home = make_home()
     owner = service_account()
-    owner.own(home, 0o755)
+    if os.geteuid() == 0:
+        os.chown(home, owner.uid, owner.gid)
     programs = usable_install(home, MAJOR, owner) / "bin"
     first, second = (Server(home, programs, owner, port) for port in (5432, 5433))
     try:

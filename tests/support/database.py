@@ -26,6 +26,7 @@ from odcd.db import Session, close, connect
 from odcd.errors import DatabaseDown
 from odcd.postgres import EmbeddedPostgres
 from odcd.postgres_files import INSTALLS
+from odcd.postgres_roles import ADMIN_ROLE, ROLE
 from odcd.reach import as_account
 
 MAJOR = int(os.environ.get("ODC_TEST_PG", "18"))
@@ -254,8 +255,9 @@ def admit_root(postgres: EmbeddedPostgres) -> None:
     assert running is not None
     if os.geteuid() == postgres.account.uid:
         return
+    root = pwd.getpwuid(os.geteuid()).pw_name
     with (postgres.data / "pg_ident.conf").open("a") as mapping:
-        mapping.write(f"odc {pwd.getpwuid(os.geteuid()).pw_name} odc\n")
+        mapping.write(f"odc {root} {ROLE}\nodc {root} {ADMIN_ROLE}\n")
     os.kill(running.pid, signal.SIGHUP)
     # Nothing tells when a reload is over, so knock until let in.
     for _ in range(6000):
@@ -273,8 +275,10 @@ def _start() -> Path:
     postgres = EmbeddedPostgres(home, MAJOR, durable=False)
     postgres.start()
     admit_root(postgres)
-    with Sql(postgres.dsn) as admin:
-        admin.execute(f"create database {TEMPLATE}")
+    with Sql(postgres.dsn.replace(f"//{ROLE}@", f"//{ADMIN_ROLE}@")) as admin:
+        # Tests make databases, roles and sessions of others; homes have a role that may do less.
+        admin.execute(f"alter role {ROLE} superuser")
+        admin.execute(f"create database {TEMPLATE} owner {ROLE}")
     asyncio.run(schema.install(postgres.dsn.replace("@/odc?", f"@/{TEMPLATE}?"), SystemClock()))
     return home
 

@@ -81,7 +81,9 @@ class Server:
         data = self._postgres.data
         logins = data / "nemesis_hba.conf"
         logins.write_text("local all all peer map=odc\nhost all all 127.0.0.0/8 trust\n")
-        self._postgres.account.own(logins, 0o600)
+        if os.geteuid() == 0:
+            os.chown(logins, self._postgres.owner.uid, self._postgres.owner.gid)
+        logins.chmod(0o600)
         with (data / "postgresql.conf").open("a") as config:
             # What was committed survives the death of every process, though not of the machine.
             config.write(
