@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from odcd.api.context import Api
 from odcd.api.routing import JSON, Call, Operation
-from odcd.builds.context import DOCKERFILE, MAX_SENT_BYTES, read_context
+from odcd.builds.context import DOCKERFILE, MAX_SENT_BYTES, own_digest, read_context
 from odcd.errors import BadRequest
 
 MEDIA_TYPE = "application/octet-stream"
@@ -87,7 +87,7 @@ class BuildRoutes:
             sent = await call.raw(MAX_SENT_BYTES)
             context = await asyncio.to_thread(read_context, sent, query.dockerfile)
         told = await self._api.store.put_build(
-            call.who, context.digest, target, query.dockerfile, context.packed,
+            call.who, own_digest(call.who.uid, context.digest), target, query.dockerfile, context.packed,
             self._api.clock.now(), anew=query.anew,
         )  # fmt: skip
         self._api.wake()

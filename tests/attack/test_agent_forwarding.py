@@ -1,4 +1,4 @@
-"""A user's SSH agent is not forwarded into a dev server that others may enter: they are root there."""
+"""A user's SSH agent is not forwarded into a dev server that others may enter as root."""
 
 from __future__ import annotations
 

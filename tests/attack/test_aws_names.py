@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -215,7 +214,7 @@ def test_a_wrong_map_is_refused_at_the_start(tmp_path: Path, text: str, told: st
 
 
 def test_a_map_that_anybody_may_write_is_refused(map_file: Path, tmp_path: Path) -> None:
-    os.chmod(map_file, 0o666)
+    map_file.chmod(0o666)
     with pytest.raises(BadRequest, match="everybody may write"):
         read_identities(map_file)
     with pytest.raises(BadRequest, match="cannot be read"):

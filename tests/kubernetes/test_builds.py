@@ -1,7 +1,8 @@
 """Images of users' Dockerfiles on a real control plane: the Job, its fence, and what becomes of it.
 
-Where pods really run, `buildctl-daemonless.sh` is a stand-in for BuildKit's (kubelet/programs): it
-checks what it is given as BuildKit would, and runs the steps; no image is made and none is pushed.
+Where pods really run, `buildctl` and `buildkitd` are stand-ins for BuildKit's (kubelet/programs):
+they check what they are given as BuildKit would, and run the steps; no image is made and none is
+pushed. Containers have processes, files and users of their own, as in a cluster.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ def test_gpus_are_claimed_when_the_image_is_there(builds: BuildSite) -> None:
     assert spec["ttlSecondsAfterFinished"] == 3600
     pod = builds.build_pod(job)
     assert pod["spec"]["nodeName"].startswith("cpu-x86")
-    [container] = pod["spec"]["containers"]
+    [container] = pod["spec"]["initContainers"]
     asks = container["resources"]
     assert asks["requests"] == {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "50Gi"}
     assert asks["limits"] == {"cpu": "8", "memory": "16Gi", "ephemeral-storage": "500Gi"}
@@ -346,6 +347,26 @@ def test_odcd_makes_builds_and_nobody_else_does(installed: Kube) -> None:
 STRANGE: dict[str, tuple[str, Any, str]] = {
     "privileged": ("spec/containers/0/securityContext/privileged", True, "not privileged"),
     "root": ("spec/containers/0/securityContext/runAsUser", 0, "user 1000"),
+    "BuildKit as root": ("spec/initContainers/0/securityContext/runAsUser", 0, "user 1000"),
+    "the credential beside a Dockerfile's steps": (
+        "spec/initContainers/0/volumeMounts/1", {"name": "registry", "mountPath": "/x"},
+        "emptyDirs alone",
+    ),
+    "the context beside a Dockerfile's steps": (
+        "spec/initContainers/0/volumeMounts/1", {"name": "context", "mountPath": "/x"},
+        "emptyDirs alone",
+    ),
+    "a variable beside a Dockerfile's steps": (
+        "spec/initContainers/0/env", [{"name": "DOCKER_CONFIG", "value": "/x"}], "emptyDirs alone",
+    ),
+    "shared processes": ("spec/shareProcessNamespace", True, "own network, processes"),
+    "no sidecar": ("spec/initContainers", [], "a sidecar, named buildkit"),
+    "BuildKit by TCP": (
+        "spec/initContainers/0/args", ["--addr", "tcp://0.0.0.0:1234"], "its own program"
+    ),
+    "a privileged client": (
+        "spec/containers/0/securityContext/allowPrivilegeEscalation", True, "is restricted"
+    ),
     "a capability": (
         "spec/containers/0/securityContext/capabilities", {"add": ["SYS_ADMIN"]}, "no capability"
     ),

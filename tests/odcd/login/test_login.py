@@ -241,7 +241,7 @@ def test_sso_sessions_carry_a_domain_and_roles_a_tail(database_url: str, sts: St
 def test_operators_are_those_the_operator_named(
     database_url: str, sts: Sts, tmp_path: Path
 ) -> None:
-    """AUT-09: where the role may name them; tests/attack/test_aws_names.py has those that may not."""
+    """AUT-09: where the role may name them; tests/attack/test_aws_names.py has others."""
     trusted = tmp_path / "identities.toml"
     trusted.write_text(f'[[identity]]\narn = "{ROLE}"\nuser = "{{session}}"\noperators = true\n')
     ann, bob = sts.add("ann"), sts.add("bob")
