@@ -86,9 +86,10 @@ class BuildRoutes:
         async with self._one_at_a_time:
             sent = await call.raw(MAX_SENT_BYTES)
             context = await asyncio.to_thread(read_context, sent, query.dockerfile)
+        digest = own_digest(call.who.uid, context.digest)
         told = await self._api.store.put_build(
-            call.who, own_digest(call.who.uid, context.digest), target, query.dockerfile, context.packed,
-            self._api.clock.now(), anew=query.anew,
+            call.who, digest, target, query.dockerfile, context.packed, self._api.clock.now(),
+            anew=query.anew,
         )  # fmt: skip
         self._api.wake()
         return Response(told, media_type=JSON)
