@@ -152,8 +152,9 @@ COMMAND = Command(
         "terminal, and it goes on; several may be connected at once. Exits as attach does. Where "
         "ssh reaches it, ssh runs, and its exit code is this one's; your SSH agent is forwarded "
         "unless other users may enter or `odcctl config set forward_agent off` was run. On a "
-        "terminal one of several nodes is chosen, elsewhere rank 0 is meant. --jupyter leads a port "
-        "of this machine to its Jupyter Lab, over the daemon's own port, and prints the link, until Ctrl-C."
+        "terminal one of several nodes is chosen, elsewhere rank 0 is meant. --jupyter leads a "
+        "port of this machine to its Jupyter Lab, over the daemon's own port, and prints the link, "
+        "until Ctrl-C."
     ),
     options=(
         Option("rank", None, "N", "which of its nodes; 0 is the first"),
