@@ -39,6 +39,14 @@ pytestmark = pytest.mark.long
 JOBS = "/apis/batch/v1/namespaces/gpu-builds/jobs"
 PODS = "/api/v1/namespaces/gpu-builds/pods"
 REGISTRY = "registry.example/builds"
+CREDENTIAL = {"auths": {REGISTRY.partition("/")[0]: {"auth": "c2VjcmV0LW9mLXRoZS1wdXNo"}}}
+LOOK = """FROM busybox
+RUN id; env; cat /proc/mounts; find / -xdev -name config.json -path '*registry*' 2>/dev/null || true
+RUN cat /odc/registry/config.json /odc/build/* 2>/dev/null; ls -laR /odc 2>/dev/null || true
+RUN cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null || true
+RUN cat /proc/[0-9]*/root/odc/registry/* 2>/dev/null || true
+"""
+"""A Dockerfile whose steps look for the credential in files, variables and other processes."""
 BUILDER = "system:serviceaccount:kube-system:job-controller"
 BUILD = Build(
     id=7, attempt=1, digest="a" * 64, target=REGISTRY, dockerfile="Dockerfile", uid=1001,
@@ -274,7 +282,7 @@ def real_builds(
         {
             "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
             "metadata": {"name": "push", "namespace": "gpu-builds"},
-            "stringData": {".dockerconfigjson": '{"auths": {}}'},
+            "stringData": {".dockerconfigjson": json.dumps(CREDENTIAL)},
         }
     )  # fmt: skip
     yield from _site(shared_plane, postgres_server, names, open_folder, ODC_BUILD_SECRET="push")
@@ -310,6 +318,18 @@ def test_a_build_that_fails_really_tells_the_end_of_its_log(real_builds: BuildSi
     why = real_builds.until(box, "failed")["failure_reason"]
     assert "too bad" in why
     assert "exit code: 3" in why
+
+
+def test_a_dockerfile_finds_no_credential(real_builds: BuildSite) -> None:
+    """Neither in its own container nor through the processes that it sees."""
+    box = real_builds.build(LOOK)
+    real_builds.image(box)
+    build = real_builds.call("GET", f"/v1/builds/{real_builds.show(box)['build']}")
+    log = real_builds.log_of(build["digest"])
+    assert "uid=1000" in log, "the steps ran"
+    assert "buildkitd" in log, "and saw the processes of their container"
+    assert "c2VjcmV0" not in log
+    assert "DOCKER_CONFIG=" not in log
 
 
 # -- the fence ----------------------------------------------------------------------------------
