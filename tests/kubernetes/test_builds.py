@@ -365,7 +365,7 @@ def test_odcd_makes_builds_and_nobody_else_does(installed: Kube) -> None:
 
 # What differs from a build's pod, and what the fence says to it.
 STRANGE: dict[str, tuple[str, Any, str]] = {
-    "privileged": ("spec/containers/0/securityContext/privileged", True, "not privileged"),
+    "privileged": ("spec/initContainers/0/securityContext/privileged", True, "not privileged"),
     "root": ("spec/containers/0/securityContext/runAsUser", 0, "user 1000"),
     "BuildKit as root": ("spec/initContainers/0/securityContext/runAsUser", 0, "user 1000"),
     "the credential beside a Dockerfile's steps": (
@@ -388,7 +388,7 @@ STRANGE: dict[str, tuple[str, Any, str]] = {
         "spec/containers/0/securityContext/allowPrivilegeEscalation", True, "is restricted"
     ),
     "a capability": (
-        "spec/containers/0/securityContext/capabilities", {"add": ["SYS_ADMIN"]}, "no capability"
+        "spec/initContainers/0/securityContext/capabilities", {"add": ["SYS_ADMIN"]}, "no capability"
     ),
     "the node's files": (
         "spec/volumes/1", {"name": "work", "hostPath": {"path": "/"}}, "volumes are"
