@@ -394,7 +394,7 @@ STRANGE: dict[str, tuple[str, Any, str]] = {
         "spec/volumes/1", {"name": "work", "hostPath": {"path": "/"}}, "volumes are"
     ),
     "another secret": (
-        "spec/volumes/3", {"name": "registry", "secret": {"secretName": "push"}}, "volumes are"
+        "spec/volumes/4", {"name": "registry", "secret": {"secretName": "push"}}, "volumes are"
     ),
     "another's context": (
         "spec/volumes/0",
