@@ -388,7 +388,8 @@ STRANGE: dict[str, tuple[str, Any, str]] = {
         "spec/containers/0/securityContext/allowPrivilegeEscalation", True, "is restricted"
     ),
     "a capability": (
-        "spec/initContainers/0/securityContext/capabilities", {"add": ["SYS_ADMIN"]}, "no capability"
+        "spec/initContainers/0/securityContext/capabilities", {"add": ["SYS_ADMIN"]},
+        "no capability",
     ),
     "the node's files": (
         "spec/volumes/1", {"name": "work", "hostPath": {"path": "/"}}, "volumes are"
