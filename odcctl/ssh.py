@@ -29,6 +29,7 @@ SSH_CONFIGS = ("~/.ssh/config", "~/.cursor/ssh_config")
 """Of ssh, which VS Code runs, too, and of Cursor."""
 INCLUDE = "Include ~/.odc/ssh/*.conf"
 REMEMBERED = "ssh_include"
+FORWARD = "forward_agent"
 _KEY = re.compile(r"(ssh|ecdsa|sk)-[A-Za-z0-9@.-]+ [A-Za-z0-9+/=]+")
 
 
@@ -77,7 +78,7 @@ def options(client: Client, one: Reservation, rank: int) -> list[tuple[str, str]
         ("User", USER),
         # The shell that runs it, and ssh itself, which replaces what begins with a percent sign.
         ("ProxyCommand", shlex.join(proxy).replace("%", "%%")),
-        ("ForwardAgent", "yes"),
+        *_forwarding(one),
         ("HostKeyAlias", f"{host_of(number)}-{rank}"),
         ("UserKnownHostsFile", '"' + known.replace("%", "%%") + '"'),
         ("HashKnownHosts", "no"),
@@ -87,9 +88,32 @@ def options(client: Client, one: Reservation, rank: int) -> list[tuple[str, str]
     ]
 
 
-def command(client: Client, one: Reservation, rank: int = 0) -> list[str]:
-    """ssh to one member, with what it has to know unless its files say so."""
-    words = ["ssh", "-A"]
+def shared(one: Reservation) -> bool:
+    """Whether users other than its owner may enter: as root of its container, each can use whatever
+    agent another forwards."""
+    return bool(one.get("secondary_users"))
+
+
+def forwards(one: Reservation) -> bool | None:
+    """Whether ssh forwards the agent; None: as ssh's own files say. The config file's forward_agent
+    decides, but never for a dev server that others may enter."""
+    if shared(one):
+        return False
+    return None if read_config().get(FORWARD) is False else True
+
+
+def _forwarding(one: Reservation) -> list[tuple[str, str]]:
+    on = forwards(one)
+    return [] if on is None else [("ForwardAgent", "yes" if on else "no")]
+
+
+def command(
+    client: Client, one: Reservation, rank: int = 0, *, agent: bool | None = None
+) -> list[str]:
+    """ssh to one member, with what it has to know unless its files say so. agent: forward it, or
+    not; None: as the reservation and the config file say."""
+    on = forwards(one) if agent is None else agent
+    words = ["ssh", *({True: ["-A"], False: ["-a"], None: []}[on])]
     if not included():
         words += [w for name, told in options(client, one, rank) for w in ("-o", f"{name}={told}")]
     return [*words, host_of(int(one["id"]), rank)]

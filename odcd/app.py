@@ -230,11 +230,12 @@ class Daemon:
 def _logins(
     settings: Settings, store: Store, clock: Clock, serves_uid: int | None
 ) -> Logins | None:
-    if not settings.login.aws_roles:
+    if not settings.login.rules():
         return None
     if serves_uid is not None:
         raise BadRequest(
-            "ODC_AWS_ROLES lets others log in, and this daemon serves its own user only",
+            "ODC_AWS_ROLES or ODC_AWS_IDENTITIES lets others log in, and this daemon serves its "
+            "own user only",
             "Run it as root, or with --executor kubernetes.",
         )
-    return Logins(settings.login, store, clock, own_uid=os.getuid())
+    return Logins(settings.login, store, clock, own_uid=os.getuid(), operators=settings.operators)

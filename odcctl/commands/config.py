@@ -12,7 +12,7 @@ from odcctl.options import Arguments, Command
 from odcctl.reservations import named_or_only
 
 WHO_S = 5.0
-KEYS = ("server", "github_user")
+KEYS = ("server", "github_user", "forward_agent")
 
 
 def run(arguments: Arguments) -> int:
@@ -30,7 +30,7 @@ def run(arguments: Arguments) -> int:
 
 
 def _show(arguments: Arguments) -> int:
-    from odcctl.ssh import REMEMBERED
+    from odcctl.ssh import FORWARD, REMEMBERED
 
     config = read_config()
     told: dict[str, Any] = {
@@ -38,6 +38,7 @@ def _show(arguments: Arguments) -> int:
         "server": str(find_server(arguments.value("server")).addresses[0]),
         "github_user": config.get("github_user"),
         REMEMBERED: config.get(REMEMBERED),
+        FORWARD: config.get(FORWARD) is not False,
         "token": "set" if config.get("token") else None,
         "user": _who(arguments),
     }
@@ -50,6 +51,7 @@ def _show(arguments: Arguments) -> int:
         ("server", str(told["server"])),
         ("github_user", render.clean(str(told["github_user"] or "not set"))),
         ("ssh-include", included),
+        ("ssh-agent", "forwarded" if told[FORWARD] else "left to ssh"),
         ("token", str(told["token"] or "")),
         ("you are", render.clean(told["user"] or "not known: the server does not say")),
     ]
@@ -72,6 +74,10 @@ def _set(arguments: Arguments, key: str, value: str) -> int:
         arguments.command.wrong(f'"{key}" cannot be set; what can: {", ".join(KEYS)}')
     if key == "server":
         keep(key, str(parse_address(value)))
+    elif key == "forward_agent":
+        if value not in ("on", "off"):
+            arguments.command.wrong(f'forward_agent is on or off, not "{value}"')
+        keep(key, value == "on")
     else:
         # The daemon keeps it, for it is the one that asks GitHub; here it is only remembered.
         told = Client.of(arguments).put("/v1/users/me", {"github_user": value}).json()
@@ -122,7 +128,8 @@ COMMAND = Command(
     words=(0, 3),
     notes=(
         "`set server ADDRESS` writes the config file. `set github_user NAME` tells the daemon "
-        "whose SSH keys at GitHub enter your dev servers. `ssh-include enable` makes ~/.ssh/config "
+        "whose SSH keys at GitHub enter your dev servers. `set forward_agent off` leaves agent "
+        "forwarding to ssh's own files. `ssh-include enable` makes ~/.ssh/config "
         "and Cursor's ~/.cursor/ssh_config begin with one line, by which `ssh odc-12`, VS Code and "
         "Cursor find your reservations; disable takes it away. `ssh [ID]` writes what ssh needs "
         "for one reservation, and prints where: for `ssh -F`."

@@ -22,6 +22,8 @@ def run(arguments: Arguments) -> int:
     port = arguments.number("port")
     if port is not None and not (arguments.flag("jupyter") and 0 < port < 65_536):
         arguments.command.wrong("--port is that of --jupyter here, 1 to 65535")
+    if arguments.flag("forward-agent") and arguments.flag("no-forward-agent"):
+        arguments.command.wrong("--forward-agent and --no-forward-agent contradict each other")
     if arguments.flag("jupyter") and arguments.number("rank"):
         arguments.command.wrong("Jupyter Lab is in the first node, rank 0")
     client = Client.of(arguments)
@@ -36,7 +38,7 @@ def run(arguments: Arguments) -> int:
 
         return jupyter.open_here(client, one, arguments.number("port"))
     if one["connect"] == "ssh":
-        return _ssh(client, one, _which(client, arguments, one))
+        return _ssh(client, one, _which(client, arguments, one), _agent(arguments))
     if arguments.number("rank"):
         arguments.command.wrong("--rank is of reservations that ssh reaches")
     return _terminal(client, one)
@@ -73,7 +75,13 @@ def _how_it_ended(client: Client, number: int) -> str:
     return message(reply.json(), reply.now_s)
 
 
-def _ssh(client: Client, one: Mapping[str, Any], rank: int) -> int:
+def _agent(arguments: Arguments) -> bool | None:
+    if arguments.flag("forward-agent"):
+        return True
+    return False if arguments.flag("no-forward-agent") else None
+
+
+def _ssh(client: Client, one: Mapping[str, Any], rank: int, agent: bool | None) -> int:
     """With ssh's own exit code. It runs what is written here; nothing of it is the daemon's."""
     import shutil
 
@@ -84,7 +92,10 @@ def _ssh(client: Client, one: Mapping[str, Any], rank: int) -> int:
         raise Failure("there is no ssh on this machine", "OpenSSH's client is what it takes.")
     number = int(one["id"])
     ssh.write(client, one)
-    code, told = _run_ssh(ssh.command(client, one, rank))
+    if agent is None and ssh.shared(one):
+        note("odcctl: others may enter this dev server, so your SSH agent is not forwarded;")
+        note("  --forward-agent forwards it: whoever enters can use its keys meanwhile")
+    code, told = _run_ssh(ssh.command(client, one, rank, agent=agent))
     if code != SSH_FAILED:
         return code
     if b"Permission denied (" in told:
@@ -139,12 +150,16 @@ COMMAND = Command(
         "ID is that of the reservation, the start of it, or its name. Without one it is the only "
         "active reservation, or on a terminal one chosen from several. Ctrl-] d leaves its "
         "terminal, and it goes on; several may be connected at once. Exits as attach does. Where "
-        "ssh reaches it, ssh runs, with your agent, and its exit code is this one's; on a terminal "
-        "one of several nodes is chosen, elsewhere rank 0 is meant. --jupyter leads a port of this "
-        "machine to its Jupyter Lab, over the daemon's own port, and prints the link, until Ctrl-C."
+        "ssh reaches it, ssh runs, and its exit code is this one's; your SSH agent is forwarded "
+        "unless other users may enter or `odcctl config set forward_agent off` was run. On a "
+        "terminal one of several nodes is chosen, elsewhere rank 0 is meant. --jupyter leads a "
+        "port of this machine to its Jupyter Lab, over the daemon's own port, and prints the link, "
+        "until Ctrl-C."
     ),
     options=(
         Option("rank", None, "N", "which of its nodes; 0 is the first"),
+        Option("forward-agent", None, None, "forward your SSH agent, even where others may enter"),
+        Option("no-forward-agent", None, None, "do not forward it"),
         Option("jupyter", None, None, "open its Jupyter Lab in a browser here, not a shell"),
         Option("port", None, "N", "of this machine for --jupyter; 8888, or a free one"),
     ),

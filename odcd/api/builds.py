@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from odcd.api.context import Api
 from odcd.api.routing import JSON, Call, Operation
-from odcd.builds.context import DOCKERFILE, MAX_SENT_BYTES
+from odcd.builds.context import DOCKERFILE, MAX_SENT_BYTES, own_digest
 from odcd.builds.reading import Reader
 from odcd.errors import BadRequest
 
@@ -85,9 +85,10 @@ class BuildRoutes:
         # All of it first: who sends slowly keeps nobody waiting.
         sent = await call.raw(MAX_SENT_BYTES)
         context = await self._reader.read(sent, query.dockerfile)
+        digest = own_digest(call.who.uid, context.digest)
         told = await self._api.store.put_build(
-            call.who, context.digest, target, query.dockerfile, context.packed,
-            self._api.clock.now(), anew=query.anew,
+            call.who, digest, target, query.dockerfile, context.packed, self._api.clock.now(),
+            anew=query.anew,
         )  # fmt: skip
         self._api.wake()
         return Response(told, media_type=JSON)

@@ -40,7 +40,7 @@ class EditMember(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class AddMember(EditMember, frozen=True, kw_only=True):
     user: Name
     uid: Uid | None = None
-    """Needed for a name that neither the daemon's machine nor any job knows."""
+    """Needed for a name that neither the daemon's machine nor any job knows; from operators."""
 
 
 class AddCoordinator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -135,7 +135,7 @@ class UserRoutes:
         form = await call.body(self._add)
         answer = await self._api.store.add_member(
             call.who, call.part("account"), form.user, await _uid(form.user, form.uid),
-            said(form, "user", "uid"), key_of(call),
+            _asked(form), key_of(call),
             digest_of(f"member:{call.part('account')}", form), self._api.clock.now(),
         )  # fmt: skip
         self._api.wake()
@@ -161,7 +161,8 @@ class UserRoutes:
 
     async def appoint(self, call: Call) -> Response:
         form = await call.body(self._appoint)
-        uid = await _uid(form.user, form.uid)
+        known = await _uid(form.user, form.uid)
+        uid = form.uid if known is None else known
         return await self._coordinate(call, form.user, uid, on=True)
 
     async def dismiss(self, call: Call) -> Response:
@@ -175,9 +176,15 @@ class UserRoutes:
         return Response(answer, media_type=JSON)
 
 
+def _asked(form: AddMember) -> dict[str, object]:
+    """With the uid where one is given: the database decides who may give it."""
+    return said(form, "user", *(("uid",) if form.uid is None else ()))
+
+
 async def _uid(name: str, given: int | None) -> int | None:
-    """What was given, else what this machine knows of the name. Raises BadRequest where the machine
-    knows the name with another uid, or the uid with another name."""
+    """The uid of the name on this machine; None: it does not know the name. Raises BadRequest where
+    the machine knows the name with another uid than the given one, or that uid with another
+    name."""
     # The user database may be far away (LDAP).
     return await asyncio.to_thread(_checked, name, given)
 
@@ -197,7 +204,7 @@ def _checked(name: str, given: int | None) -> int | None:
     try:
         other = pwd.getpwuid(given).pw_name
     except (KeyError, OverflowError):
-        return given
+        return None
     raise BadRequest(
         f"uid {given} is user {other} on the daemon's machine, not {name}",
         f"Say {other}, or another uid.",

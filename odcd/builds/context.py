@@ -60,6 +60,12 @@ def read_context(sent: bytes, dockerfile: str) -> Context:
     return Context(digest=digest, packed=packed)
 
 
+def own_digest(uid: int, digest: str) -> str:
+    """What a user's build of a context is called. Users share no builds: an image that was built
+    with one user's cache is no other user's."""
+    return hashlib.sha256(f"{uid} {digest}".encode()).hexdigest()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
     """A file by content, a link by where it points; neither: a folder."""

@@ -31,8 +31,7 @@ class BuildSettings:
     Default off."""
     secret: str | None = None
     """ODC_BUILD_SECRET. Of type kubernetes.io/dockerconfigjson, in the namespace of builds: what
-    builds push with. What a Dockerfile runs can read it, so let it do nothing else. Default
-    none."""
+    builds push with, and what caches need. Let it reach that repository alone. Default none."""
     namespace: str = "gpu-builds"
     """ODC_NAMESPACE_BUILDS. Where images are built. Default gpu-builds."""
     image: str = IMAGE

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import re
+import pwd
 import ssl
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -15,16 +16,16 @@ from odcd.errors import LoginRefused, OdcError
 from odcd.keys import LIFE, LONGEST, NewKey, new_key
 from odcd.login.github import GitHub
 from odcd.login.https import TIMEOUT_S, Https, parse_place
+from odcd.login.identities import SYSTEM, Caller, Rule, find_rule, name_of
 from odcd.login.limiter import Limiter
 from odcd.login.presigned import check_presigned
 from odcd.login.settings import LoginSettings
-from odcd.login.sts import Caller, Sts
+from odcd.login.sts import Sts
 
 log = logging.getLogger(__name__)
 
-USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,63}", re.ASCII)
-NOBODYS = frozenset({"root", "odcd", "odc", "nobody", "me", "all"})
-"""Names that are no person's, or mean something else here."""
+MIN_UID = 1000
+"""Below it are system accounts of the daemon's machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,8 @@ class LoginStore(Protocol):
 
 
 class Logins:
-    """own_uid: the daemon's. context: whom TLS trusts; None: whom the machine does."""
+    """own_uid: the daemon's. operators: names of users that are. context: whom TLS trusts; None:
+    whom the machine does."""
 
     def __init__(
         self,
@@ -69,6 +71,7 @@ class Logins:
         clock: Clock,
         *,
         own_uid: int,
+        operators: Collection[str] = (),
         context: ssl.SSLContext | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
@@ -78,13 +81,14 @@ class Logins:
         self._store = store
         self._clock = clock
         self._own_uid = own_uid
+        self._operators = frozenset(operators)
+        self._rules = settings.rules()
         self._limiter = Limiter(clock)
         context = context or ssl.create_default_context()
         place = parse_place(settings.sts_endpoint, "ODC_STS_ENDPOINT")
         self._sts = Sts(
             Https(place, "AWS STS", context=context, timeout_s=timeout_s),
             self._server_id,
-            settings.aws_roles,
         )
         self._github: GitHub | None = None
         if settings.github_org is not None and settings.github_token_file is not None:
@@ -118,9 +122,13 @@ class Logins:
                 "this signature was used before", "Each is good for one login.", reason="replayed"
             )
         caller = await self._sts.ask(request)
-        known |= {"account": caller.account, "role": caller.role, "session": caller.session}
-        self._sts.check_role(caller)
-        user = self._user(caller)
+        known |= {"account": caller.account, "role": caller.role}
+        if caller.session is not None:
+            known["session"] = caller.session
+        rule = find_rule(self._rules, caller)
+        user = name_of(rule, caller, self._domain)
+        if rule.chosen:
+            await self._check_chosen(user, rule, caller)
         github_user = await self._github.check(proof.github_user) if self._github else None
         key, now = new_key(), self._clock.now()
         detail = {name: known[name] for name in ("account", "role", "from")}
@@ -133,22 +141,24 @@ class Logins:
             expires_at=now + LIFE,
         )  # fmt: skip
 
-    def _user(self, caller: Caller) -> str:
-        name = caller.session
-        if self._domain is not None:
-            name, at, domain = name.rpartition("@")
-            if not at or domain.lower() != self._domain.lower():
-                raise LoginRefused(
-                    f'the session "{caller.session}" is not one of {self._domain}',
-                    "Log in with a profile whose sessions are.",
-                )
-        if not USER.fullmatch(name) or name.lower() in NOBODYS:
+    async def _check_chosen(self, user: str, rule: Rule, caller: Caller) -> None:
+        """Whoever assumes a role chooses the session's name: by it nobody becomes an operator or a
+        system account unless the rule says so. Raises LoginRefused."""
+        if user in self._operators and not rule.operators:
             raise LoginRefused(
-                f'"{name}" is no name of a user here',
-                "A user's name has letters, digits, dots, dashes and underscores. It is the name "
-                "of the role's session, without the domain of ODC_AWS_DOMAIN.",
+                f"user {user} is an operator, and the {caller.kind} {caller.arn} may not name "
+                "operators",
+                "An operator who trusts that role says so in the file of ODC_AWS_IDENTITIES: "
+                "operators = true",
             )
-        return name
+        if rule.system and user.lower() != "root":
+            return
+        # The user database may be far away (LDAP).
+        if user.lower() in SYSTEM or await asyncio.to_thread(_is_system, user):
+            raise LoginRefused(
+                f'"{user}" is no name of a user here: it is a system account\'s',
+                "Log in under your own name.",
+            )
 
     async def _note(self, reason: str, known: Mapping[str, str]) -> None:
         log.warning("login.refused", extra={"reason": reason, **known})
@@ -156,3 +166,10 @@ class Logins:
             await self._store.refuse_login({"reason": reason, **known}, self._clock.now())
         except OdcError as error:
             log.error("login.untold", extra={"reason": reason, "why": error.message})
+
+
+def _is_system(name: str) -> bool:
+    try:
+        return pwd.getpwnam(name).pw_uid < MIN_UID
+    except (KeyError, ValueError):
+        return False

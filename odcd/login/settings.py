@@ -10,7 +10,7 @@ from pathlib import Path
 from odcd.errors import BadRequest
 from odcd.login.github import check_group
 from odcd.login.https import parse_place
-from odcd.login.sts import Role, parse_role
+from odcd.login.identities import Rule, parse_role, read_identities
 from odcd.variables import read_words
 
 STS = "https://sts.us-east-2.amazonaws.com"
@@ -22,9 +22,13 @@ _DOMAIN = re.compile(r"[A-Za-z0-9.-]{1,60}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginSettings:
-    aws_roles: tuple[Role, ...] = ()
-    """ODC_AWS_ROLES. Who may log in by AWS: arn:aws:iam::ACCOUNT:role/NAME, separated by commas;
-    the name may have a *. Default none: nobody."""
+    aws_roles: tuple[Rule, ...] = ()
+    """ODC_AWS_ROLES. Roles whose sessions may log in by AWS, under the session's name, but not as
+    operators or system accounts: arn:aws:iam::ACCOUNT:role/NAME, separated by commas; the name may
+    have a *. Default none."""
+    aws_identities: tuple[Rule, ...] = ()
+    """ODC_AWS_IDENTITIES. A TOML file that maps AWS roles and users to names of users; see
+    docs/operating/login.md. It comes before ODC_AWS_ROLES. Default none."""
     aws_domain: str | None = None
     """ODC_AWS_DOMAIN. Sessions are called NAME@DOMAIN, and the user is NAME; others are not let
     in. Default none: a session's name is the user's."""
@@ -45,6 +49,10 @@ class LoginSettings:
     github_api: str = GITHUB
     """ODC_GITHUB_API. GitHub's API. Default https://api.github.com."""
 
+    def rules(self) -> tuple[Rule, ...]:
+        """Whom AWS identities are here; the first that matches decides."""
+        return self.aws_identities + self.aws_roles
+
 
 def read_login(environment: Mapping[str, str]) -> LoginSettings:
     """Raises BadRequest naming the variable that is wrong. Those that are empty are not set."""
@@ -52,6 +60,9 @@ def read_login(environment: Mapping[str, str]) -> LoginSettings:
     url = environment.get("ODC_URL")
     settings = LoginSettings(
         aws_roles=tuple(map(parse_role, read_words(environment, "ODC_AWS_ROLES"))),
+        aws_identities=read_identities(Path(environment["ODC_AWS_IDENTITIES"]).expanduser())
+        if "ODC_AWS_IDENTITIES" in environment
+        else (),
         aws_domain=environment.get("ODC_AWS_DOMAIN"),
         sts_endpoint=environment.get("ODC_STS_ENDPOINT", STS),
         server_id=environment.get("ODC_SERVER_ID") or (None if url is None else server_url(url)),
@@ -68,9 +79,10 @@ def _check(settings: LoginSettings) -> None:
     if parse_place(settings.sts_endpoint, "ODC_STS_ENDPOINT").path:
         raise BadRequest("ODC_STS_ENDPOINT has a path", "Write https://HOST alone.")
     parse_place(settings.github_api, "ODC_GITHUB_API")
-    if settings.aws_roles and settings.server_id is None:
+    if settings.rules() and settings.server_id is None:
         raise BadRequest(
-            "ODC_AWS_ROLES lets users log in, and nothing says which server this is",
+            "ODC_AWS_ROLES or ODC_AWS_IDENTITIES lets users log in, and nothing says which server "
+            "this is",
             "Give ODC_URL, where they reach it, or ODC_SERVER_ID.",
         )
     if settings.server_id is not None and not _ID.fullmatch(settings.server_id):

@@ -1,74 +1,23 @@
-"""AWS STS says whose signature it is, and which roles are let in."""
+"""AWS STS says whose signature it is."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from odcd.errors import BadRequest, LoginRefused
+from odcd.errors import LoginRefused
 from odcd.login.https import Https
+from odcd.login.identities import Caller, parse_caller
 from odcd.login.presigned import SERVER_HEADER, Presigned
 
 NAMESPACE = "{https://sts.amazonaws.com/doc/2011-06-15/}"
-_PATTERN = re.compile(
-    r"arn:(aws|aws-cn|aws-us-gov):iam::([0-9]{12}):role/([A-Za-z0-9+=.@_*-]{1,64})", re.ASCII
-)
-_ARN = re.compile(
-    r"arn:(aws|aws-cn|aws-us-gov):sts::([0-9]{12}):assumed-role/([A-Za-z0-9+=,.@_-]{1,64})"
-    r"/([A-Za-z0-9+=,.@_-]{1,64})",
-    re.ASCII,
-)
 _ERROR = re.compile(rb"<Code>([A-Za-z]{1,60})</Code>")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
-    """A role that is let in, of ODC_AWS_ROLES; * in its name stands for anything."""
-
-    partition: str
-    account: str
-    name: str
-
-    def admits(self, caller: Caller) -> bool:
-        words = ".*".join(re.escape(part) for part in self.name.split("*"))
-        return (self.partition, self.account) == (caller.partition, caller.account) and bool(
-            re.fullmatch(words, caller.role)
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
-    """Who signed, as STS says: a session of a role."""
-
-    partition: str
-    account: str
-    role: str
-    session: str
-
-    @property
-    def role_arn(self) -> str:
-        return f"arn:{self.partition}:iam::{self.account}:role/{self.role}"
-
-
-def parse_role(text: str) -> Role:
-    """Raises BadRequest naming the setting."""
-    found = _PATTERN.fullmatch(text)
-    if found is None:
-        raise BadRequest(
-            f'ODC_AWS_ROLES: "{text}" is not a role',
-            "Write arn:aws:iam::123456789012:role/NAME; the name, which comes without its path, "
-            "may have a *.",
-        )
-    return Role(partition=found[1], account=found[2], name=found[3])
-
-
 class Sts:
-    def __init__(self, https: Https, server_id: str, roles: Sequence[Role]) -> None:
+    def __init__(self, https: Https, server_id: str) -> None:
         self._https = https
         self._server_id = server_id
-        self._roles = tuple(roles)
 
     @property
     def authority(self) -> str:
@@ -92,30 +41,22 @@ class Sts:
             raise self._https.down(f"answered with status {answer.status}")
         return self._read(answer.body)
 
-    def check_role(self, caller: Caller) -> None:
-        if not any(role.admits(caller) for role in self._roles):
-            raise LoginRefused(
-                f"the role {caller.role_arn} is not let in",
-                "Use a profile whose role is; operators list them in ODC_AWS_ROLES.",
-                reason="role",
-            )
-
     def _read(self, body: bytes) -> Caller:
         told = _identity(body)
         if told is None:
             raise self._https.down("answered with something else than an identity")
         arn, account = told
-        found = _ARN.fullmatch(arn)
+        found = parse_caller(arn)
         if found is None:
             raise LoginRefused(
-                "who signed is no session of a role: users and the root of an account are not "
-                "let in",
+                "who signed is neither a session of a role nor a user of IAM: the root of an "
+                "account and federated users are not let in",
                 "Assume a role first, as AWS SSO does.",
                 reason="identity",
             )
-        if found[2] != account:
+        if found[0] != account:
             raise self._https.down("answered with an identity that contradicts itself")
-        return Caller(partition=found[1], account=account, role=found[3], session=found[4])
+        return found[1]
 
 
 def _identity(body: bytes) -> tuple[str, str] | None:

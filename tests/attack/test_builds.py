@@ -1,131 +1,115 @@
-"""A user's Dockerfile folder cannot stop the daemon, nor the builds of others."""
+"""What a Dockerfile runs reads no push credential, and takes no part in another user's builds.
+
+tests/kubernetes/test_builds.py has the same on a real control plane: the policy odc-builds, and a
+Dockerfile that looks for the credential in the pod's containers.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import gzip
-import io
-import tarfile
-from pathlib import Path
+import json
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from odcd.api.identity import Peer
-from odcd.builds.reading import Reader
-from odcd.errors import OdcError, TooLarge
-from odcd.slots import ask_as
-from tests.odcd.api.service import BOB, Service, on_socket, over, serve
-from tests.odcd.builds.test_context import FROM, packed
-from tests.support.warm import run
+from odcd.build_model import Build
+from odcd.builds.context import own_digest, read_context
+from odcd.builds.settings import BuildSettings
+from odcd.executor.kubernetes.build import PROGRAM
+from odcd.executor.kubernetes.build_jobs import BuildPlace, job_of
+from tests.odcd.builds.test_context import packed
 
 REGISTRY = "registry.example/builds"
-CONTEXT = packed(("Dockerfile", FROM))
-SLOW = 200_000
-"""Digits: Python's tarfile searches them in quadratic time, two minutes for so many."""
-HUGE = 1 << 40
+SECRET = "push"
+BUILD = Build(
+    id=7, attempt=1, digest="a" * 64, target=REGISTRY, dockerfile="Dockerfile", uid=1001,
+    made=False, started_at=datetime(2026, 1, 1, tzinfo=UTC),
+)  # fmt: skip
 
 
-def crafted(kind: bytes, content: bytes) -> bytes:
-    """A context whose first entry is an extended header."""
-    made = io.BytesIO()
-    member = tarfile.TarInfo("header")
-    member.type, member.size = kind, len(content)
-    made.write(member.tobuf(tarfile.USTAR_FORMAT))
-    made.write(content + bytes(-len(content) % tarfile.BLOCKSIZE))
-    member = tarfile.TarInfo("Dockerfile")
-    member.size = len(FROM)
-    made.write(member.tobuf(tarfile.USTAR_FORMAT))
-    made.write(FROM.ljust(tarfile.BLOCKSIZE, b"\0") + bytes(2 * tarfile.BLOCKSIZE))
-    return gzip.compress(made.getvalue())
+def pod_of(build: Build = BUILD, secret: str | None = SECRET) -> dict[str, Any]:
+    place = BuildPlace(settings=BuildSettings(registry=REGISTRY, secret=secret), term=1)
+    return job_of(build, place)["spec"]["template"]["spec"]
 
 
-def record(name: str, value: object) -> bytes:
-    """One record of a PAX header, with its own length before it."""
-    rest = f" {name}={value}\n"
-    length = len(rest) + 1
-    while len(f"{length}{rest}") != length:
-        length += 1
-    return f"{length}{rest}".encode()
+def environment(container: dict[str, Any]) -> dict[str, str]:
+    return {one["name"]: one["value"] for one in container.get("env", [])}
 
 
-SPARSE = b"".join(
-    record(f"GNU.sparse.{name}", value)
-    for name, value in (("size", HUGE), ("numblocks", 1), ("offset", 0), ("numbytes", 1))
-)
-BOMB = crafted(tarfile.XHDTYPE, b"1" * SLOW)
+def test_the_credential_is_in_no_container_that_runs_a_dockerfiles_steps() -> None:
+    pod = pod_of()
+    [buildkit], [client] = pod["initContainers"], pod["containers"]
+    secrets = {volume["name"] for volume in pod["volumes"] if "secret" in volume}
+    assert len(secrets) == 1
+    assert not secrets & {mount["name"] for mount in buildkit["volumeMounts"]}
+    assert secrets < {mount["name"] for mount in client["volumeMounts"]}
+    assert "env" not in buildkit
+    assert "envFrom" not in buildkit
+    assert buildkit["restartPolicy"] == "Always", "a sidecar, which ends with the client"
+    assert "buildctl-daemonless" not in PROGRAM, "BuildKit would run beside the credential"
+    shared = {m["name"] for m in buildkit["volumeMounts"]} & {
+        m["name"] for m in client["volumeMounts"]
+    }
+    assert shared == {"socket"}
 
 
-def test_a_context_that_takes_too_long_is_ended_while_another_is_read() -> None:
-    """Before: one context of 800 bytes kept the daemon's only interpreter for minutes."""
-
-    async def work() -> None:
-        slow = Reader(limit_s=0.5)
-        with pytest.raises(TooLarge, match="too much time or memory"):
-            await slow.read(BOMB, "Dockerfile")
-        reader = Reader()
-
-        async def attack() -> None:
-            ask_as("eve", "/v1/builds")
-            await reader.read(BOMB, "Dockerfile")
-
-        attacks = [asyncio.create_task(attack()) for _ in range(3)]
-        ask_as("bob", "/v1/builds")
-        read = await reader.read(CONTEXT, "Dockerfile")
-        assert len(read.digest) == 64
-        assert not any(task.done() for task in attacks)
-        for task in attacks:
-            task.cancel()
-        await asyncio.wait(attacks)
-
-    run(work())
+def test_the_containers_of_a_build_share_no_processes() -> None:
+    """Else /proc/PID/root would lead from a Dockerfile's steps to the credential."""
+    for secret in (SECRET, None):
+        pod = pod_of(secret=secret)
+        for name in ("shareProcessNamespace", "hostPID", "hostIPC", "hostNetwork"):
+            assert not pod.get(name)
+        assert pod["automountServiceAccountToken"] is False
 
 
-@pytest.mark.parametrize("pax", [SPARSE, record("size", HUGE), record("size", -1)])
-def test_a_header_that_promises_a_terabyte_is_refused(pax: bytes) -> None:
-    async def work() -> None:
-        with pytest.raises(OdcError) as refused:
-            await Reader().read(crafted(tarfile.XHDTYPE, pax), "Dockerfile")
-        assert refused.value.status in (400, 413)
-
-    run(work())
-
-
-def test_a_client_that_sends_slowly_keeps_no_other_build_waiting(
-    database_url: str, folder: Path
-) -> None:
-    """Before: the second request waited for as long as the first one cared to."""
-
-    async def work(service: Service) -> None:
-        async with on_socket(service, folder / "s"):
-            reading, writing = await asyncio.open_unix_connection(folder / "s")
-            writing.write(
-                b"POST /v1/builds HTTP/1.1\r\nHost: odc\r\nContent-Length: 1000\r\n\r\nbegun"
-            )
-            await writing.drain()
-            async with over(folder / "s") as client:
-                # Answered after the slow request: that one is being read.
-                assert (await client.get("/health")).status_code == 200
-                async with asyncio.timeout(30):
-                    answer = await client.post("/v1/builds", content=CONTEXT)
-            assert answer.status_code == 200, answer.text
-            writing.close()
-            reading.feed_eof()
-
-    serve(database_url, work, build_target=lambda: REGISTRY)
+def test_the_container_with_the_credential_is_restricted() -> None:
+    [client] = pod_of()["containers"]
+    security = client["securityContext"]
+    assert security["runAsNonRoot"] is True
+    assert security["allowPrivilegeEscalation"] is False
+    assert security["readOnlyRootFilesystem"] is True
+    assert security["capabilities"] == {"drop": ["ALL"]}
+    assert security["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
-@pytest.mark.long
-def test_others_are_served_while_a_crafted_context_is_read(database_url: str) -> None:
-    async def work(service: Service) -> None:
-        async def send(peer: Peer, sent: bytes) -> Any:
-            async with service.client(peer) as client:
-                return await client.post("/v1/builds", content=sent)
+def test_a_cache_is_its_users_and_no_request_chooses_it() -> None:
+    """Named by the uid, which the daemon knows; what a request says is in no reference."""
+    caches = set[str]()
+    for uid in (1001, 1002):
+        strange = replace(BUILD, uid=uid, dockerfile=f"cache-{3003 - uid}")
+        [client] = pod_of(strange)["containers"]
+        told = environment(client)
+        assert told["ODC_CACHE"] == f"{REGISTRY}:cache-{uid}"
+        assert re.fullmatch(rf"{REGISTRY}:[0-9a-f]{{32}}", told["ODC_IMAGE"])
+        caches.add(told["ODC_CACHE"])
+    assert len(caches) == 2
 
-        attack = asyncio.create_task(send(Peer(64001, 64001), BOMB))
-        async with asyncio.timeout(60):
-            assert (await send(BOB, CONTEXT)).status_code == 200
-            assert not attack.done()
-            assert (await attack).status_code == 413
 
-    serve(database_url, work, build_target=lambda: REGISTRY)
+def test_a_registry_without_a_credential_has_no_caches() -> None:
+    """It takes pushes of anybody, a Dockerfile's steps among them."""
+    pod = pod_of(secret=None)
+    assert "ODC_CACHE" not in environment(pod["containers"][0])
+    assert all("secret" not in volume for volume in pod["volumes"])
+
+
+def test_a_dockerfile_names_no_image_of_the_builds_repository() -> None:
+    """The credential would read other users' images and caches for it."""
+    line = next(line for line in PROGRAM.splitlines() if "policy.json" in line)
+    policy = re.search(r"printf '(.*)' \"\$ODC_REPOSITORY\"", line)
+    assert policy is not None
+    [rule] = json.loads(policy[1].replace("%s", REGISTRY))["rules"]
+    assert rule == {"action": "DENY", "selector": {"identifier": f"docker-image://{REGISTRY}*"}}
+    assert "--source-policy-file /scratch/policy.json" in PROGRAM
+    assert environment(pod_of()["containers"][0])["ODC_REPOSITORY"] == REGISTRY
+
+
+@pytest.mark.parametrize("uid", [0, 1002])
+def test_users_share_no_builds_of_the_same_context(uid: int) -> None:
+    """One's build may have begun with a cache that the same user spoiled."""
+    context = read_context(packed(("Dockerfile", b"FROM busybox\n")), "Dockerfile")
+    mine, other = own_digest(1001, context.digest), own_digest(uid, context.digest)
+    assert mine != other
+    assert mine == own_digest(1001, context.digest)
+    assert re.fullmatch("[0-9a-f]{64}", mine)

@@ -1,7 +1,8 @@
 """Images of users' Dockerfiles on a real control plane: the Job, its fence, and what becomes of it.
 
-Where pods really run, `buildctl-daemonless.sh` is a stand-in for BuildKit's (kubelet/programs): it
-checks what it is given as BuildKit would, and runs the steps; no image is made and none is pushed.
+Where pods really run, `buildctl` and `buildkitd` are stand-ins for BuildKit's (kubelet/programs):
+they check what they are given as BuildKit would, and run the steps; no image is made and none is
+pushed. Containers have processes, files and users of their own, as in a cluster.
 """
 
 from __future__ import annotations
@@ -38,6 +39,14 @@ pytestmark = pytest.mark.long
 JOBS = "/apis/batch/v1/namespaces/gpu-builds/jobs"
 PODS = "/api/v1/namespaces/gpu-builds/pods"
 REGISTRY = "registry.example/builds"
+CREDENTIAL = {"auths": {REGISTRY.partition("/")[0]: {"auth": "c2VjcmV0LW9mLXRoZS1wdXNo"}}}
+LOOK = """FROM busybox
+RUN id; env; cat /proc/mounts; find / -xdev -name config.json -path '*registry*' 2>/dev/null || true
+RUN cat /odc/registry/config.json /odc/build/* 2>/dev/null; ls -laR /odc 2>/dev/null || true
+RUN cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null || true
+RUN cat /proc/[0-9]*/root/odc/registry/* 2>/dev/null || true
+"""
+"""A Dockerfile whose steps look for the credential in files, variables and other processes."""
 BUILDER = "system:serviceaccount:kube-system:job-controller"
 BUILD = Build(
     id=7, attempt=1, digest="a" * 64, target=REGISTRY, dockerfile="Dockerfile", uid=1001,
@@ -173,7 +182,7 @@ def test_gpus_are_claimed_when_the_image_is_there(builds: BuildSite) -> None:
     assert spec["ttlSecondsAfterFinished"] == 3600
     pod = builds.build_pod(job)
     assert pod["spec"]["nodeName"].startswith("cpu-x86")
-    [container] = pod["spec"]["containers"]
+    [container] = pod["spec"]["initContainers"]
     asks = container["resources"]
     assert asks["requests"] == {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "50Gi"}
     assert asks["limits"] == {"cpu": "8", "memory": "16Gi", "ephemeral-storage": "500Gi"}
@@ -273,7 +282,7 @@ def real_builds(
         {
             "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
             "metadata": {"name": "push", "namespace": "gpu-builds"},
-            "stringData": {".dockerconfigjson": '{"auths": {}}'},
+            "stringData": {".dockerconfigjson": json.dumps(CREDENTIAL)},
         }
     )  # fmt: skip
     yield from _site(shared_plane, postgres_server, names, open_folder, ODC_BUILD_SECRET="push")
@@ -311,6 +320,18 @@ def test_a_build_that_fails_really_tells_the_end_of_its_log(real_builds: BuildSi
     assert "exit code: 3" in why
 
 
+def test_a_dockerfile_finds_no_credential(real_builds: BuildSite) -> None:
+    """Neither in its own container nor through the processes that it sees."""
+    box = real_builds.build(LOOK)
+    real_builds.image(box)
+    build = real_builds.call("GET", f"/v1/builds/{real_builds.show(box)['build']}")
+    log = real_builds.log_of(build["digest"])
+    assert "uid=1000" in log, "the steps ran"
+    assert "buildkitd" in log, "and saw the processes of their container"
+    assert "c2VjcmV0" not in log
+    assert "DOCKER_CONFIG=" not in log
+
+
 # -- the fence ----------------------------------------------------------------------------------
 
 
@@ -344,16 +365,37 @@ def test_odcd_makes_builds_and_nobody_else_does(installed: Kube) -> None:
 
 # What differs from a build's pod, and what the fence says to it.
 STRANGE: dict[str, tuple[str, Any, str]] = {
-    "privileged": ("spec/containers/0/securityContext/privileged", True, "not privileged"),
+    "privileged": ("spec/initContainers/0/securityContext/privileged", True, "not privileged"),
     "root": ("spec/containers/0/securityContext/runAsUser", 0, "user 1000"),
+    "BuildKit as root": ("spec/initContainers/0/securityContext/runAsUser", 0, "user 1000"),
+    "the credential beside a Dockerfile's steps": (
+        "spec/initContainers/0/volumeMounts/1", {"name": "registry", "mountPath": "/x"},
+        "emptyDirs alone",
+    ),
+    "the context beside a Dockerfile's steps": (
+        "spec/initContainers/0/volumeMounts/1", {"name": "context", "mountPath": "/x"},
+        "emptyDirs alone",
+    ),
+    "a variable beside a Dockerfile's steps": (
+        "spec/initContainers/0/env", [{"name": "DOCKER_CONFIG", "value": "/x"}], "emptyDirs alone",
+    ),
+    "shared processes": ("spec/shareProcessNamespace", True, "own network, processes"),
+    "no sidecar": ("spec/initContainers", [], "a sidecar, named buildkit"),
+    "BuildKit by TCP": (
+        "spec/initContainers/0/args", ["--addr", "tcp://0.0.0.0:1234"], "its own program"
+    ),
+    "a privileged client": (
+        "spec/containers/0/securityContext/allowPrivilegeEscalation", True, "is restricted"
+    ),
     "a capability": (
-        "spec/containers/0/securityContext/capabilities", {"add": ["SYS_ADMIN"]}, "no capability"
+        "spec/initContainers/0/securityContext/capabilities", {"add": ["SYS_ADMIN"]},
+        "no capability",
     ),
     "the node's files": (
         "spec/volumes/1", {"name": "work", "hostPath": {"path": "/"}}, "volumes are"
     ),
     "another secret": (
-        "spec/volumes/3", {"name": "registry", "secret": {"secretName": "push"}}, "volumes are"
+        "spec/volumes/4", {"name": "registry", "secret": {"secretName": "push"}}, "volumes are"
     ),
     "another's context": (
         "spec/volumes/0",

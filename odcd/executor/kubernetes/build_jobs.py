@@ -1,5 +1,7 @@
-"""A build as a Kubernetes Job: rootless BuildKit without a daemon, on a node without GPUs.
+"""A build as a Kubernetes Job: a client of BuildKit, and rootless BuildKit beside it.
 
+Two containers that share no processes. What a Dockerfile runs is in BuildKit's; the credential of
+the registry is in the client's, which answers BuildKit's requests for it. On a node without GPUs.
 k8s/base/admission-builds.yaml admits this shape, and no other.
 """
 
@@ -18,6 +20,8 @@ from odcd.executor.kubernetes.build import PROGRAM, WRONG
 from odcd.executor.kubernetes.launch import literal
 
 CONTAINER = "build"
+"""The client: its log is the build's."""
+BUILDKIT = "buildkit"
 SERVICE_ACCOUNT = "build"
 PRIORITY_CLASS = "odc-job"
 COMPONENT = "build"
@@ -30,6 +34,9 @@ UID = 1000
 """The user that rootless BuildKit's image is made for."""
 PLACE = "/odc/build"
 CREDENTIALS = "/odc/registry"
+SOCKET = "/odc/buildkit"
+CLIENT_REQUESTS = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}
+CLIENT_LIMITS = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "4Gi"}
 REQUESTS = {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "50Gi"}
 LIMITS = {"cpu": "8", "memory": "16Gi", "ephemeral-storage": "500Gi"}
 STATE = "/home/user/.local/share/buildkit"
@@ -126,51 +133,16 @@ def context_of(build: Build, own: BuildSettings, context: bytes, owner_uid: str)
 
 def _pod(build: Build, place: BuildPlace) -> Json:
     own = place.settings
-    variables = {
-        "ODC_IMAGE": f"{build.target}:{build.digest[:32]}",
-        # A cache has the layers of one build: each user's last.
-        "ODC_CACHE": f"{build.target}:cache-{build.uid}",
-        "ODC_DOCKERFILE": build.dockerfile,
-        "ODC_PLATFORM": f"linux/{ARCH}",
-        "ODC_REGISTRY_HTTP": "on" if own.registry_http else "off",
-        # Needs privileges that a build is not given; see docs/operating/security.md.
-        "BUILDKITD_FLAGS": "--oci-worker-no-process-sandbox",
-    }
-    mounts: list[Json] = [
-        {"name": "context", "mountPath": PLACE, "readOnly": True},
-        {"name": "work", "mountPath": "/scratch"},
-        {"name": "state", "mountPath": STATE},
-    ]
     volumes: list[Json] = [
         {"name": "context", "configMap": {"name": job_name(build), "defaultMode": 0o444}},
         {"name": "work", "emptyDir": {}},
         {"name": "state", "emptyDir": {}},
+        {"name": "socket", "emptyDir": {}},
     ]
     if own.secret is not None:
-        variables["DOCKER_CONFIG"] = CREDENTIALS
-        mounts.append({"name": "registry", "mountPath": CREDENTIALS, "readOnly": True})
         key = {"key": ".dockerconfigjson", "path": "config.json"}
         named = {"secretName": own.secret, "defaultMode": 0o440, "items": [key]}
         volumes.append({"name": "registry", "secret": named})
-    container: Json = {
-        "name": CONTAINER,
-        "image": own.image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["/bin/sh", f"{PLACE}/build.sh"],
-        "env": [{"name": name, "value": literal(text)} for name, text in variables.items()],
-        "resources": {"requests": REQUESTS, "limits": LIMITS},
-        # What BuildKit needs to be root in a user namespace of its own, and only there.
-        "securityContext": {
-            "runAsUser": UID,
-            "runAsGroup": UID,
-            "runAsNonRoot": True,
-            "allowPrivilegeEscalation": True,
-            "seccompProfile": {"type": "Unconfined"},
-            "appArmorProfile": {"type": "Unconfined"},
-        },
-        "volumeMounts": mounts,
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-    }
     return {
         "restartPolicy": "Never",
         "serviceAccountName": SERVICE_ACCOUNT,
@@ -181,8 +153,77 @@ def _pod(build: Build, place: BuildPlace) -> Json:
         "affinity": _nodes(place),
         "securityContext": {"fsGroup": UID, "fsGroupChangePolicy": "OnRootMismatch"},
         **({"imagePullSecrets": [{"name": own.secret}]} if own.secret else {}),
-        "containers": [container],
+        # A sidecar: it ends with the client.
+        "initContainers": [_buildkit(own)],
+        "containers": [_client(build, own)],
         "volumes": volumes,
+    }
+
+
+def _buildkit(own: BuildSettings) -> Json:
+    """Runs what the Dockerfile says. It has neither the credential nor any volume with one."""
+    return {
+        "name": BUILDKIT,
+        "image": own.image,
+        "imagePullPolicy": "IfNotPresent",
+        "restartPolicy": "Always",
+        # Its process sandbox needs privileges that a build is not given: docs/operating/security.md
+        "args": ["--addr", f"unix://{SOCKET}/buildkitd.sock", "--oci-worker-no-process-sandbox"],
+        "resources": {"requests": REQUESTS, "limits": LIMITS},
+        # What BuildKit needs to be root in a user namespace of its own, and only there.
+        "securityContext": {
+            "runAsUser": UID,
+            "runAsGroup": UID,
+            "runAsNonRoot": True,
+            "allowPrivilegeEscalation": True,
+            "seccompProfile": {"type": "Unconfined"},
+            "appArmorProfile": {"type": "Unconfined"},
+        },
+        "volumeMounts": [
+            {"name": "state", "mountPath": STATE},
+            {"name": "socket", "mountPath": SOCKET},
+        ],
+    }
+
+
+def _client(build: Build, own: BuildSettings) -> Json:
+    variables = {
+        "ODC_IMAGE": f"{build.target}:{build.digest[:32]}",
+        "ODC_REPOSITORY": build.target,
+        "ODC_DOCKERFILE": build.dockerfile,
+        "ODC_PLATFORM": f"linux/{ARCH}",
+        "ODC_REGISTRY_HTTP": "on" if own.registry_http else "off",
+        "BUILDKIT_HOST": f"unix://{SOCKET}/buildkitd.sock",
+    }
+    mounts: list[Json] = [
+        {"name": "context", "mountPath": PLACE, "readOnly": True},
+        {"name": "work", "mountPath": "/scratch"},
+        {"name": "socket", "mountPath": SOCKET},
+    ]
+    if own.secret is not None:
+        # The layers of this user's last build. A registry that takes pushes without a credential
+        # takes them from a Dockerfile, too: a cache there would be anybody's.
+        variables["ODC_CACHE"] = f"{build.target}:cache-{build.uid}"
+        variables["DOCKER_CONFIG"] = CREDENTIALS
+        mounts.append({"name": "registry", "mountPath": CREDENTIALS, "readOnly": True})
+    return {
+        "name": CONTAINER,
+        "image": own.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["/bin/sh", f"{PLACE}/build.sh"],
+        "env": [{"name": name, "value": literal(text)} for name, text in variables.items()],
+        "resources": {"requests": CLIENT_REQUESTS, "limits": CLIENT_LIMITS},
+        "securityContext": {
+            "runAsUser": UID,
+            "runAsGroup": UID,
+            "runAsNonRoot": True,
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "volumeMounts": mounts,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
     }
 
 

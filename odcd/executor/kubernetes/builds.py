@@ -223,13 +223,22 @@ def _why(failed: Condition, pod: Pod | None, told: str | None) -> str:
     why = failed.message
     if failed.reason == "DeadlineExceeded":
         why = f"it was not done within {LIMIT // timedelta(minutes=1)} minutes"
-    elif ended is not None and ended.reason == "OOMKilled":
+    elif (ended is not None and ended.reason == "OOMKilled") or _out_of_memory(pod):
         why = "it used up its memory"
     elif pod is not None and pod.status.reason:
         why = f"{pod.status.reason}: {pod.status.message}"
     elif said:
         return said
     return f"{why}\n{said}".strip() if said else why
+
+
+def _out_of_memory(pod: Pod | None) -> bool:
+    """BuildKit, which runs beside the container that ended."""
+    return pod is not None and any(
+        state.terminated is not None and state.terminated.reason == "OOMKilled"
+        for status in pod.status.init_container_statuses
+        for state in (status.state, status.last_state)
+    )
 
 
 def _wait_of(pod: Pod) -> str | None:

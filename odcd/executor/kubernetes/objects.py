@@ -126,6 +126,7 @@ class PodStatus(Object):
     message: str = ""
     conditions: list[Condition] = []
     container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
 
 
 class Pod(Object):

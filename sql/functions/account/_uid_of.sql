@@ -32,7 +32,7 @@ begin
     if v_uid is null then
         raise exception using errcode = 'OD027',
             message = format('user "%s" is not known', p_user),
-            hint = 'Neither the daemon''s machine nor any job knows the name; give the number, too: --uid N.';
+            hint = 'Neither the daemon''s machine nor any job knows the name; an operator gives the number, too: --uid N.';
     end if;
     return v_uid;
 end;

@@ -1,14 +1,16 @@
 -- odc.put_member: add a user to an account, or change one; by an operator or a coordinator.
+-- A name in use keeps its uid, whoever asks. Only operators give a uid, or change another user's default account.
 -- Arguments  p_actor  {user, uid, operator}
 --            p_uid    of the user, as the machine says; null: it does not know the name
 --            p_new    add; else change
 --            p_ask    partition (which membership; null: the one for all partitions), and any of shares, default,
---                     default_qos, qos (null: as the account), limits
+--                     default_qos, qos (null: as the account), limits, uid (as the request gives it)
 --            p_key, p_digest  idempotency key and what tells its request from another; null: none
 -- Returns    the user as JSON text
--- Locks      the turn
+-- Locks      the turn; login_user, share: a first login chooses its uid before or after this
 -- Raises     OD001 UnknownPartition, OD002 UnknownAccount, OD004 UnknownQos, OD010 BadRequest, OD013 NotOwner,
---            OD014 KeyReused, OD027 UnknownUser, OD028 InUse: is a member already, or as _uid_of
+--            OD014 KeyReused, OD027 UnknownUser, OD028 InUse: is a member already,
+--            or as _uid_of and _check_identity
 create or replace function odc.put_member(
     p_actor jsonb, p_account text, p_user text, p_uid integer, p_new boolean, p_ask jsonb, p_now timestamptz,
     p_key text default null, p_digest text default null)
@@ -18,6 +20,7 @@ declare
     v_account   account;
     v_partition integer;
     v_uid       integer;
+    v_operator  constant boolean := coalesce((p_actor ->> 'operator')::boolean, false);
     v_member    association;
     v_where     text;
     v_default   integer[] := _find_qos(array_remove(array[p_ask ->> 'default_qos'], null));
@@ -29,7 +32,11 @@ begin
     if _repeats_request(p_actor, p_key, p_digest, p_now) then
         return list_users(p_user)::json ->> 0;
     end if;
-    v_uid := _uid_of(p_user, p_uid);
+    lock table login_user in share mode;
+    v_uid := _given_uid(p_actor, p_user, p_uid, (p_ask ->> 'uid')::integer);
+    if p_new then
+        perform _check_identity(p_actor, p_user, v_uid);
+    end if;
     if p_ask ->> 'partition' is not null then
         select id into v_partition from partition where name = p_ask ->> 'partition';
         if not found then
@@ -38,7 +45,7 @@ begin
                 hint = format('Partitions: %s.', (select string_agg(name, ', ' order by name) from partition));
         end if;
     end if;
-    if not coalesce((p_actor ->> 'operator')::boolean, false)
+    if not v_operator
        and not coalesce(v_qos, '{}') || coalesce(v_default, '{}')
                <@ (select m.allowed from _allowed_qos(-1, v_account.id, '{}') as m) then
         raise exception using errcode = 'OD013',
@@ -66,7 +73,12 @@ begin
         values (v_account.id, v_uid, p_user, v_partition, p_now)
         returning * into v_member;
     end if;
-    if coalesce((p_ask ->> 'default')::boolean, p_new and not exists (select from association as m where m.uid = v_uid and m.is_default)) then
+    if (p_ask ->> 'default')::boolean then
+        perform _check_default(p_actor, p_user, v_uid);
+    end if;
+    if coalesce((p_ask ->> 'default')::boolean,
+                p_new and (v_operator or v_uid = (p_actor ->> 'uid')::integer)
+                and not exists (select from association as m where m.uid = v_uid and m.is_default)) then
         update association set is_default = false where uid = v_uid and is_default;
         update association set is_default = true where id = v_member.id;
     end if;

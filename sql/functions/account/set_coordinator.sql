@@ -2,8 +2,8 @@
 -- Arguments  p_uid  of the user, as the machine says; null: it does not know the name
 --            p_on   or off
 -- Returns    the account as JSON text
--- Locks      the turn
--- Raises     OD002 UnknownAccount, OD013 NotOwner, OD027 UnknownUser, OD028 InUse: as _uid_of
+-- Locks      the turn; login_user, share: a first login chooses its uid before or after this
+-- Raises     OD002 UnknownAccount, OD013 NotOwner, OD027 UnknownUser, OD028 InUse: as _uid_of and _check_identity
 create or replace function odc.set_coordinator(
     p_actor jsonb, p_account text, p_user text, p_uid integer, p_on boolean, p_now timestamptz)
 returns text
@@ -11,12 +11,16 @@ language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_account account;
     v_changed integer;
+    v_uid     integer;
 begin
     perform _check_operator(p_actor, 'appoint coordinators');
     perform _take_turn(p_now);
     v_account := _find_account(p_account);
     if p_on then
-        insert into coordinator (account_id, uid, user_name) values (v_account.id, _uid_of(p_user, p_uid), p_user)
+        lock table login_user in share mode;
+        v_uid := _uid_of(p_user, p_uid);
+        perform _check_identity(p_actor, p_user, v_uid);
+        insert into coordinator (account_id, uid, user_name) values (v_account.id, v_uid, p_user)
         on conflict do nothing;
     else
         delete from coordinator where account_id = v_account.id and user_name = p_user;

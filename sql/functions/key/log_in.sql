@@ -6,7 +6,8 @@
 --            p_digest, p_prefix, p_expires_at, p_until_at  the key, as of keep_api_key
 -- Returns    the uid
 -- Locks      login_user, share row exclusive
--- Raises     OD033 LoginRefused: the uid is the daemon's, root's or another user's, or GitHub's name is
+-- Raises     OD033 LoginRefused: the uid is the daemon's, root's or another user's, or GitHub's name is; the accounts
+--            have another uid than the last login
 create or replace function odc.log_in(
     p_user text, p_detail jsonb, p_github text, p_own_uid integer, p_digest text, p_prefix text, p_now timestamptz,
     p_expires_at timestamptz, p_until_at timestamptz)
@@ -16,14 +17,20 @@ declare
     -- Above what machines, directories and containers give out; see docs/operating/login.md.
     v_first constant integer := 1900000000;
     v_uid   integer;
+    v_last  integer;
     v_other text;
 begin
     lock table login_user in share row exclusive mode;
-    v_uid := coalesce(
-        (select min(b.uid) from (select uid, user_name from association
-                                 union all select uid, user_name from coordinator) as b
-          where b.user_name = p_user),
-        (select uid from login_user where user_name = p_user));
+    select min(b.uid) into v_uid
+      from (select uid, user_name from association union all select uid, user_name from coordinator) as b
+     where b.user_name = p_user;
+    select uid into v_last from login_user where user_name = p_user;
+    if v_uid <> v_last then
+        raise exception using errcode = 'OD033',
+            message = format('user %s logs in with uid %s, and has uid %s in the accounts', p_user, v_last, v_uid),
+            hint = 'A name keeps its uid. An operator removes the user from the accounts and adds the name again without --uid.';
+    end if;
+    v_uid := coalesce(v_uid, v_last);
     if v_uid is null then
         select greatest(v_first - 1, max(u.uid)) + 1 into strict v_uid
           from (select uid from login_user union all select uid from association union all select uid from coordinator

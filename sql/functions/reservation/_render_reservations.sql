@@ -39,7 +39,8 @@ begin
                      case when y.state = 'running' and (v_operator or j.uid = v_uid)
                           then format('http://127.0.0.1:8888/lab?token=%s', k.jupyter_token) end as jupyter_url,
                      y.state as jupyter, case when _may_enter(p_actor, j.uid, v) then y.error end as jupyter_error,
-                     case when c.way = 'ssh' then format('ssh -A odc-%s', j.id) end as ssh_command, c.way as connect,
+                     -- An agent that is forwarded can be used by all who may enter.
+                     case when c.way = 'ssh' then format(case when v.secondary_users = '{}' then 'ssh -A odc-%s' else 'ssh odc-%s' end, j.id) end as ssh_command, c.way as connect,
                      case when c.way = 'ssh' then coalesce(
                          (select array_agg(concat(case when a.address like '%:%' then format('[%s]', a.address) else a.address end, ':', o.port) order by a.n)
                             from box_port as o, unnest(o.addresses) with ordinality as a (address, n)

@@ -133,14 +133,18 @@ def test_users_come_and_go_by_operators_and_coordinators(database_url: str) -> N
         coordinators = "/v1/accounts/lab/coordinators"
         lab = read(Account, await ask(service, "POST", coordinators, {"user": name}))
         assert lab.coordinators == [name]
-        carol = {"user": "carol", "uid": 64007, "limits": {"group": {"jobs": 2}}}
+        # A coordinator adds users who are known, and gives no uids.
+        known = {"user": "carol", "uid": 64007}
+        await ask(service, "POST", "/v1/accounts/default/users", known)
+        carol = {"user": "carol", "limits": {"group": {"jobs": 2}}}
         added = read(User, await ask(service, "POST", users, carol, peer=ALICE), 201)
-        assert added.accounts[0].limits == {"group": {"jobs": 2}}
+        limits = {account.account: account.limits for account in added.accounts}
+        assert limits == {"default": {}, "lab": {"group": {"jobs": 2}}}
         changed = read(
             User,
             await ask(service, "PATCH", f"{users}/carol", {"shares": 5}, peer=ALICE),
         )
-        assert changed.accounts[0].shares == 5
+        assert {account.account: account.shares for account in changed.accounts}["lab"] == 5
         assert read(User, await ask(service, "GET", "/v1/users/carol")) == changed
         listed = read(UserList, await ask(service, "GET", "/v1/users"))
         assert [user.user for user in listed.users] == sorted(["carol", "root", name])

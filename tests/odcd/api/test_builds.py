@@ -39,8 +39,11 @@ def test_a_context_is_sent_and_reserved_with(database_url: str) -> None:
         assert first.status_code == 200, first.text
         told = first.json()
         assert (told["state"], told["image"], told["attempts"]) == ("queued", None, 0)
-        again = await send(service, packed(("./a", b"1"), ("Dockerfile", FROM)), peer=BOB)
-        assert again.json()["id"] == told["id"]
+        repacked = packed(("./a", b"1"), ("Dockerfile", FROM))
+        assert (await send(service, repacked)).json()["id"] == told["id"]
+        other = (await send(service, repacked, peer=BOB)).json()
+        assert other["id"] != told["id"], "users share no builds"
+        assert other["digest"] != told["digest"]
         body = {**BOX, "build": told["digest"]}
         made = await ask(service, "POST", "/v1/reservations", body)
         assert made.status_code == 201, made.text

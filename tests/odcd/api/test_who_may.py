@@ -161,6 +161,13 @@ class Scene:
         await self._made("POST", "/v1/accounts/lab/users", body)
         return name
 
+    async def known(self) -> str:
+        """A user of another account than the coordinator's."""
+        name = self.name()
+        body = {"user": name, "uid": 70_000 + next(self._numbers)}
+        await self._made("POST", "/v1/accounts/default/users", body)
+        return name
+
     async def coordinator(self) -> str:
         name = self.name()
         body = {"user": name, "uid": 70_000 + next(self._numbers)}
@@ -295,7 +302,7 @@ TABLE: dict[str, Rule] = {
     "GET /v1/users": everybody(),
     "GET /v1/users/{user}": everybody(Scene.member),
     "POST /v1/accounts/{account}/users": Rule(
-        may=COORDINATORS, body={"user": "{new}", "uid": "{uid}"}, ok=(201,)
+        may=COORDINATORS, target=Scene.known, body={"user": "{x}"}, ok=(201,)
     ),
     "PATCH /v1/accounts/{account}/users/{user}": Rule(
         may=COORDINATORS, target=Scene.member, body={"shares": 2}

@@ -61,6 +61,7 @@ def live(
     environment: dict[str, str] | None = None,
     timeout_s: float = 30.0,
     clock: Any = None,
+    operators: frozenset[str] = frozenset(),
     **fields: Any,
 ) -> None:
     """Run a test's work in a house. environment: settings beside the usual ones."""
@@ -72,10 +73,10 @@ def live(
     )  # fmt: skip
 
     async def work_in() -> None:
-        async with serving(url, **fields) as service:
+        async with serving(url, operators=operators, **fields) as service:
             logins = Logins(
                 settings, Store(service.database), clock or SystemClock(), own_uid=os.getuid(),
-                context=sts.trust(), timeout_s=timeout_s,
+                operators=operators, context=sts.trust(), timeout_s=timeout_s,
             )  # fmt: skip
             object.__setattr__(service.api, "logins", logins)
             await work(House(service, sts))

@@ -1,6 +1,6 @@
 #!/bin/sh
-# In a build's container: have BuildKit build and push the image of the context beside this program, and leave its digest for
-# odcd. What differs between builds comes by variables, and none of them is ever a piece of a program.
+# In the client's container of a build: have BuildKit, in the container beside it, build and push the image of the context beside
+# this program, and leave its digest for odcd. What differs between builds comes by variables, and none is ever a piece of a program.
 set -u
 umask 022
 context=/scratch/context
@@ -8,17 +8,32 @@ mkdir -p "$context" || exit 1
 tar -xzf /odc/build/context.tar.gz -C "$context" || exit 1
 
 attributes="name=$ODC_IMAGE,push=true"
-cache="type=registry,ref=$ODC_CACHE"
+cache="type=registry,ref=${ODC_CACHE:-}"
 if [ "${ODC_REGISTRY_HTTP:-}" = on ]; then
     attributes="$attributes,registry.insecure=true"
     cache="$cache,registry.insecure=true"
 fi
+# The credential reads all of the repository, images and caches of other users among it: a Dockerfile may name nothing there.
+printf '{"rules": [{"action": "DENY", "selector": {"identifier": "docker-image://%s*"}}]}' "$ODC_REPOSITORY" >/scratch/policy.json
+set --
+if [ -n "${ODC_CACHE:-}" ]; then
+    set -- --import-cache "$cache" \
+        --export-cache "$cache,mode=max,image-manifest=true,oci-mediatypes=true,ignore-error=true"
+fi
+tries=0
+until buildctl --addr "$BUILDKIT_HOST" debug workers >/dev/null 2>&1; do
+    tries=$((tries + 1))
+    if [ "$tries" -gt "${ODC_TRIES:-120}" ]; then
+        echo 'odc: BuildKit does not start in the container beside this one'
+        exit 1
+    fi
+    sleep 1
+done
 {
-    buildctl-daemonless.sh build --progress=plain --frontend dockerfile.v0 \
+    buildctl --addr "$BUILDKIT_HOST" build --progress=plain --frontend dockerfile.v0 \
         --local "context=$context" --local "dockerfile=$context" \
         --opt "filename=$ODC_DOCKERFILE" --opt "platform=$ODC_PLATFORM" \
-        --import-cache "$cache" \
-        --export-cache "$cache,mode=max,image-manifest=true,oci-mediatypes=true,ignore-error=true" \
+        --source-policy-file /scratch/policy.json "$@" \
         --output "type=image,oci-mediatypes=true,$attributes" \
         --metadata-file /scratch/metadata.json
     echo $? >/scratch/code
@@ -27,7 +42,7 @@ code=$(cat /scratch/code)
 if [ "$code" != 0 ]; then
     # A step that failed, or a file that is wrong, fails again; a registry that did not answer may do so the next time.
     wrong='did not complete successfully: exit code|dockerfile parse error|file with no instructions|failed to compute cache key|failed to read dockerfile'
-    wrong="$wrong|failed to resolve source metadata.*(: not found|denied|unauthorized|insufficient_scope)|no match for platform"
+    wrong="$wrong|failed to resolve source metadata.*(: not found|denied|unauthorized|insufficient_scope)|no match for platform|source .* denied by policy"
     grep -q -E "$wrong" /scratch/log && exit 65
     exit "$code"
 fi

@@ -32,9 +32,10 @@ def run(folder: Path, said: str, code: int, metadata: str = "") -> tuple[int, st
         archive.addfile(member, io.BytesIO())
     (folder / "said").write_text(said)
     (folder / "metadata").write_text(metadata)
-    buildkit = folder / "bin" / "buildctl-daemonless.sh"
+    buildkit = folder / "bin" / "buildctl"
     buildkit.write_text(
-        f'#!/bin/sh\nprintf "%s\\n" "$@" >{folder}/arguments\ncat {folder}/said >&2\n'
+        '#!/bin/sh\n[ "$3" = build ] || exit 0\n'
+        f'printf "%s\\n" "$@" >{folder}/arguments\ncat {folder}/said >&2\n'
         f"cp {folder}/metadata {folder}/scratch/metadata.json\nexit {code}\n"
     )
     buildkit.chmod(0o755)
@@ -47,6 +48,7 @@ def run(folder: Path, said: str, code: int, metadata: str = "") -> tuple[int, st
     told = {
         "PATH": f"{folder}/bin:{os.environ['PATH']}", "ODC_IMAGE": "r.example/b:abc",
         "ODC_CACHE": "r.example/b:cache-1", "ODC_DOCKERFILE": "Dockerfile",
+        "ODC_REPOSITORY": "r.example/b", "BUILDKIT_HOST": "unix:///socket",
         "ODC_PLATFORM": "linux/amd64", "ODC_REGISTRY_HTTP": "on",
     }  # fmt: skip
     done = subprocess.run(["sh", program], env=told, capture_output=True, text=True, check=False)

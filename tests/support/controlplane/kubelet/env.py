@@ -96,8 +96,11 @@ def _data(
 
 
 def argv(container: Mapping[str, Any], env: Mapping[str, str]) -> list[str]:
-    """Command and arguments, expanded; an image here has no entrypoint of its own."""
-    words = [*container.get("command", []), *container.get("args", [])]
+    """Command and arguments, expanded; only BuildKit's image has an entrypoint here."""
+    command = container.get("command") or (
+        ["buildkitd"] if "/buildkit:" in container["image"] else []
+    )
+    words = [*command, *container.get("args", [])]
     if not words:
         raise NotYet("CreateContainerError", "no command specified")
     return [expand(word, env) for word in words]

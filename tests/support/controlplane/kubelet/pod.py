@@ -61,6 +61,7 @@ class PodWorker:
         self._ip = ""
         self._states: dict[str, State] = {}
         self.running: dict[str, Process] = {}
+        self._sidecars: list[Process] = []
         self.logs: dict[str, ContainerLog] = {}
         self._probes: list[asyncio.Task[None]] = []
         self._last: dict[str, State] = {}
@@ -75,7 +76,7 @@ class PodWorker:
 
     def forget(self) -> None:
         """Removed by force: its processes end at once."""
-        for process in self.running.values():
+        for process in (*self.running.values(), *self._sidecars):
             process.kill()
         self._gone = True
         self._stopping.set()
@@ -108,6 +109,8 @@ class PodWorker:
             await self._images()
             self._ip, hosts = await self._unless_stopped(self._home.address(self.pod))
             made = await self._volumes()
+            for container in self.pod["spec"].get("initContainers", []):
+                await self._start_sidecar(container, made, hosts)
             for container in self._containers:
                 await self._start(container, made, hosts)
             if self.running:
@@ -120,7 +123,20 @@ class PodWorker:
         finally:
             if overdue is not None:
                 overdue.cancel()
+            for process in self._sidecars:
+                process.kill()
         await self._finish()
+
+    async def _start_sidecar(
+        self, container: dict[str, Any], made: dict[str, dict[str, Any]], hosts: Path
+    ) -> None:
+        """It ends with the others. Its status is not told, and it is not started again."""
+        assert container["restartPolicy"] == "Always", "other init containers are not played here"
+        process = await self._process(container, made, hosts)
+        failed = await process.start()
+        if failed:
+            raise AssertionError(failed)
+        self._sidecars.append(process)
 
     async def _begin_anew(self, made: dict[str, dict[str, Any]], hosts: Path) -> bool:
         """Start again what failed, in its place, where the pod says so."""

@@ -1,0 +1,21 @@
+-- odc._given_uid: the uid of a user whom a request names, perhaps with a uid: that is for operators to give.
+-- Arguments  p_actor  {user, uid, operator}
+--            p_uid    as the machine says; null: it does not know the name
+--            p_given  as the request says; null: it does not
+-- Raises     OD013 NotOwner, and as _uid_of
+create or replace function odc._given_uid(p_actor jsonb, p_user text, p_uid integer, p_given integer)
+returns integer
+language plpgsql stable set search_path = odc, pg_temp as $$
+begin
+    if p_given is null or coalesce((p_actor ->> 'operator')::boolean, false) then
+        return _uid_of(p_user, coalesce(p_uid, p_given));
+    elsif p_given = p_uid
+       or exists (select from login_user where user_name = p_user and uid = p_given)
+       or exists (select from association where user_name = p_user and uid = p_given) then
+        return _uid_of(p_user, p_given);
+    end if;
+    raise exception using errcode = 'OD013',
+        message = format('user %s not added: only operators may give a uid', p_user),
+        hint = 'Leave the uid out; a user who is not known yet logs in first, or an operator adds the user.';
+end;
+$$;

@@ -1,0 +1,2 @@
+-- Identities: coordinators give no uids and change nobody's default account, and a name in use keeps its uid. The
+-- functions changed; no table did.
