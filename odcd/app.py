@@ -6,11 +6,14 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 from collections.abc import Awaitable, Callable, Sequence
+from urllib.parse import urlsplit
 
 from odcd.api.app import create_app
 from odcd.api.clients import version_of
 from odcd.api.context import Api
+from odcd.api.door import Door
 from odcd.api.server import HttpServer
 from odcd.builds.settings import LIMIT, no_target
 from odcd.clock import Clock, SystemClock
@@ -20,6 +23,7 @@ from odcd.engine import make_engine
 from odcd.errors import BadRequest
 from odcd.events import EventHub
 from odcd.executor.base import Executor
+from odcd.front.hosts import Hosts
 from odcd.github_keys import GithubKeys
 from odcd.leader import Lead, Leader, Pass
 from odcd.leading import Leading
@@ -130,11 +134,13 @@ class Daemon:
         )
         self._page = Page(api, create_app(api))
         self._http = HttpServer(
-            self._page,
+            Door(self._page, _hosts(settings), settings.front.proxies, metrics),
             path=settings.socket,
             mode=settings.socket_mode,
             listen=settings.listen,
             listen_first=settings.listen_first,
+            front=settings.front,
+            watch=metrics,
         )
 
     async def run(
@@ -204,6 +210,16 @@ class Daemon:
             await self._leading.run()
         finally:
             self._leading = None
+
+
+def _hosts(settings: Settings) -> Hosts:
+    """The names that the daemon answers for: those by which it is known for sure."""
+    own = [socket.gethostname()]
+    if settings.listen is not None:
+        own.append(settings.listen[0])
+    if settings.login.url is not None and (host := urlsplit(settings.login.url).hostname):
+        own.append(host)
+    return Hosts.of(settings.front.hosts, own)
 
 
 def _logins(

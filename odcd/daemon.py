@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 import uvloop
 
 from odcd import account as accounts
-from odcd import app, keeper, schema, schema_guard
+from odcd import app, descriptors, keeper, schema, schema_guard
 from odcd.clock import Clock, SystemClock
 from odcd.connections import check_direct
 from odcd.errors import OdcError, Unavailable
@@ -57,6 +57,8 @@ def run(settings: Settings, announce: Announce) -> None:
             accounts.become(account, settings.home)
         else:
             launcher = keeper.direct(settings.runner_folder, account)
+        # Only now: the keeper's children, jobs among them, keep the limit that we began with.
+        descriptors.raise_limit()
         try:
             idle = _loop(_serve(settings, dsn, postgres, launcher, source, announce))
         except OdcError:

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from odcd.account import Account
+from odcd.descriptors import as_before
 from odcd.errors import RunnerDown
 from odcd.runner.launch import launch_runner
 
@@ -33,7 +34,9 @@ def direct(run_folder: Path, account: Account) -> Launcher:
     """For a daemon that runs as its user: launches the runner itself."""
 
     async def launch() -> None:
-        await asyncio.to_thread(launch_runner, run_folder, account.uid, account.gid)
+        await asyncio.to_thread(
+            launch_runner, run_folder, account.uid, account.gid, adapt=as_before
+        )
 
     return launch
 

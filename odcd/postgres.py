@@ -17,6 +17,7 @@ from urllib.parse import quote
 from odcd import account as accounts
 from odcd import postgres_files as files
 from odcd.clock import Clock
+from odcd.descriptors import as_before, ran_out
 from odcd.errors import DatabaseDown, OdcError
 
 log = logging.getLogger(__name__)
@@ -120,7 +121,14 @@ class EmbeddedPostgres:
         wait_s = WATCH_S
         while True:
             await clock.sleep(wait_s)
-            running = await asyncio.to_thread(self.postmaster)
+            try:
+                running = await asyncio.to_thread(self.postmaster)
+            except OSError as error:
+                if not ran_out(error):
+                    raise
+                # Nothing is known: neither that it is gone, nor that it is there.
+                log.warning("postgres.out_of_descriptors", extra={"error": str(error)})
+                continue
             if running is not None or self._child in _children:
                 # One that recovers from its crash may take minutes, and is left to it.
                 if running is not None and running.status == "ready":
@@ -135,9 +143,14 @@ class EmbeddedPostgres:
                     "postgres.restart_failed",
                     extra={"error": error.message, "hint": error.hint, "next_try_s": wait_s},
                 )
+            except OSError as error:
+                if not ran_out(error):
+                    raise
+                log.warning("postgres.out_of_descriptors", extra={"error": str(error)})
 
     def postmaster(self) -> Postmaster | None:
-        """The living server of this data folder, whoever started it."""
+        """The living server of this data folder, whoever started it. Raises OSError when no
+        descriptor is free to find out."""
         _reap()
         try:
             lines = (self._data / "postmaster.pid").read_text().splitlines()
@@ -192,7 +205,7 @@ class EmbeddedPostgres:
             with output.open("wb") as sink:
                 self._account.own(output, 0o600)
                 child = subprocess.Popen(
-                    [install / "bin" / "postgres", "-D", self._data],
+                    as_before([install / "bin" / "postgres", "-D", self._data]),
                     stdin=subprocess.DEVNULL,
                     stdout=sink,
                     stderr=sink,
@@ -274,7 +287,9 @@ def _is_postmaster(pid: int, data: Path) -> bool:
     """That process is alive, not a zombie, and a server on this folder."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
+    except OSError as error:
+        if ran_out(error):
+            raise
         return False
     return os.fsencode(data) in command
 

@@ -20,6 +20,7 @@ from odcd.__main__ import parser
 from odcd.builds.settings import BuildSettings
 from odcd.disks.settings import DiskSettings
 from odcd.executor.kubernetes.settings import KubernetesSettings
+from odcd.front.settings import FrontSettings
 from odcd.gpu_use.settings import GpuUseSettings
 from odcd.history.settings import HistorySettings
 from odcd.login.settings import LoginSettings
@@ -75,6 +76,7 @@ def settings_page() -> str:
     ]
     for name, text in (
         *_field_docs(settings.Settings),
+        *_field_docs(FrontSettings),
         *_field_docs(KubernetesSettings),
         *_field_docs(DiskSettings),
         *_field_docs(LoginSettings),

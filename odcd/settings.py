@@ -15,6 +15,7 @@ from odcd.builds.settings import BuildSettings, read_builds
 from odcd.disks.settings import DiskSettings, read_disks
 from odcd.errors import BadRequest
 from odcd.executor.kubernetes.settings import KubernetesSettings, read_kubernetes
+from odcd.front.settings import FrontSettings, read_front
 from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
 from odcd.history.settings import HistorySettings, read_history
 from odcd.login.settings import LoginSettings, read_login
@@ -76,6 +77,7 @@ class Settings:
     up the first free port of 127.0.0.1:7070 to 7079, for the page; of serve none."""
     listen_first: tuple[tuple[str, int], ...] = ()
     """The first of these that is free, where nothing is said; none of them is needed."""
+    front: FrontSettings = field(default_factory=FrontSettings)
     dsn: str | None = None
     """--dsn, ODC_DSN. An external PostgreSQL; None: the embedded one of home."""
     executor: Literal["local", "kubernetes"] = "local"
@@ -159,6 +161,9 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
         socket_mode=0o666 if root else 0o600,
         listen=parse_address(listen) if listen and listen != NOWHERE else None,
         listen_first=() if listen or not embedded else PAGE_ADDRESSES,
+        front=read_front(
+            environment, getattr(args, "tls_cert", None), getattr(args, "tls_key", None)
+        ),
         dsn=getattr(args, "dsn", None) or None,
         executor="kubernetes" if on_kubernetes else "local",
         kubernetes=kubernetes,
