@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from odcd.front.answers import bad_request
 from odcd.front.peer import PEER, Peer
@@ -93,8 +93,7 @@ class PeerProtocol(HttpToolsProtocol):
         return not self._answering() and self.timeout_keep_alive_task is None
 
     def _answering(self) -> bool:
-        cycle: RequestResponseCycle | None = self.cycle
-        return cycle is not None and not cycle.response_complete
+        return bool(self.cycle) and not self.cycle.response_complete
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

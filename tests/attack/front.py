@@ -149,3 +149,26 @@ def _page(odc: Odc) -> tuple[str, int] | None:
 def soft_limit_of(pid: int) -> int:
     lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("Max open files")).split()[3])
+
+
+def set_soft_limit(pid: int, soft: int) -> None:
+    """Of a process that runs: only its own user may do that."""
+    uid, gid = (int(_status_of(pid, name).split()[0]) for name in ("Uid", "Gid"))
+
+    def change() -> None:
+        if os.geteuid() != uid:
+            os.setgroups([])
+            os.setgid(gid)
+            os.setuid(uid)
+        hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+
+    process = FORKS.Process(target=change)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+
+def _status_of(pid: int, name: str) -> str:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(line for line in lines if line.startswith(f"{name}:")).partition(":")[2].strip()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from tests.attack.front import (
     idle,
     limited,
     metric,
+    set_soft_limit,
     soft_limit_of,
     tcp,
 )
@@ -66,11 +66,11 @@ def test_strangers_from_many_addresses_leave_the_socket_free() -> None:
 def test_to_run_out_of_descriptors_is_no_end_of_postgresql() -> None:
     with new_odc() as odc, limited(odc) as pid:
         postmaster = odc.postmaster_pid
-        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1]))
+        usual = soft_limit_of(pid)
+        set_soft_limit(pid, 3)
         told = odc.home.with_name(f"{odc.home.name}.log")
         wait(lambda: "postgres.out_of_descriptors" in told.read_text() or None, told.read_text)
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        set_soft_limit(pid, usual)
         goes_on(odc, pid, postmaster)
 
 
