@@ -24,6 +24,7 @@ from odcd.errors import BadRequest
 from odcd.events import EventHub
 from odcd.executor.base import Executor
 from odcd.front.hosts import Hosts
+from odcd.front.tls import warn_of_clear_text
 from odcd.github_keys import GithubKeys
 from odcd.leader import Lead, Leader, Pass
 from odcd.leading import Leading
@@ -120,6 +121,7 @@ class Daemon:
             commands=lambda: self._executor is not None,
             address=str(settings.socket),
             listens=lambda: self._http.addresses,
+            tls=settings.front.tls_cert is not None,
             own_uid=os.getuid(),
             check_job=self._engine.check_job,
             box_terminals=not self._engine.ssh,
@@ -148,6 +150,7 @@ class Daemon:
     ) -> None:
         await self._engine.prepare()
         self._http.bind()
+        warn_of_clear_text(self._settings.front, self._http.addresses)
         listens(self._http.addresses)
         stopping = asyncio.Event()
         loop = asyncio.get_running_loop()

@@ -50,9 +50,10 @@ class Hosts:
 
     def knows(self, text: str) -> bool:
         """text: NAME or ADDRESS, with a port or without."""
-        name = text if text.endswith("]") else _PORT.sub("", text)
-        name = name.lower().rstrip(".")
-        if read_address(name) is not None or name in self.names:
+        if read_address(text) is not None:
+            return True
+        name = _PORT.sub("", text).lower().rstrip(".")
+        if name in self.names:
             return True
         parts = name.split(".")
         return any("*." + ".".join(parts[at:]) in self.names for at in range(1, len(parts)))

@@ -47,7 +47,8 @@ def read_address(text: str) -> Address | None:
     """An address, with a port or without; an IPv4 address that IPv6 carries as itself."""
     text = text.strip()
     if text.startswith("["):
-        text = text[1:].partition("]")[0]
+        inside, closed, _ = text[1:].partition("]")
+        text = inside if closed else ""
     elif text.count(":") == 1:
         text = text.partition(":")[0]
     try:

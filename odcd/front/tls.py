@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 from odcd.clock import Clock
 from odcd.errors import OdcError
+from odcd.front.proxies import read_address
+from odcd.front.settings import FrontSettings
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +67,23 @@ class Certificate:
         except ssl.SSLError as error:
             raise _unusable(self._cert, self._key, error) from error
         return context
+
+
+def warn_of_clear_text(settings: FrontSettings, listens: Sequence[tuple[str, int]]) -> None:
+    """Tell operators when keys travel where others can read them."""
+    if settings.tls_cert is not None or settings.proxies.trusted:
+        return
+    for host, port in listens:
+        address = read_address(host)
+        if address is None or not address.is_loopback:
+            log.warning(
+                "http.clear_text",
+                extra={
+                    "listens": f"{host}:{port}",
+                    "hint": "API keys travel unencrypted. Give --tls-cert and --tls-key, or put a "
+                    "proxy with TLS in front and name it in ODC_TRUSTED_PROXIES.",
+                },
+            )
 
 
 def _check_readable(path: Path, what: str) -> None:
