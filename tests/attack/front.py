@@ -9,9 +9,12 @@ import re
 import resource
 import socket
 import subprocess
+import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+
+import pytest
 
 from tests.support.daemon import Odc, wait
 
@@ -34,12 +37,19 @@ def soft_limit(soft: int) -> Generator[None]:
 
 @contextmanager
 def limited(
-    odc: Odc, *argv: str, soft: int = SOFT, environment: Mapping[str, str] | None = None
+    odc: Odc, *argv: str, environment: Mapping[str, str] | None = None, hard: int | None = None
 ) -> Generator[int]:
-    """The daemon of a home with an embedded PostgreSQL, ready; its process id."""
+    """The daemon of a home with an embedded PostgreSQL, ready; its process id. It begins with a
+    soft limit of SOFT descriptors."""
     odc.environment |= environment or {}
     with ExitStack() as stack:
-        with soft_limit(soft):
+        with soft_limit(SOFT), pytest.MonkeyPatch.context() as patch:
+            if hard is not None:
+                # Only root could raise it again.
+                shell = odc.work / "python"
+                shell.write_text(f'#!/bin/sh\nulimit -n {hard}\nexec {sys.executable} "$@"\n')
+                shell.chmod(0o755)
+                patch.setattr(sys, "executable", str(shell))
             process: subprocess.Popen[str] = stack.enter_context(
                 odc.serving("up", "--node", "big=h100:8", *argv)
             )

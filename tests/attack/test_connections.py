@@ -35,8 +35,10 @@ def goes_on(odc: Odc, pid: int, postmaster: int | None) -> None:
 
 
 @as_root
-def test_a_user_with_a_thousand_idle_connections_stops_nobody() -> None:
-    with new_odc() as odc, limited(odc) as pid:
+@pytest.mark.parametrize("hard", [None, SOFT])
+def test_a_user_with_a_thousand_idle_connections_stops_nobody(hard: int | None) -> None:
+    """Where the limit can be raised, and where it cannot."""
+    with new_odc() as odc, limited(odc, hard=hard) as pid:
         path, postmaster = str(odc.home / "odcd.sock"), odc.postmaster_pid
         with idle(path, MANY, MALLORY):
             goes_on(odc, pid, postmaster)

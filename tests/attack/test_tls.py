@@ -79,8 +79,9 @@ def test_tcp_speaks_tls_and_the_socket_does_not(folder: Path, files: Files) -> N
 def test_tls_older_than_1_2_is_refused(folder: Path, files: Files) -> None:
     old = files.trust()
     old.set_ciphers("ALL:@SECLEVEL=0")
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="TLSv1"):
         old.minimum_version = ssl.TLSVersion.TLSv1
+    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
         old.maximum_version = ssl.TLSVersion.TLSv1_1
     with (
         opened(folder, front=files.settings) as door,
@@ -209,7 +210,8 @@ def test_odcctl_speaks_to_a_server_that_it_can_verify(home: Odc, files: Files) -
         status_, answer = home.request("POST", "/v1/page/tickets")
         assert (status_, answer["url"].partition("://")[0]) == (201, "https")
         token = home.odcd("token", "root", "--hours", "1").stdout.strip()
-        server = "https://%s:%d" % tcp(home)
+        host, port = tcp(home)
+        server = f"https://{host}:{port}"
         done = ask(home, server, ODC_TOKEN=token, ODC_CA_FILE=str(files.ca))
         assert (done.returncode, done.stderr) == (0, "")
         unknown = ask(home, server, ODC_TOKEN=token)
