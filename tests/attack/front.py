@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import http.client
 import multiprocessing
 import os
@@ -20,6 +21,8 @@ from tests.support.daemon import Odc, wait
 
 MALLORY, BOB = 64001, 64002
 SOFT = 1024
+# A fork that has become another user may not be able to read this Python any more.
+codecs.lookup("idna")
 FORKS = multiprocessing.get_context("fork")
 Place = str | tuple[str, int]
 
