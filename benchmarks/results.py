@@ -23,9 +23,10 @@ FAIL_OVER = "## Fail-over"
 BUSY_API = "## A busy API"
 HISTORY = "## History"
 ARRAY_ENDS = "## One array's ends"
+STORM = "## A storm of connections"
 KEPT = (
     TRACES, KUBERNETES, FAULTS, DEV_SERVERS, METRICS, PAGE, DEPENDENCIES, FAIL_OVER, BUSY_API,
-    ARRAY_ENDS, HISTORY,
+    ARRAY_ENDS, HISTORY, STORM,
 )  # fmt: skip
 """Not written by `make bench`, which takes over what is there."""
 

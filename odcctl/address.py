@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Any, NamedTuple
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odcctl.exits import Unreachable, WrongUsage
+
+if TYPE_CHECKING:
+    import ssl
 
 ROOT_HOME = "/var/lib/odc"
 ROOT_SOCKET = "/run/odc/odcd.sock"
 CONNECT_TIMEOUT_S = 10.0
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
+LOOPBACK = ("localhost", "::1")
+ALLOW_HTTP = "ODC_ALLOW_HTTP"
+CA_FILE = "ODC_CA_FILE"
 
 START_HINT = "Start one with: odcd up"
 
@@ -32,6 +38,11 @@ class Address(NamedTuple):
         if self.path is not None:
             return self.path
         return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}"
+
+    @property
+    def authority(self) -> str:
+        """The host as a request names it."""
+        return f"[{self.host}]" if ":" in self.host else self.host
 
 
 class Server(NamedTuple):
@@ -71,7 +82,22 @@ def parse_address(text: str) -> Address:
 
 def is_safe(address: Address) -> bool:
     """Nobody on the way can read what is sent."""
-    return address.path is not None or address.tls or address.host in LOOPBACK
+    host = address.host
+    return address.path is not None or address.tls or host in LOOPBACK or _is_127(host)
+
+
+def _is_127(host: str) -> bool:
+    return host.startswith("127.") and host.replace(".", "").isdecimal()
+
+
+def warn_of_clear_text(address: Address) -> None:
+    """Before a key is sent where others can read it; ODC_ALLOW_HTTP=1 silences that."""
+    if is_safe(address) or os.environ.get(ALLOW_HTTP, "0") not in ("", "0"):
+        return
+    sys.stderr.write(
+        f"odcctl: {address} has no TLS: others on the way can read and use your API key\n"
+        f"  Use an https:// address, or set {ALLOW_HTTP}=1 where the network is trusted.\n"
+    )
 
 
 def config_path() -> str:
@@ -112,7 +138,7 @@ def connect(addresses: list[Address]) -> tuple[socket.socket, Address]:
         except PermissionError:
             troubles.append(f"{address}: belongs to another user")
         except OSError as error:
-            troubles.append(f"{address}: {error.strerror or error}")
+            troubles.append(f"{address}: {_reason(error)}")
     tried = "\n".join(f"tried {trouble}" for trouble in troubles)
     hint = f"{tried}\n{START_HINT}" if addresses[0].path is not None else tried
     raise Unreachable("no daemon answers", hint)
@@ -129,8 +155,40 @@ def _open(address: Address) -> socket.socket:
             raise
         return connection
     connection = socket.create_connection((address.host, address.port), CONNECT_TIMEOUT_S)
-    if address.tls:
-        import ssl  # 10 ms, for https alone
+    return _encrypted(connection, address) if address.tls else connection
 
-        return ssl.create_default_context().wrap_socket(connection, server_hostname=address.host)
-    return connection
+
+def _encrypted(connection: socket.socket, address: Address) -> socket.socket:
+    try:
+        return _tls().wrap_socket(connection, server_hostname=address.host)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _tls() -> ssl.SSLContext:
+    """Trusts ODC_CA_FILE, else `ca_file` of the config file, else the system's certificates.
+
+    Raises WrongUsage when the file cannot be used.
+    """
+    import ssl  # 10 ms, for https alone
+
+    named = os.environ.get(CA_FILE) or read_config().get("ca_file")
+    path = os.path.expanduser(str(named)) if named else None
+    try:
+        context = ssl.create_default_context(cafile=path)
+    except (OSError, ValueError) as error:
+        raise WrongUsage(
+            f'the CA file "{path}" cannot be used: {_reason(error)}',
+            f"{CA_FILE}, or ca_file of the config file, names a file of PEM certificates.",
+        ) from None
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def _reason(error: Exception) -> str:
+    """Of ssl's errors the part that says why, without where in OpenSSL it was noticed."""
+    why = getattr(error, "verify_message", "")
+    if why:
+        return f"its certificate is not trusted: {why}"
+    return getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)

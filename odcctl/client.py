@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from odcctl import __version__
-from odcctl.address import Address, connect, find_server
+from odcctl.address import Address, connect, find_server, warn_of_clear_text
 from odcctl.exits import Failure, Refused, Unreachable
 from odcctl.options import Arguments
 from odcctl.wire import Answer, LostAnswer, exchange
@@ -59,6 +59,7 @@ class Client:
         self.token = token
         self._keeps = keeps and token is None
         self._renewed_at: float | None = None
+        self._warned = False
         self._trouble: Failure | None = None
 
     @classmethod
@@ -164,7 +165,7 @@ class Client:
         # Later requests of this command go where the first one went.
         self.addresses = [address]
         connection.settimeout(timeout_s or ANSWER_TIMEOUT_S)
-        all_headers = {"Host": address.host, "User-Agent": f"odcctl/{__version__}", **headers}
+        all_headers = {"Host": address.authority, "User-Agent": f"odcctl/{__version__}", **headers}
         all_headers |= self.credentials(address)
         answer = exchange(connection, method, goal, all_headers, data)
         if timeout_s is None and answer.status < 400:
@@ -177,7 +178,12 @@ class Client:
             return {}
         if self.token is None and self._keeps:
             self._take_kept(address)
-        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        if not self.token:
+            return {}
+        if not self._warned:
+            self._warned = True
+            warn_of_clear_text(address)
+        return {"Authorization": f"Bearer {self.token}"}
 
     def _take_kept(self, address: Address) -> None:
         """The key of a login, and a new one before it ends; silently: if there is none, the server

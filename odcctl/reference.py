@@ -21,6 +21,10 @@ tried in turn. The config file is `~/.config/odcctl/config.toml` (or below `XDG_
 sent over TCP only, and the config file's only to the server it names. Without one, the key is used
 that `odcctl login` keeps in `~/.config/odcctl/keys.json`, by server.
 
+An `https://` server must prove who it is by the system's certificates, or by those of
+`ODC_CA_FILE`, else `ca_file` of the config file. Before a key is sent to another machine without
+TLS, `odcctl` warns; `ODC_ALLOW_HTTP=1` silences that.
+
 A job is named by its id (`7`), a task of an array by `7_3`, several by `7_[1-4,9]`. A reservation
 is a job; `show`, `connect`, `extend` and `edit` also take its name, or the start of its id, if it
 is one's own and live. Questions are asked on a terminal only. Results go to standard output, all

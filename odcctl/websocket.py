@@ -29,7 +29,7 @@ def connected(client: Client, path: str, what: str) -> Generator[Connection]:
         connection.settimeout(None)
         # The socket is connected, and encrypted where it should be: plain ws: from here.
         websocket = (connect_tcp if address.path is None else connect_unix)(
-            uri=f"ws://{address.host}{path}",
+            uri=f"ws://{address.authority}{path}",
             sock=connection,
             additional_headers=headers,
             compression=None,

@@ -8,11 +8,13 @@ import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from urllib.parse import urlsplit
 
 from odcd.api.app import create_app
 from odcd.api.clients import version_of
 from odcd.api.context import Api
 from odcd.api.credentials import Credentials
+from odcd.api.door import Door
 from odcd.api.server import HttpServer
 from odcd.audit import AuditLog
 from odcd.builds.settings import LIMIT, no_target
@@ -24,6 +26,8 @@ from odcd.errors import BadRequest
 from odcd.events import EventHub
 from odcd.executor.base import Executor
 from odcd.fairness.limits import Fairness
+from odcd.front.hosts import Hosts
+from odcd.front.tls import warn_of_clear_text
 from odcd.github_keys import GithubKeys
 from odcd.leader import Lead, Leader, Pass
 from odcd.leading import Leading
@@ -126,6 +130,7 @@ class Daemon:
             commands=lambda: self._executor is not None,
             address=str(settings.socket),
             listens=lambda: self._http.addresses,
+            tls=settings.front.tls_cert is not None,
             own_uid=os.getuid(),
             check_job=self._engine.check_job,
             box_terminals=not self._engine.ssh,
@@ -143,12 +148,14 @@ class Daemon:
         )
         self._page = Page(api, create_app(api))
         self._http = HttpServer(
-            self._page,
+            Door(self._page, _hosts(settings), settings.front.proxies, metrics),
             path=settings.socket,
             mode=settings.socket_mode,
             listen=settings.listen,
             listen_first=settings.listen_first,
             taken=taken,
+            front=settings.front,
+            watch=metrics,
         )
 
     async def run(
@@ -156,6 +163,7 @@ class Daemon:
     ) -> None:
         await self._engine.prepare()
         self._http.bind()
+        warn_of_clear_text(self._settings.front, self._http.addresses)
         listens(self._http.addresses)
         stopping = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -225,6 +233,16 @@ class Daemon:
             await self._leading.run()
         finally:
             self._leading = None
+
+
+def _hosts(settings: Settings) -> Hosts:
+    """The names that the daemon answers for: those by which it is known for sure."""
+    own = [socket.gethostname()]
+    if settings.listen is not None:
+        own.append(settings.listen[0])
+    if settings.login.url is not None and (host := urlsplit(settings.login.url).hostname):
+        own.append(host)
+    return Hosts.of(settings.front.hosts, own)
 
 
 def _logins(

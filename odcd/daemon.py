@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 import uvloop
 
 from odcd import account as accounts
-from odcd import app, keeper, schema, schema_guard
+from odcd import app, descriptors, keeper, schema, schema_guard
 from odcd.api.server import take_tcp
 from odcd.clock import Clock, SystemClock
 from odcd.connections import check_direct
@@ -76,6 +76,8 @@ def run(settings: Settings, announce: Announce) -> None:
         else:
             taken = None
             launcher, postgres = keeper.direct(settings.runner_folder, account), embedded
+        # Only now: the keeper's children, jobs among them, keep the limit that we began with.
+        descriptors.raise_limit()
         os.umask(0o077)
         harden()
         try:

@@ -23,6 +23,7 @@ from typing import Any
 
 from odcd.account import Account
 from odcd.clock import Clock
+from odcd.descriptors import as_before
 from odcd.errors import DatabaseDown, OdcError, RunnerDown
 from odcd.postgres import EmbeddedPostgres, watch
 from odcd.runner.launch import launch_runner
@@ -42,7 +43,9 @@ def direct(run_folder: Path, account: Account) -> Launcher:
     """For a daemon that runs as its user: launches the runner itself."""
 
     async def launch() -> None:
-        await asyncio.to_thread(launch_runner, run_folder, account.uid, account.gid)
+        await asyncio.to_thread(
+            launch_runner, run_folder, account.uid, account.gid, adapt=as_before
+        )
 
     return launch
 

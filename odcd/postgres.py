@@ -20,6 +20,7 @@ from odcd import postgres_files as files
 from odcd import postgres_roles as roles
 from odcd import postgres_settings as server_settings
 from odcd.clock import Clock
+from odcd.descriptors import as_before, ran_out
 from odcd.errors import DatabaseDown, OdcError
 from odcd.home_folder import check_entry, former_owners, prepare_home, read_own
 from odcd.processes import uid_of
@@ -179,7 +180,8 @@ class EmbeddedPostgres:
         self.begin()
 
     def postmaster(self) -> Postmaster | None:
-        """The living server of this data folder, whoever started it."""
+        """The living server of this data folder, whoever started it. Raises OSError when no
+        descriptor is free to find out."""
         _reap()
         try:
             lines = read_own(self._data / "postmaster.pid").splitlines()
@@ -201,7 +203,9 @@ class EmbeddedPostgres:
         """
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except OSError:
+        except OSError as error:
+            if ran_out(error):
+                raise
             return False
         ours = former_owners(self._account) | {self._owner.uid}
         return os.fsencode(self._data) in command and uid_of(pid) in ours
@@ -250,7 +254,7 @@ class EmbeddedPostgres:
                 sink = os.open(output, flags, 0o600)
             try:
                 child = subprocess.Popen(
-                    [install / "bin" / "postgres", "-D", self._data],
+                    as_before([install / "bin" / "postgres", "-D", self._data]),
                     stdin=subprocess.DEVNULL,
                     stdout=sink,
                     stderr=sink,
@@ -333,6 +337,11 @@ async def watch(
                 "postgres.restart_failed",
                 extra={"error": error.message, "hint": error.hint, "next_try_s": wait_s},
             )
+        except OSError as error:
+            if not ran_out(error):
+                raise
+            # Nothing is known: neither that it is gone, nor that it is there.
+            log.warning("postgres.out_of_descriptors", extra={"error": str(error)})
 
 
 def _dsn(sockets: Path) -> str:

@@ -22,6 +22,7 @@ from odcd.disks.settings import DiskSettings
 from odcd.executor.job_rules import JobSettings
 from odcd.executor.kubernetes.settings import KubernetesSettings
 from odcd.fairness.settings import FairnessSettings
+from odcd.front.settings import FrontSettings
 from odcd.gpu_use.settings import GpuUseSettings
 from odcd.history.settings import HistorySettings
 from odcd.login.settings import LoginSettings
@@ -78,6 +79,7 @@ def settings_page() -> str:
     for name, text in (
         *_field_docs(settings.Settings),
         *_field_docs(JobSettings),
+        *_field_docs(FrontSettings),
         *_field_docs(KubernetesSettings),
         *_field_docs(DiskSettings),
         *_field_docs(LoginSettings),

@@ -18,6 +18,7 @@ from odcd.errors import BadRequest
 from odcd.executor.job_rules import JobSettings, read_jobs
 from odcd.executor.kubernetes.settings import KubernetesSettings, read_kubernetes
 from odcd.fairness.settings import FairnessSettings, read_fairness
+from odcd.front.settings import FrontSettings, read_front
 from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
 from odcd.history.settings import HistorySettings, read_history
 from odcd.login.settings import LoginSettings, read_login
@@ -88,6 +89,7 @@ class Settings:
     audit_log: str | None = None
     """ODC_AUDIT_LOG. Where every change and every refused login or request is written, a JSON
     object a line: the path of a file, or - for standard output. Default nowhere."""
+    front: FrontSettings = field(default_factory=FrontSettings)
     dsn: str | None = None
     """--dsn, ODC_DSN. An external PostgreSQL; None: the embedded one of home."""
     executor: Literal["local", "kubernetes"] = "local"
@@ -180,6 +182,9 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
         listen_first=_listen_first(root) if embedded and not listen else (),
         proxy_uids=read_accounts(environment, "ODC_PROXY_USERS"),
         audit_log=read_audit(environment, detached=getattr(args, "detach", False)),
+        front=read_front(
+            environment, getattr(args, "tls_cert", None), getattr(args, "tls_key", None)
+        ),
         dsn=getattr(args, "dsn", None) or None,
         executor="kubernetes" if on_kubernetes else "local",
         kubernetes=kubernetes,

@@ -11,8 +11,8 @@ from typing import Any
 from starlette.responses import Response
 
 from odcd.api.identity import PEER, key_of
-from odcd.api.near import ORIGIN, Origin
 from odcd.audit import AuditLog
+from odcd.front.near import ORIGIN, Origin
 from odcd.model import Identity
 
 READS = frozenset({"GET", "HEAD", "OPTIONS"})

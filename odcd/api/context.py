@@ -56,6 +56,8 @@ class Api:
     """Where users of this machine reach the daemon: the path of its socket."""
     listens: Callable[[], Sequence[tuple[str, int]]] = lambda: ()
     """The TCP addresses it listens on."""
+    tls: bool = False
+    """There by HTTPS."""
     box_terminals: bool = True
     """Dev servers are entered by the terminal of their job; else by SSH."""
     check_job: Callable[[Identity, JobSpec], None] = lambda _who, _spec: None

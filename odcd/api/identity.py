@@ -4,50 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import pwd
-import socket
-import struct
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
-
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from typing import Any, Protocol
 
 from odcd.api.clients import Version, check_client
-from odcd.api.near import ORIGIN, origin_of
 from odcd.clock import Clock
 from odcd.errors import NotAuthenticated, NotOwner, Unavailable
+from odcd.front.peer import PEER, Peer
 from odcd.keys import digest_of
 from odcd.model import Identity
 
-PEER = "peer"
-"""Where the scope's state has the Peer of a unix connection."""
 NAMES_KEPT_S = 300.0
-_CREDENTIALS = struct.Struct("3i")
 LOGIN_HINT = (
     "Log in with `odcctl login`, or give odcctl an API key in ODC_TOKEN (`odcd token` makes one); "
     "other clients send it as Authorization: Bearer KEY. On the daemon's machine use its socket."
 )
-
-
-class Peer(NamedTuple):
-    uid: int
-    gid: int
-
-
-class PeerProtocol(HttpToolsProtocol):
-    """uvicorn tells nothing about who is at the other end of a unix socket; the kernel knows."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        connection = transport.get_extra_info("socket")
-        if connection is not None and connection.family == socket.AF_UNIX:
-            raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-            _, uid, gid = _CREDENTIALS.unpack(raw)
-            # Copied into the scope of every request, also when it becomes a WebSocket.
-            self.app_state = {**self.app_state, PEER: Peer(uid, gid)}
-        elif (origin := origin_of(transport)) is not None:
-            self.app_state = {**self.app_state, ORIGIN: origin}
 
 
 class KeyStore(Protocol):

@@ -12,9 +12,9 @@ from starlette.responses import Response
 from odcd.api.context import Api
 from odcd.api.identity import LOGIN_HINT, PEER, key_of
 from odcd.api.key_answers import PageTicket
-from odcd.api.near import ORIGIN, Origin
 from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import NotAuthenticated, WrongState
+from odcd.front.near import ORIGIN, Origin
 from odcd.page_keys import TICKET_LIFE, ticket_of
 
 ENTER = "/page/enter"
@@ -81,15 +81,17 @@ class PageRoutes:
                 "this daemon listens on the socket alone, which browsers cannot reach",
                 "Start it with --listen 127.0.0.1:7070 (or ODC_LISTEN), or without --listen none.",
             )
-        return page_url(*addresses[0])
+        return page_url(*addresses[0], tls=self._api.tls)
 
 
-def page_url(host: str, port: int) -> str:
+def page_url(host: str, port: int, *, tls: bool = False) -> str:
     """Where a browser on the daemon's machine finds it."""
+    scheme = "https" if tls else "http"
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return f"http://{host}:{port}"
+        return f"{scheme}://{host}:{port}"
     if address.is_unspecified:
         address = ipaddress.ip_address("127.0.0.1" if address.version == 4 else "::1")
-    return f"http://[{address}]:{port}" if address.version == 6 else f"http://{address}:{port}"
+    name = f"[{address}]" if address.version == 6 else str(address)
+    return f"{scheme}://{name}:{port}"

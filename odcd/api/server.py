@@ -9,16 +9,25 @@ import logging
 import os
 import socket
 import stat
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from odcd.api.identity import PeerProtocol
 from odcd.api.streaming import Broken
+from odcd.clock import SystemClock
 from odcd.errors import OdcError
+from odcd.front.crowd import Crowd, limits_of
+from odcd.front.listener import Listener
+from odcd.front.peer import Peer
+from odcd.front.protocol import PeerProtocol
+from odcd.front.rules import Rules
+from odcd.front.settings import FrontSettings
+from odcd.front.tls import Certificate
+from odcd.front.watch import Nobody, Watch
 
 log = logging.getLogger(__name__)
 
@@ -31,9 +40,27 @@ BACKLOG = 2048
 GRACE_S = 5
 KEEP_ALIVE_S = 75
 MAX_FRAME_BYTES = 1024 * 1024
+OF_STRANGERS = ("Invalid HTTP request received.", "Unsupported upgrade request.")
 
 
 class _Server(uvicorn.Server):
+    """Served by listeners of ours instead of the event loop's."""
+
+    def __init__(self, config: uvicorn.Config, listen: Callable[[_Server], list[Listener]]) -> None:
+        super().__init__(config)
+        self._listen = listen
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.lifespan.startup()
+        self.servers: Any = self._listen(self)
+        self.started = True
+
+    def protocol(self, peer: Peer | None, rules: Rules, watch: Watch) -> PeerProtocol:
+        return PeerProtocol(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state,
+            peer=peer, rules=rules, watch=watch,
+        )  # fmt: skip
+
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
         """Signals are the daemon's."""
@@ -44,11 +71,18 @@ class HttpServer:
     def __init__(
         self, app: ASGIApp, *, path: Path, mode: int, listen: tuple[str, int] | None = None,
         listen_first: Sequence[tuple[str, int]] = (), taken: Sequence[socket.socket] | None = None,
+        front: FrontSettings | None = None, rules: Rules | None = None,
+        watch: Watch | None = None,
     ) -> None:  # fmt: skip
         """path, mode: the unix socket and its permissions; listen: host and port for TCP;
         listen_first: the first of these that can be had, if any; taken: what take_tcp() made of
-        both already."""
+        both already; front, rules: who may connect, and how requests arrive; watch: counts what is
+        refused."""
         self._taken = taken
+        self._front = front or FrontSettings()
+        self._rules = rules or Rules()
+        self._watch = watch or Nobody()
+        self._certificate: Certificate | None = None
         self._path = path
         self._mode = mode
         self._listen = listen
@@ -71,7 +105,7 @@ class HttpServer:
             ws_max_size=MAX_FRAME_BYTES,
             ws_per_message_deflate=False,
         )
-        self._server = _Server(config)
+        self._server = _Server(config, self._listeners)
         logging.getLogger("uvicorn.error").addFilter(_tells_news)
 
     @property
@@ -83,8 +117,12 @@ class HttpServer:
         """Take the addresses; from here on clients wait instead of being turned away.
 
         The caller holds the home's lock, so a socket file that is there was left over.
-        Raises OdcError when an address cannot be had.
+        Raises OdcError when an address cannot be had, or TLS cannot be used.
         """
+        if self._front.tls_cert is not None:
+            self._certificate = Certificate(
+                self._front.tls_cert, self._front.tls_key, SystemClock()
+            )  # fmt: skip
         try:
             self._sockets.append(self._bind_unix())
             if self._taken is not None:
@@ -114,6 +152,20 @@ class HttpServer:
     def stop(self) -> None:
         """Take no more connections, let answers under way end; long ones are cut after a grace."""
         self._server.should_exit = True
+
+    def _listeners(self, server: _Server) -> list[Listener]:
+        crowd = Crowd(limits_of(self._front), self._front.proxies, self._watch, os.getuid())
+        return [
+            Listener(
+                listener,
+                crowd,
+                lambda peer: server.protocol(peer, self._rules, self._watch),
+                self._watch,
+                certificate=None if listener.family == socket.AF_UNIX else self._certificate,
+                handshake_s=self._rules.head_s,
+            )
+            for listener in self._sockets
+        ]
 
     def _bind_unix(self) -> socket.socket:
         with contextlib.suppress(FileNotFoundError):
@@ -184,5 +236,8 @@ def _bind_tcp(host: str, port: int) -> socket.socket:
 
 
 def _tells_news(record: logging.LogRecord) -> bool:
-    """uvicorn reports as errors of the application what was cut on purpose."""
+    """uvicorn reports as errors of the application what was cut on purpose, and warns of requests
+    that strangers can send without end: metrics count those."""
+    if record.levelno == logging.WARNING and record.msg in OF_STRANGERS:
+        return False
     return not (record.exc_info and isinstance(record.exc_info[1], Broken))

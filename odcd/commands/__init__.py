@@ -66,6 +66,16 @@ def add_serving(parser: argparse.ArgumentParser) -> None:
         "127.0.0.1 from 7070 on",
     )
     parser.add_argument(
+        "--tls-cert",
+        metavar="FILE",
+        help="serve TCP by TLS with this certificate and its chain (PEM); default $ODC_TLS_CERT",
+    )
+    parser.add_argument(
+        "--tls-key",
+        metavar="FILE",
+        help="its key (PEM, no password); default $ODC_TLS_KEY, else the file of the certificate",
+    )
+    parser.add_argument(
         "--operator", action="append", metavar="USER", help="may act for others; repeat"
     )
     parser.add_argument(

@@ -107,11 +107,13 @@ def _welcome(
         f"  submit  {where}odcctl submit script.sh",
         f"  stop    {where}odcd down",
     ]
+    tls = settings.front.tls_cert is not None
     if settings.listen:
         host, port = settings.listen
-        lines.insert(2, f"  listen  http://{host}:{port} (tokens: odcd token)")
+        scheme = "https" if tls else "http"
+        lines.insert(2, f"  listen  {scheme}://{host}:{port} (tokens: odcd token)")
     if addresses:
-        lines.insert(2, f"  page    {page_url(*addresses[0])}  ({where}odcctl page)")
+        lines.insert(2, f"  page    {page_url(*addresses[0], tls=tls)}  ({where}odcctl page)")
     elif settings.listen_first:
         first, last = settings.listen_first[0][1], settings.listen_first[-1][1]
         lines.insert(2, f"  page    none: 127.0.0.1 has no free port from {first} to {last}")

@@ -1,51 +1,93 @@
-"""How many logins an address may try in vain."""
+"""How many logins an address and a credential may try in vain."""
 
 from __future__ import annotations
 
-import ipaddress
-from collections import deque
+from collections import OrderedDict, deque
 
 from odcd.clock import Clock
 from odcd.errors import TooManyLogins
+from odcd.front.proxies import network_of
 
 WINDOW_S = 60.0
 MOST = 30
+"""Refused logins of one address within the window, and refusals of it in the audit log."""
+MOST_OF_CREDENTIAL = 10
 KEPT = 10_000
+KNOWN_S = 86_400.0
+"""How long a credential that was accepted is remembered."""
 
 
 class Limiter:
-    """So that guessing fills neither the audit log nor AWS's ear. An IPv6 network of 64 bits, which
-    one person has, counts as one address."""
+    """Refusals that have cost a question to AWS are counted, by address and by credential.
+
+    The address may be that of many: a proxy's that is not configured, a company's. So a credential
+    that was accepted from there lately is not refused for what others of its address do. An IPv6
+    network of 64 bits, which one person has, counts as one address.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._refused: dict[str, deque[float]] = {}
+        self._addresses = _Counts(clock, MOST)
+        self._credentials = _Counts(clock, MOST_OF_CREDENTIAL)
+        self._notes = _Counts(clock, MOST)
+        self._known: OrderedDict[str, float] = OrderedDict()
 
-    def check(self, address: str) -> None:
+    def check(self, address: str, credential: str) -> None:
         """Raises TooManyLogins."""
-        if len(self._of(address)) >= MOST:
+        network = network_of(address)
+        both = f"{network} {credential}"
+        if self._credentials.full(both):
+            raise TooManyLogins(
+                f"{MOST_OF_CREDENTIAL} logins with this access key were refused within a minute",
+                "Wait a minute; then find out with one what is wrong.",
+            )
+        if self._addresses.full(network) and not self._is_known(both):
             raise TooManyLogins(
                 f"{MOST} logins from this address were refused within a minute",
                 "Wait a minute; then find out with one what is wrong.",
             )
 
-    def note(self, address: str) -> None:
-        if len(self._refused) >= KEPT:
-            self._refused.clear()
-        self._refused.setdefault(_network(address), deque(maxlen=MOST)).append(
-            self._clock.monotonic()
-        )
+    def refused(self, address: str, credential: str) -> None:
+        network = network_of(address)
+        self._addresses.add(network)
+        self._credentials.add(f"{network} {credential}")
 
-    def _of(self, address: str) -> deque[float]:
-        times = self._refused.get(_network(address), deque[float]())
+    def accepted(self, address: str, credential: str) -> None:
+        both = f"{network_of(address)} {credential}"
+        self._known[both] = self._clock.monotonic() + KNOWN_S
+        self._known.move_to_end(both)
+        if len(self._known) > KEPT:
+            self._known.popitem(last=False)
+
+    def may_note(self, address: str) -> bool:
+        """Whether one more refusal of this address goes to the audit log; counts it."""
+        network = network_of(address)
+        if self._notes.full(network):
+            return False
+        self._notes.add(network)
+        return True
+
+    def _is_known(self, both: str) -> bool:
+        return self._known.get(both, 0.0) > self._clock.monotonic()
+
+
+class _Counts:
+    """How often something happened to each key within the window, up to a limit."""
+
+    def __init__(self, clock: Clock, limit: int) -> None:
+        self._clock = clock
+        self._limit = limit
+        self._times: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def full(self, key: str) -> bool:
+        times = self._times.get(key, deque[float]())
         while times and times[0] <= self._clock.monotonic() - WINDOW_S:
             times.popleft()
-        return times
+        return len(times) >= self._limit
 
-
-def _network(address: str) -> str:
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    return str(found) if found.version == 4 else str(ipaddress.ip_network((found, 64), False))
+    def add(self, key: str) -> None:
+        self._times.setdefault(key, deque(maxlen=self._limit)).append(self._clock.monotonic())
+        self._times.move_to_end(key)
+        if len(self._times) > KEPT:
+            # The one that has been quiet for longest, so that nobody clears a count by others.
+            self._times.popitem(last=False)

@@ -12,13 +12,13 @@ from datetime import datetime
 from typing import Protocol
 
 from odcd.clock import Clock
-from odcd.errors import LoginRefused, OdcError
+from odcd.errors import LoginRefused, OdcError, TooManyLogins
 from odcd.keys import LIFE, LONGEST, NewKey, new_key
 from odcd.login.github import GitHub
 from odcd.login.https import TIMEOUT_S, Https, parse_place
 from odcd.login.identities import SYSTEM, Caller, Rule, find_rule, name_of
 from odcd.login.limiter import Limiter
-from odcd.login.presigned import check_presigned
+from odcd.login.presigned import Presigned, check_presigned
 from odcd.login.settings import LoginSettings
 from odcd.login.sts import Sts
 
@@ -98,25 +98,36 @@ class Logins:
 
     async def log_in(self, proof: Proof) -> LoggedIn:
         """Raises LoginRefused, TooManyLogins, IdentityDown."""
-        self._limiter.check(proof.address)
         known: dict[str, str] = {"from": proof.address}
         try:
-            return await self._log_in(proof, known)
+            request = self._check(proof)
+            self._limiter.check(proof.address, request.credential)
+            try:
+                done = await self._log_in(proof, request, known)
+            except LoginRefused:
+                self._limiter.refused(proof.address, request.credential)
+                raise
+            self._limiter.accepted(proof.address, request.credential)
+            return done
+        except TooManyLogins:
+            raise
         except LoginRefused as error:
-            self._limiter.note(proof.address)
             await self._note(error.reason, known)
             raise
         except OdcError as error:
             await self._note(error.title, known)
             raise
 
-    async def _log_in(self, proof: Proof, known: dict[str, str]) -> LoggedIn:
+    def _check(self, proof: Proof) -> Presigned:
+        """What costs no more than reading it, and so is not counted when it is refused."""
+        return check_presigned(
+            proof.url, proof.headers, proof.method, authority=self._sts.authority,
+            server_id=self._server_id, now=self._clock.now(),
+        )  # fmt: skip
+
+    async def _log_in(self, proof: Proof, request: Presigned, known: dict[str, str]) -> LoggedIn:
         """known: fills with what is known for sure."""
         now = self._clock.now()
-        request = check_presigned(
-            proof.url, proof.headers, proof.method,
-            authority=self._sts.authority, server_id=self._server_id, now=now,
-        )  # fmt: skip
         if not await self._store.use_signature(request.digest, request.expires_at, now):
             raise LoginRefused(
                 "this signature was used before", "Each is good for one login.", reason="replayed"
@@ -161,6 +172,8 @@ class Logins:
             )
 
     async def _note(self, reason: str, known: Mapping[str, str]) -> None:
+        if not self._limiter.may_note(known["from"]):
+            return
         log.warning("login.refused", extra={"reason": reason, **known})
         try:
             await self._store.refuse_login({"reason": reason, **known}, self._clock.now())

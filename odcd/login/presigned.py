@@ -40,10 +40,11 @@ _SIGNED = {"host", SERVER_HEADER}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presigned:
-    """target: path and query to send; digest: of the signature; expires_at: when AWS stops taking
-    it."""
+    """target: path and query to send; credential: the access key's id; digest: of the signature;
+    expires_at: when AWS stops taking it."""
 
     target: str
+    credential: str
     digest: str
     expires_at: datetime
 
@@ -62,6 +63,7 @@ def check_presigned(
     signature = given["X-Amz-Signature"]
     return Presigned(
         target=f"/?{query}",
+        credential=given["X-Amz-Credential"].partition("/")[0],
         digest=hashlib.sha256(signature.encode()).hexdigest(),
         # By our clock, which AWS does not go by.
         expires_at=max(expires_at, moment + MAX_AGE) + MAX_AHEAD,

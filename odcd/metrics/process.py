@@ -24,6 +24,7 @@ from prometheus_client.exposition import choose_encoder
 
 from odcd import __version__
 from odcd.calls import any_error
+from odcd.front.watch import REFUSED, REJECTED, Refused, Rejected
 from odcd.metrics.families import MEASURES
 from odcd.metrics.lines import Lines
 from odcd.metrics.sample import MOST_FORMATS, Encoder, Sample
@@ -71,6 +72,25 @@ class Metrics:
             "it refused them; left: the client went; broke: neither said so.",
             ["route", "code"], registry=registry,
         )  # fmt: skip
+        self._connections = Gauge(
+            "odcd_http_connections", "Connections of clients that are open.", registry=registry
+        )
+        self._connections_refused = Counter(
+            "odcd_http_connections_refused",
+            "Connections closed as they came: the user, the address, TCP as a whole or this daemon "
+            "had as many as it may have, or no descriptor was free.",
+            ["reason"], registry=registry,
+        )  # fmt: skip
+        self._rejected = Counter(
+            "odcd_http_requests_rejected",
+            "Requests refused before anything read them: late or large headers, a slow body, no "
+            "HTTP, another host's name, a TLS handshake that failed.",
+            ["reason"], registry=registry,
+        )  # fmt: skip
+        for refused in REFUSED:
+            self._connections_refused.labels(refused)
+        for rejected in REJECTED:
+            self._rejected.labels(rejected)
         self._event_clients = Gauge(
             "odcd_event_clients", "Who follows events by a stream.", registry=registry
         )
@@ -159,6 +179,15 @@ class Metrics:
 
     def limited(self, limit: str) -> None:
         self._limited.labels(limit).inc()
+
+    def connected(self, change: int) -> None:
+        self._connections.inc(change)
+
+    def connection_refused(self, reason: Refused) -> None:
+        self._connections_refused.labels(reason).inc()
+
+    def request_rejected(self, reason: Rejected) -> None:
+        self._rejected.labels(reason).inc()
 
     def know_sockets(self, route: str) -> None:
         self._sockets.labels(route)

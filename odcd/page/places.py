@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
-from odcd.api.near import ORIGIN, Origin
 from odcd.errors import NotAuthenticated
+from odcd.front.near import ORIGIN, Origin
 
 PROXY_HINT = (
     "If a reverse proxy runs on this machine, name its account in ODC_PROXY_USERS; if you are "

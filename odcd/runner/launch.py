@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from odcd.runner import protocol
@@ -37,10 +38,14 @@ def connect(run_dir: Path) -> socket.socket:
     return sock
 
 
-def launch_runner(run_dir: Path, owner_uid: int, owner_gid: int, *, wait_s: float = WAIT_S) -> None:
+def launch_runner(
+    run_dir: Path, owner_uid: int, owner_gid: int, *, wait_s: float = WAIT_S,
+    adapt: Callable[[Sequence[str]], list[str]] = list,
+) -> None:  # fmt: skip
     """Return when the runner of run_dir accepts connections; start one if none lives.
 
-    owner: whose daemon may command it. wait_s: for one that is just starting. Raises LaunchFailed.
+    owner: whose daemon may command it. wait_s: for one that is just starting. adapt: what the
+    command becomes, for a caller whose limits are not to be inherited. Raises LaunchFailed.
     """
     if _accepts(run_dir):
         return
@@ -55,7 +60,7 @@ def launch_runner(run_dir: Path, owner_uid: int, owner_gid: int, *, wait_s: floa
     ]  # fmt: skip
     try:
         done = subprocess.run(
-            command,
+            adapt(command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

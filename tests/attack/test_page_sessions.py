@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from odcd.api import near
+from odcd.front import near
 from tests.attack.strangers import (
     ALICE,
     BOB,

@@ -1,0 +1,100 @@
+"""How many connections there are, of whom, and whether one more may come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from odcd.descriptors import for_connections
+from odcd.front.peer import Peer
+from odcd.front.proxies import Proxies, network_of
+from odcd.front.settings import FrontSettings
+from odcd.front.watch import Refused, Watch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    all: int
+    """Of everybody together. A sixteenth is kept for root and the daemon's own user."""
+    tcp: int
+    """Of TCP as a whole: strangers leave the unix socket a quarter."""
+    per_user: int
+    per_address: int
+
+    @property
+    def common(self) -> int:
+        return self.all - max(1, self.all // 16)
+
+
+def limits_of(settings: FrontSettings) -> Limits:
+    """As the settings say, and within the descriptors that this process may have."""
+    most = min(settings.connections, for_connections())
+    # Whatever the settings say, one client alone never has all of them.
+    share = max(1, most // 2)
+    return Limits(
+        all=most,
+        tcp=max(1, most * 3 // 4),
+        per_user=min(settings.per_user, share),
+        per_address=min(settings.per_address, share),
+    )
+
+
+class Crowd:
+    """own_uid: the daemon's; it and root are counted in the whole alone."""
+
+    def __init__(self, limits: Limits, proxies: Proxies, watch: Watch, own_uid: int) -> None:
+        self._limits = limits
+        self._proxies = proxies
+        self._watch = watch
+        self._trusted_uids = frozenset({0, own_uid})
+        self._clients: Counter[int | str] = Counter()
+        self._tcp = 0
+        self._all = 0
+
+    def enter(self, peer: Peer | None, address: str) -> Entry | Refused:
+        """address: of a TCP connection. The entry of one more connection, or why there is none."""
+        client = network_of(address) if peer is None else peer.uid
+        refused = self._refusal(peer, client, address)
+        if refused is not None:
+            self._watch.connection_refused(refused)
+            return refused
+        self._count(client, peer is None, 1)
+        return Entry(self, client, tcp=peer is None)
+
+    def _refusal(self, peer: Peer | None, client: int | str, address: str) -> Refused | None:
+        limits = self._limits
+        if peer is not None and peer.uid in self._trusted_uids:
+            return "all" if self._all >= limits.all else None
+        if peer is not None and self._clients[client] >= limits.per_user:
+            return "user"
+        full = self._clients[client] >= limits.per_address
+        if peer is None and full and not self._proxies.trusts(address):
+            return "address"
+        if peer is None and self._tcp >= limits.tcp:
+            return "tcp"
+        return "all" if self._all >= limits.common else None
+
+    def leave(self, entry: Entry) -> None:
+        self._count(entry.client, entry.tcp, -1)
+
+    def _count(self, client: int | str, tcp: bool, change: int) -> None:
+        self._all += change
+        self._tcp += change if tcp else 0
+        self._clients[client] += change
+        if not self._clients[client]:
+            del self._clients[client]
+        self._watch.connected(change)
+
+
+class Entry:
+    """One connection that is counted; leave() takes it away, once."""
+
+    def __init__(self, crowd: Crowd, client: int | str, *, tcp: bool) -> None:
+        self.client = client
+        self.tcp = tcp
+        self._crowd: Crowd | None = crowd
+
+    def leave(self) -> None:
+        crowd, self._crowd = self._crowd, None
+        if crowd is not None:
+            crowd.leave(self)

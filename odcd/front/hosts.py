@@ -1,0 +1,73 @@
+"""The host names that the daemon answers for over TCP.
+
+A browser can be made to reach the daemon by another site's name (DNS rebinding), and then that
+site's scripts may read the answers. Such a request names the other site as its host. Addresses are
+always answered: no such attack works without a name, and probes and scrapes use addresses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from odcd.errors import BadRequest
+from odcd.front.proxies import read_address
+
+LOOPBACK = ("localhost", "*.localhost")
+_NAME = re.compile(r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.ASCII)
+_PORT = re.compile(r":[0-9]{1,5}$", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    names: frozenset[str]
+    """In lower case; *.NAME is every name below NAME."""
+
+    @classmethod
+    def of(cls, *groups: Iterable[str]) -> Hosts:
+        names = (name.lower().rstrip(".") for group in (LOOPBACK, *groups) for name in group)
+        return cls(frozenset(names))
+
+    def check(self, given: list[bytes], http_version: str) -> None:
+        """given: the values of all Host headers. Raises BadRequest.
+
+        Without the header a request of HTTP/1.0 is answered: some load balancers probe so, and no
+        browser does.
+        """
+        if not given and http_version == "1.0":
+            return
+        if len(given) != 1:
+            raise BadRequest(
+                f"the request has {len(given)} Host headers", "HTTP/1.1 requires exactly one."
+            )
+        text = given[0].decode("latin-1")
+        if not self.knows(text):
+            raise BadRequest(
+                f'this daemon does not answer for the host "{text[:100]}"',
+                "An operator can add it to ODC_HOSTS.",
+            )
+
+    def knows(self, text: str) -> bool:
+        """text: NAME or ADDRESS, with a port or without."""
+        if read_address(text) is not None:
+            return True
+        name = _PORT.sub("", text).lower().rstrip(".")
+        if name in self.names:
+            return True
+        parts = name.split(".")
+        return any("*." + ".".join(parts[at:]) in self.names for at in range(1, len(parts)))
+
+
+def parse_hosts(words: Iterable[str]) -> frozenset[str]:
+    """Raises BadRequest for what is not a name."""
+    found: set[str] = set()
+    for word in words:
+        name = word.lower().rstrip(".")
+        if not _NAME.fullmatch(name):
+            raise BadRequest(
+                f'ODC_HOSTS: "{word[:100]}" is not a host name',
+                "For example odc.example.org or *.example.org, without a port.",
+            )
+        found.add(name)
+    return frozenset(found)

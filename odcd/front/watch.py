@@ -1,0 +1,27 @@
+"""What the front door counts."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+Refused = Literal["user", "address", "tcp", "all", "descriptors"]
+"""Why a connection was closed when it came: its user, its address, TCP as a whole or the daemon has
+as many as it may have, or no descriptor was free."""
+Rejected = Literal["tls", "head_late", "head_size", "body_slow", "malformed", "host"]
+"""Why a request was answered before anything read it."""
+REFUSED: tuple[Refused, ...] = ("user", "address", "tcp", "all", "descriptors")
+REJECTED: tuple[Rejected, ...] = (
+    "tls", "head_late", "head_size", "body_slow", "malformed", "host",
+)  # fmt: skip
+
+
+class Watch(Protocol):
+    def connected(self, change: int) -> None: ...
+    def connection_refused(self, reason: Refused) -> None: ...
+    def request_rejected(self, reason: Rejected) -> None: ...
+
+
+class Nobody:
+    def connected(self, change: int) -> None: ...
+    def connection_refused(self, reason: Refused) -> None: ...
+    def request_rejected(self, reason: Rejected) -> None: ...
