@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -29,11 +29,21 @@ def led_to(home: Path, handler: Handler) -> Iterator[socket.socket]:
         unix_serve(handler, path, compression=None) as server,
         listen(None, 0) as listener,
     ):
-        for target in (server.serve_forever, lambda: serve(client, "/v1/tunnel", listener)):
-            threading.Thread(target=target, daemon=True).start()
+
+        def carry() -> None:
+            with suppress(OSError):
+                serve(client, "/v1/tunnel", listener)
+
+        threads = [threading.Thread(target=target) for target in (server.serve_forever, carry)]
+        for thread in threads:
+            thread.start()
         with socket.create_connection(listener.getsockname(), PATIENCE_S) as ours:
             yield ours
         server.shutdown()
+        # Closing it would wake nobody who accepts.
+        listener.shutdown(socket.SHUT_RDWR)
+        for thread in threads:
+            thread.join(PATIENCE_S)
 
 
 def test_who_waits_for_what_cannot_be_reached_waits_no_more(

@@ -178,6 +178,10 @@ def test_a_key_that_has_expired_is_refused_at_once_and_removed_later(
             assert (await client.get("/v1/users/me")).status_code == 401
         await sql.execute("update odc.login_signature set expires_at = now() - interval '1 s'")
         await sql.fetchval("select odc.sweep(0, now() + interval '1 s')")
+        # A terminal that it opened may go on until the login ends.
+        assert await sql.fetchval("select count(*) from odc.api_key") == 1
+        await sql.execute("update odc.api_key set until_at = now()")
+        await sql.fetchval("select odc.sweep(0, now() + interval '2 s')")
         assert await sql.fetchval("select count(*) from odc.api_key") == 0
         assert await sql.fetchval("select count(*) from odc.login_signature") == 0
 

@@ -70,7 +70,8 @@ NO_PAST = {
 # Entry functions that change nothing with a past.
 TIMELESS = {
     "take_term", "beat_term", "dispatches", "live_members", "unstarted_jobs",
-    "keep_api_key", "use_api_key", "rotate_api_key", "end_api_key", "use_signature", "log_in",
+    "keep_api_key", "use_api_key", "use_page_key", "rotate_api_key", "end_api_key",
+    "use_signature", "log_in",
     "refuse_login", "end_user_keys", "make_page_ticket", "begin_page_session", "holding_keys",
     "take_stops", "take_signals", "keep_output", "note_orphans",
     "refresh_eta", "tidy_predictions", "predict_jobs", "take_canaries", "take_warnings",
