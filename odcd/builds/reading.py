@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from contextlib import suppress
 
+from odcd.builds import unpack
 from odcd.builds.context import AGAIN, DOCKERFILE, Context, bad_name
 from odcd.errors import TooLarge, refusal
 from odcd.slots import Slots
@@ -43,22 +42,18 @@ class Reader:
             return await self._read(sent, dockerfile)
 
     async def _read(self, sent: bytes, dockerfile: str) -> Context:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", "-m", "odcd.builds.unpack", dockerfile,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL, env={}, cwd="/",
-        )  # fmt: skip
-        answer = b""
+        child = unpack.fork(dockerfile)
+        talk = asyncio.create_task(asyncio.to_thread(child.talk, sent))
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._limit_s):
-                    answer, _ = await process.communicate(sent)
+            async with asyncio.timeout(self._limit_s):
+                answer = await asyncio.shield(talk)
+        except TimeoutError:
+            answer = None
         finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
-        if process.returncode != 0:
+            if not talk.done():
+                child.kill()
+                await asyncio.wait([talk])
+        if answer is None:
             raise TooLarge("the context takes too much time or memory to unpack", HARD)
         return _context(answer)
 

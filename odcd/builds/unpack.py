@@ -1,41 +1,91 @@
-"""The program that reads one context, in a process of its own: see odcd.builds.reading.
+"""Read one context in a process of its own: see odcd.builds.reading.
 
-Its argument is the name of the Dockerfile, its stdin the context. Its stdout is one line of JSON,
-then the packed context. A refusal is a line with its code.
+It is a fork and no new program: root's Python may be closed to the account that the daemon became.
 """
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 import resource
-import sys
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 
-from odcd.builds.context import IGNORE, MAX_SENT_BYTES, read_context
+from odcd.builds.context import IGNORE, read_context
 from odcd.errors import OdcError, TooLarge
 
 CPU_S = 10
 MEMORY_BYTES = 512 * 1024 * 1024
+"""More than the daemon itself has."""
+MOST_DESCRIPTORS = 1_048_576
 
 
-def main(dockerfile: str) -> int:
-    limit()
-    try:
-        context = read_context(sys.stdin.buffer.read(MAX_SENT_BYTES + 1), dockerfile)
-        head, packed = {"digest": context.digest}, context.packed
-    except MemoryError:
-        error = TooLarge("the context needs too much memory when it is unpacked", IGNORE)
-        head, packed = _refusal(error), b""
-    except OdcError as error:
-        head, packed = _refusal(error), b""
-    sys.stdout.buffer.write(json.dumps(head).encode() + b"\n" + packed)
-    return 0
+@dataclass(frozen=True, slots=True)
+class Child:
+    """The process: it reads a context from one pipe, and writes the answer into the other."""
+
+    pid: int
+    context: int
+    answer: int
+
+    def talk(self, sent: bytes) -> bytes | None:
+        """Send the context. Blocks until the process has ended; returns one line of JSON and the
+        packed context, None when the process was killed."""
+        try:
+            with os.fdopen(self.context, "wb") as pipe, suppress(BrokenPipeError):
+                pipe.write(sent)
+            with os.fdopen(self.answer, "rb") as pipe:
+                answer = pipe.read()
+        finally:
+            _, status = os.waitpid(self.pid, 0)
+        return answer if status == 0 else None
+
+    def kill(self) -> None:
+        """Only while somebody is in talk(): the number is not another process's yet."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
 
 
-def limit() -> None:
+def fork(dockerfile: str) -> Child:
+    """Begin the process. Raises OSError."""
+    context, ours = os.pipe()
+    theirs, answer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            _begin(context, answer)
+            _limit()
+            with os.fdopen(0, "rb") as sent, os.fdopen(1, "wb") as told:
+                told.write(_read(sent.read(), dockerfile))
+            code = 0
+        finally:
+            # Nothing of the daemon is to be ended here.
+            os._exit(code)
+    os.close(context)
+    os.close(answer)
+    return Child(pid, ours, theirs)
+
+
+def _begin(context: int, answer: int) -> None:
+    """Let go of what the daemon has."""
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    gc.freeze()
+    os.dup2(context, 0)
+    os.dup2(answer, 1)
+    os.closerange(3, min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], MOST_DESCRIPTORS))
+
+
+def _limit() -> None:
     """Keep this process from using more than one context needs."""
     for kind, most in (
         (resource.RLIMIT_CPU, CPU_S),
-        (resource.RLIMIT_AS, MEMORY_BYTES),
+        (resource.RLIMIT_AS, _size() + MEMORY_BYTES),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, 16),
@@ -43,9 +93,22 @@ def limit() -> None:
         resource.setrlimit(kind, (most, most))
 
 
+def _size() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def _read(sent: bytes, dockerfile: str) -> bytes:
+    head: dict[str, str | None] = {}
+    packed = b""
+    try:
+        context = read_context(sent, dockerfile)
+        head["digest"], packed = context.digest, context.packed
+    except MemoryError:
+        head = _refusal(TooLarge("the context needs too much memory when it is unpacked", IGNORE))
+    except OdcError as error:
+        head = _refusal(error)
+    return json.dumps(head).encode() + b"\n" + packed
+
+
 def _refusal(error: OdcError) -> dict[str, str | None]:
     return {"code": error.code, "message": error.message, "hint": error.hint}
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
