@@ -8,7 +8,7 @@ import os
 _libc = ctypes.CDLL(None, use_errno=True)
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
-_KEYCTL = {"x86_64": 250, "aarch64": 219}
+_KEYCTL = {"x86_64": 250, "aarch64": 219}.get(os.uname().machine)
 _JOIN_SESSION_KEYRING = 1
 
 
@@ -21,9 +21,8 @@ def become_subreaper() -> None:
 def leave_session_keyring() -> None:
     """Take an empty one: root's own, of the shell odcd was started from, is not for jobs. As far
     as the kernel has keyrings."""
-    number = _KEYCTL.get(os.uname().machine)
-    if number is not None:
-        _libc.syscall(number, _JOIN_SESSION_KEYRING, None)
+    if _KEYCTL is not None:
+        _libc.syscall(_KEYCTL, _JOIN_SESSION_KEYRING, None)
 
 
 def name_process(name: str) -> None:

@@ -35,14 +35,39 @@ class Limits:
         _write_oom_score("0")
 
 
-def apply(limits: Mapping[str, Sequence[int | None]]) -> None:
-    """Give this process a job's limits, and an ordinary scheduling: nothing is inherited from the
-    shell that odcd was started from. A limit that may not be raised so far is raised as far as
-    possible."""
+Set = tuple[int, int, int]
+"""A limit's number, soft and hard, as the kernel takes them."""
+
+
+def differing(limits: Mapping[str, Sequence[int | None]]) -> list[Set]:
+    """The job's limits that a child of this process would not have."""
+    found: list[Set] = []
     for name, (soft, hard) in limits.items():
         number = getattr(resource, f"RLIMIT_{name.upper()}", None)
         if number is not None:
-            _set(number, _value(soft), _value(hard))
+            wanted = _value(soft), _value(hard)
+            if resource.getrlimit(number) != wanted:
+                found.append((number, *wanted))
+    return found
+
+
+def is_ordinary() -> bool:
+    """Has this process the scheduling and the OOM score that jobs begin with?"""
+    with contextlib.suppress(OSError):
+        if os.sched_getscheduler(0) == os.SCHED_OTHER and os.getpriority(os.PRIO_PROCESS, 0) == 0:
+            with open("/proc/self/oom_score_adj", "rb") as file:
+                return file.read() == b"0\n"
+    return False
+
+
+def apply(limits: list[Set], *, ordinary: bool) -> None:
+    """Give this process a job's limits, and an ordinary scheduling unless it has it: nothing is
+    inherited from the shell that odcd was started from. A limit that may not be raised so far is
+    raised as far as possible."""
+    for number, soft, hard in limits:
+        _set(number, soft, hard)
+    if ordinary:
+        return
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     with contextlib.suppress(OSError):

@@ -36,6 +36,24 @@ SIZE = 4096
 Regions = dict[str, Any]
 """What is written in each region, by its name; None where nothing is."""
 
+class Begun:
+    """The begun region, made ready by the shim for a process whose pid it cannot know yet.
+
+    ticks: a moment before that process, as /proc/<pid>/stat counts. at: by the clock.
+    """
+
+    __slots__ = ("_rest",)
+
+    def __init__(self, shim: int, ticks: int, at: float) -> None:
+        self._rest = b',"ticks":%d,"shim":%d,"at":%r}' % (ticks, shim, at)
+
+    def write(self, fd: int, pid: int) -> None:
+        """pid 0: there is no process yet, but from now on there may be one. Raises OSError."""
+        body = b'{"pid":%d' % pid + self._rest
+        data = b"%08x %b\n" % (zlib.crc32(body), body)
+        os.pwrite(fd, data.ljust(BEGUN[1]), BEGUN[0])
+
+
 UNREADABLE: Regions = {"started": None, "exit": None, "begun": {"pid": 0, "ticks": 0}}
 """Stands for a record that cannot be read: it may have begun, and nobody knows how it ended."""
 DETAIL_BYTES = 900

@@ -12,6 +12,7 @@ import contextlib
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import time
@@ -20,17 +21,13 @@ from typing import Any, NoReturn
 from odcd.runner import cgroup, descriptors, job, kernel, processes, record
 from odcd.runner.begin import CannotBegin
 from odcd.runner.limits import Limits
+from odcd.runner.prepare import prepared
 from odcd.runner.spool import Spool
 from odcd.runner.terminal import Terminal
 from odcd.runner.waiting import Children, any_left
 
 LEFTOVER_GRACE_S = 2.0
 """How long processes that outlive the script have between TERM and KILL."""
-
-_IGNORED = (
-    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
-)  # fmt: skip
-
 
 def run(channel: socket.socket, limits: Limits) -> NoReturn:
     """Serve members given over the channel until it closes; never returns.
@@ -42,8 +39,6 @@ def run(channel: socket.socket, limits: Limits) -> NoReturn:
     code = 1
     try:
         gc.disable()
-        for number in _IGNORED:
-            signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
         _close_all_but(channel.fileno())
         children = Children()
@@ -124,14 +119,17 @@ def _make(
     children: Children,
 ) -> int:
     """The process that runs the script now. Raises CannotBegin."""
-    # If this shim dies from here on, there may be a process to look for.
-    job.write_begun(record_fd, 0, os.getpid())
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        tty_fd = terminal.slave if terminal else None
-        job.become(order, record_fd, write_end, gate_fd, tty_fd, spool.ends if spool else [])
-    os.close(write_end)
+    with prepared(order) as ready:
+        # If this shim dies from here on, there may be a process to look for.
+        ready.begun.write(record_fd, 0)
+        read_end, write_end = os.pipe()
+        child = os.fork()
+        if child == 0:
+            tty_fd = terminal.slave if terminal else None
+            ends = spool.ends if spool else []
+            job.become(order, ready, record_fd, write_end, gate_fd, tty_fd, ends)
+        os.close(write_end)
+        _wait_for_close(read_end)
     if spool:
         spool.begun()
     if gate_fd is not None:
@@ -197,6 +195,14 @@ def _tell(channel: socket.socket, answer: dict[str, Any]) -> None:
     # A runner that is gone reads the record when it comes back.
     with contextlib.suppress(OSError):
         channel.send(json.dumps(answer).encode())
+
+
+def _wait_for_close(fd: int) -> None:
+    """Sleep until no process has the other end. What is written to it wakes nobody: while the fork
+    lives, each page that this process touches is copied."""
+    poll = select.poll()
+    poll.register(fd, 0)
+    poll.poll()
 
 
 def _read_to_end(fd: int) -> bytes:

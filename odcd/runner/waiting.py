@@ -11,12 +11,25 @@ from collections.abc import Callable
 from odcd.runner import processes
 
 
+_NOTED = {
+    signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1,
+    signal.SIGUSR2,
+}  # fmt: skip
+
+
 class Children:
-    """Tells its owner, once per process, that a child has ended: a SIGCHLD that can be selected."""
+    """Tells its owner, once per process, that a child has ended: a SIGCHLD that can be selected.
+
+    No other signal does anything to a process that has made one. What it ignores, and what whoever
+    started odcd ignored, is handled by a function that does nothing: exec resets that, so a job's
+    process has nothing to reset.
+    """
 
     def __init__(self) -> None:
         self.woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.signal(signal.SIGCHLD, _take_note)
+        for number in signal.valid_signals():
+            if number in _NOTED or signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, _take_note)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
 
     def wait_for(self, child: int, serve: dict[int, Callable[[], None]]) -> int:
@@ -47,7 +60,7 @@ class Children:
 
 
 def _take_note(*_: object) -> None:
-    """The wake-up descriptor tells. Unlike SIG_IGN, exec resets a handler."""
+    """The wake-up descriptor tells."""
 
 
 def collect(child: int) -> int | None:
