@@ -1,17 +1,14 @@
 """What the shim does for a job's process before there is one.
 
 A fork copies every page that it touches, and so does the shim while the fork lives: what is done
-before costs once, and what is done after the fork costs several times as much.
+before the fork costs a fraction of what it costs after.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from odcd.runner import kernel, limits, record
 from odcd.runner.begin import CannotBegin
@@ -21,11 +18,9 @@ GROUPS_S = 5.0
 """A user's groups are looked up again after this."""
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_groups: dict[tuple[int, int], tuple[float, list[int]]] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class Prepared(NamedTuple):
     """What the job's process needs, in the form in which the kernel takes it."""
 
     begun: record.Begun
@@ -38,40 +33,47 @@ class Prepared:
     """cgroup.procs of the group that it joins."""
 
 
-@contextmanager
-def prepared(order: dict[str, Any]) -> Generator[Prepared]:
-    """Until the job's process is made. Raises CannotBegin."""
-    # Before anything is written down: a directory server that hangs keeps the job from beginning.
-    groups = _groups_of(order["uid"], order["gid"]) if order["switch_user"] else None
-    group_fd = _open_group(order["cgroup"]) if order["cgroup"] else None
-    try:
+class Preparer:
+    """Of one shim. What stays the same from job to job is done once."""
+
+    def __init__(self) -> None:
+        """The shim has its own limits by now."""
+        self._ordinary = limits.is_ordinary()
+        self._limits: Any = None
+        self._differing: list[limits.Set] = []
+        self._user: tuple[int, int] | None = None
+        self._groups: list[int] = []
+        self._looked_at = 0.0
+
+    def prepare(self, order: dict[str, Any]) -> Prepared:
+        """Raises CannotBegin."""
+        # Before anything is written down: a directory server that hangs keeps the job from
+        # beginning.
+        groups = self._groups_of(order["uid"], order["gid"]) if order["switch_user"] else None
+        if order["limits"] != self._limits:
+            self._differing = limits.differing(order["limits"])
+            self._limits = order["limits"]
+        group_fd = _open_group(order["cgroup"]) if order["cgroup"] else None
         kernel.leave_session_keyring()
-        yield Prepared(
-            begun=record.Begun(os.getpid(), _ticks_now(), time.time()),
-            limits=limits.differing(order["limits"]),
-            ordinary=limits.is_ordinary(),
-            groups=groups,
-            group_fd=group_fd,
-        )
-    finally:
+        begun = record.Begun(os.getpid(), _ticks_now(), time.time())
+        return Prepared(begun, self._differing, self._ordinary, groups, group_fd)
+
+    def finish(self, prepared: Prepared) -> None:
+        """The job's process is made, or never will be."""
         # The shim shares none with a job.
         kernel.leave_session_keyring()
-        if group_fd is not None:
-            os.close(group_fd)
+        if prepared.group_fd is not None:
+            os.close(prepared.group_fd)
 
-
-def _groups_of(uid: int, gid: int) -> list[int]:
-    at, groups = _groups.get((uid, gid), (-GROUPS_S, []))
-    now = time.monotonic()
-    if now - at < GROUPS_S:
-        return groups
-    try:
-        groups = groups_of(uid, gid)
-    except (OSError, ValueError) as error:
-        raise CannotBegin.by(f"cannot become uid {uid}, gid {gid}", error) from None
-    _groups.clear()
-    _groups[uid, gid] = now, groups
-    return groups
+    def _groups_of(self, uid: int, gid: int) -> list[int]:
+        now = time.monotonic()
+        if self._user != (uid, gid) or now - self._looked_at > GROUPS_S:
+            try:
+                self._groups = groups_of(uid, gid)
+            except (OSError, ValueError) as error:
+                raise CannotBegin.by(f"cannot become uid {uid}, gid {gid}", error) from None
+            self._user, self._looked_at = (uid, gid), now
+        return self._groups
 
 
 def _open_group(group: str) -> int:

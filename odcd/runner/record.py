@@ -33,8 +33,11 @@ CONTROL = (1536, 512)
 EXIT = (2048, 2048)
 SIZE = 4096
 
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 Regions = dict[str, Any]
 """What is written in each region, by its name; None where nothing is."""
+
 
 class Begun:
     """The begun region, made ready by the shim for a process whose pid it cannot know yet.
@@ -152,7 +155,7 @@ def fits(region: tuple[int, int], facts: dict[str, Any]) -> bool:
 
 
 def encode(region: tuple[int, int], facts: dict[str, Any]) -> bytes:
-    body = json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode()
+    body = _dumps(facts).encode()
     data = b"%08x " % zlib.crc32(body) + body + b"\n"
     if len(data) > region[1]:
         raise ValueError(f"a record of {len(data)} bytes does not fit its {region[1]}")

@@ -21,13 +21,14 @@ from typing import Any, NoReturn
 from odcd.runner import cgroup, descriptors, job, kernel, processes, record
 from odcd.runner.begin import CannotBegin
 from odcd.runner.limits import Limits
-from odcd.runner.prepare import prepared
+from odcd.runner.prepare import Preparer
 from odcd.runner.spool import Spool
 from odcd.runner.terminal import Terminal
 from odcd.runner.waiting import Children, any_left
 
 LEFTOVER_GRACE_S = 2.0
 """How long processes that outlive the script have between TERM and KILL."""
+
 
 def run(channel: socket.socket, limits: Limits) -> NoReturn:
     """Serve members given over the channel until it closes; never returns.
@@ -45,12 +46,13 @@ def run(channel: socket.socket, limits: Limits) -> NoReturn:
         limits.restore()
         kernel.become_subreaper()
         kernel.name_process("odc-shim")
+        preparer = Preparer()
         channel.setblocking(True)
         while True:
             data, fds = descriptors.receive(channel, 16, 3)
             if not data:
                 break
-            _serve(channel, fds, children)
+            _serve(channel, fds, children, preparer)
         code = 0
     except OSError:
         pass
@@ -58,11 +60,10 @@ def run(channel: socket.socket, limits: Limits) -> NoReturn:
         os._exit(code)
 
 
-def _serve(channel: socket.socket, fds: list[int], children: Children) -> None:
+def _serve(channel: socket.socket, fds: list[int], children: Children, preparer: Preparer) -> None:
     record_fd, order_fd, *gates = fds
-    os.lseek(order_fd, 0, os.SEEK_SET)
-    with open(order_fd, "rb") as file:
-        order: dict[str, Any] = json.loads(file.read())
+    order: dict[str, Any] = json.loads(os.pread(order_fd, os.fstat(order_fd).st_size, 0))
+    os.close(order_fd)
     gate_fd = gates[0] if gates else None
     terminal: Terminal | None = None
     try:
@@ -71,7 +72,7 @@ def _serve(channel: socket.socket, fds: list[int], children: Children) -> None:
     except OSError as error:
         answer = _failed(CannotBegin.by("cannot make a terminal", error))
     else:
-        answer = _see_through(channel, order, record_fd, gate_fd, terminal, children)
+        answer = _see_through(channel, order, record_fd, gate_fd, terminal, children, preparer)
     _keep(record_fd, record.EXIT, answer)
     # Frees the lock: from here on the record tells all.
     os.close(record_fd)
@@ -87,12 +88,13 @@ def _see_through(
     gate_fd: int | None,
     terminal: Terminal | None,
     children: Children,
+    preparer: Preparer,
 ) -> dict[str, Any]:
     """Run the job's process to the end of everything it left behind; what is to be recorded."""
     spool = None
     try:
         spool = Spool(order) if order["spool"] else None
-        child = _make(order, record_fd, gate_fd, terminal, spool, children)
+        child = _make(order, record_fd, gate_fd, terminal, spool, children, preparer)
     except (CannotBegin, OSError) as error:
         failure = error if isinstance(error, CannotBegin) else CannotBegin.by("cannot start", error)
         _end_leftovers(order, spool)
@@ -117,9 +119,11 @@ def _make(
     terminal: Terminal | None,
     spool: Spool | None,
     children: Children,
+    preparer: Preparer,
 ) -> int:
     """The process that runs the script now. Raises CannotBegin."""
-    with prepared(order) as ready:
+    ready = preparer.prepare(order)
+    try:
         # If this shim dies from here on, there may be a process to look for.
         ready.begun.write(record_fd, 0)
         read_end, write_end = os.pipe()
@@ -130,6 +134,8 @@ def _make(
             job.become(order, ready, record_fd, write_end, gate_fd, tty_fd, ends)
         os.close(write_end)
         _wait_for_close(read_end)
+    finally:
+        preparer.finish(ready)
     if spool:
         spool.begun()
     if gate_fd is not None:

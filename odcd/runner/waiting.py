@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
+import select
 import signal
 from collections.abc import Callable
 
 from odcd.runner import processes
-
 
 _NOTED = {
     signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1,
@@ -36,22 +35,21 @@ class Children:
         """Return the child's wait status; until then call what serves a descriptor that is
         readable. A callback may remove its own entry."""
         ended = os.pidfd_open(child)
-        selector = selectors.DefaultSelector()
+        poll = select.poll()
         for fd in (ended, self.woken, *serve):
-            selector.register(fd, selectors.EVENT_READ)
+            poll.register(fd, select.POLLIN)
         try:
             while True:
-                for key, _ in selector.select():
-                    if key.fd in serve:
-                        serve[key.fd]()
-                        if key.fd not in serve:
-                            selector.unregister(key.fd)
+                for fd, _ in poll.poll():
+                    if fd in serve:
+                        serve[fd]()
+                        if fd not in serve:
+                            poll.unregister(fd)
                 self._drain()
                 status = collect(child)
                 if status is not None:
                     return status
         finally:
-            selector.close()
             os.close(ended)
 
     def _drain(self) -> None:
