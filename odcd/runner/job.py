@@ -20,6 +20,8 @@ from odcd.runner.prepare import Prepared
 EXECUTING = b"x"
 FAILED = {False: b"!", True: b"?"}
 """By whether another try may succeed; the reason follows."""
+MAX_OUTCOME_BYTES = 32768
+"""Of all that is told: less than a pipe takes at once."""
 
 
 def become(
@@ -53,11 +55,12 @@ def become(
         if tty_fd is not None:
             _take_terminal(tty_fd)
         else:
-            fds = [open_input(order)]
+            os.dup2(open_input(order), 0)
             if order["wait_gate"]:
                 _pass_gate(gate_fd)
-            for number, fd in enumerate(fds + (spool_ends or open_outputs(order))):
-                os.dup2(fd, number)
+            out, err = spool_ends or open_outputs(order)
+            os.dup2(out, 1)
+            os.dup2(err, 2)
         os.write(status_fd, EXECUTING)
         _execute(order)
     except CannotBegin as error:
@@ -65,7 +68,8 @@ def become(
     except BaseException as error:
         failure = CannotBegin(f"cannot start: {error}", passing=True)
     with contextlib.suppress(OSError):
-        os.write(status_fd, FAILED[failure.passing] + str(failure).encode(errors="replace"))
+        told = FAILED[failure.passing] + str(failure).encode(errors="replace")
+        os.write(status_fd, told[: MAX_OUTCOME_BYTES - len(EXECUTING)])
     os._exit(127)
 
 

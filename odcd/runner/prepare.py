@@ -39,6 +39,7 @@ class Preparer:
     def __init__(self) -> None:
         """The shim has its own limits by now."""
         self._ordinary = limits.is_ordinary()
+        self._has_new_keyring = kernel.leave_session_keyring()
         self._limits: Any = None
         self._differing: list[limits.Set] = []
         self._user: tuple[int, int] | None = None
@@ -54,14 +55,15 @@ class Preparer:
             self._differing = limits.differing(order["limits"])
             self._limits = order["limits"]
         group_fd = _open_group(order["cgroup"]) if order["cgroup"] else None
-        kernel.leave_session_keyring()
+        if not self._has_new_keyring:
+            kernel.leave_session_keyring()
         begun = record.Begun(os.getpid(), _ticks_now(), time.time())
         return Prepared(begun, self._differing, self._ordinary, groups, group_fd)
 
     def finish(self, prepared: Prepared) -> None:
         """The job's process is made, or never will be."""
-        # The shim shares none with a job.
-        kernel.leave_session_keyring()
+        # The next job gets this one: the shim shares none with a job.
+        self._has_new_keyring = kernel.leave_session_keyring()
         if prepared.group_fd is not None:
             os.close(prepared.group_fd)
 

@@ -133,14 +133,15 @@ def _make(
             ends = spool.ends if spool else []
             job.become(order, ready, record_fd, write_end, gate_fd, tty_fd, ends)
         os.close(write_end)
-        _wait_for_close(read_end)
+        _wait_until_closed(read_end)
     finally:
         preparer.finish(ready)
     if spool:
         spool.begun()
     if gate_fd is not None:
         os.close(gate_fd)
-    outcome = _read_to_end(read_end)
+    outcome = os.read(read_end, job.MAX_OUTCOME_BYTES)
+    os.close(read_end)
     if outcome != job.EXECUTING:
         raise _failure(outcome, children.wait_for(child, {}))
     return child
@@ -203,20 +204,12 @@ def _tell(channel: socket.socket, answer: dict[str, Any]) -> None:
         channel.send(json.dumps(answer).encode())
 
 
-def _wait_for_close(fd: int) -> None:
+def _wait_until_closed(fd: int) -> None:
     """Sleep until no process has the other end. What is written to it wakes nobody: while the fork
     lives, each page that this process touches is copied."""
     poll = select.poll()
     poll.register(fd, 0)
     poll.poll()
-
-
-def _read_to_end(fd: int) -> bytes:
-    parts: list[bytes] = []
-    while part := os.read(fd, 4096):
-        parts.append(part)
-    os.close(fd)
-    return b"".join(parts)
 
 
 def _close_all_but(kept: int) -> None:
