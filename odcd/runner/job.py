@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import signal
 import termios
 from typing import Any, NoReturn
 
@@ -42,6 +43,8 @@ def become(
     failure = CannotBegin("", passing=True)
     try:
         os.setsid()
+        # What may keep this process waiting, a slow file or the gate, ends at TERM.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         prepared.begun.write(record_fd, os.getpid())
         # The job must not hold the lock that tells whether the shim lives.
         os.close(record_fd)

@@ -122,24 +122,26 @@ def _make(
     preparer: Preparer,
 ) -> int:
     """The process that runs the script now. Raises CannotBegin."""
-    ready = preparer.prepare(order)
     try:
-        # If this shim dies from here on, there may be a process to look for.
-        ready.begun.write(record_fd, 0)
-        read_end, write_end = os.pipe()
-        child = os.fork()
-        if child == 0:
-            tty_fd = terminal.slave if terminal else None
-            ends = spool.ends if spool else []
-            job.become(order, ready, record_fd, write_end, gate_fd, tty_fd, ends)
-        os.close(write_end)
-        _wait_until_closed(read_end)
+        ready = preparer.prepare(order)
+        try:
+            # If this shim dies from here on, there may be a process to look for.
+            ready.begun.write(record_fd, 0)
+            read_end, write_end = os.pipe()
+            child = os.fork()
+            if child == 0:
+                tty_fd = terminal.slave if terminal else None
+                ends = spool.ends if spool else []
+                job.become(order, ready, record_fd, write_end, gate_fd, tty_fd, ends)
+            os.close(write_end)
+            _wait_until_closed(read_end)
+        finally:
+            preparer.finish(ready)
     finally:
-        preparer.finish(ready)
-    if spool:
-        spool.begun()
-    if gate_fd is not None:
-        os.close(gate_fd)
+        if spool:
+            spool.begun()
+        if gate_fd is not None:
+            os.close(gate_fd)
     outcome = os.read(read_end, job.MAX_OUTCOME_BYTES)
     os.close(read_end)
     if outcome != job.EXECUTING:
