@@ -43,8 +43,6 @@ def become(
     failure = CannotBegin("", passing=True)
     try:
         os.setsid()
-        # What may keep this process waiting, a slow file or the gate, ends at TERM.
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         prepared.begun.write(record_fd, os.getpid())
         # The job must not hold the lock that tells whether the shim lives.
         os.close(record_fd)
@@ -99,6 +97,7 @@ def _pass_gate(gate_fd: int | None) -> None:
     written.
     """
     if gate_fd is not None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.read(gate_fd, 1)
 
 
