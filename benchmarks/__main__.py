@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import version
 
-from benchmarks import looking, planning, policies, running, submitting
+from benchmarks import looking, planning, policies, runner_alone, running, submitting
 from benchmarks.figures import HEAD, Figure, explained
 from benchmarks.results import RESULTS, git, kept_sections, machine
 from odcd.postgres_files import INSTALLS
@@ -19,6 +19,7 @@ FIGURES: dict[str, Callable[[int], list[Figure]]] = {
     "latency": running.first_lines,
     "command": running.first_lines_by_command,
     "true": running.trues,
+    "runner": runner_alone.trues,
     "cancel": submitting.cancels,
     "plan": planning.passes,
     "policies": policies.policies,

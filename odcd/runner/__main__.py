@@ -164,7 +164,7 @@ class Runner:
         members = self._roster.members()
         self._roster.facts.look_after(members)
         if not self._roster.can_start:
-            self._roster.files.stock()
+            self._roster.stock()
         if members or self._server.connections:
             self._busy_at = time.monotonic()
         if time.monotonic() - self._busy_at > IDLE_S:

@@ -43,9 +43,10 @@ def enter(path: str) -> None:
 
 
 def open_input(order: dict[str, Any]) -> int:
-    return _open(
-        "input file", order["stdin"] or "/dev/null", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC
-    )
+    path = order["stdin"]
+    if path is None or path == os.devnull:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    return _open("input file", path, os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
 
 
 def open_outputs(order: dict[str, Any]) -> list[int]:

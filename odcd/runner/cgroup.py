@@ -111,9 +111,11 @@ class Cgroups:
         the group only tells which processes are the member's. Raises OSError."""
         if self._base is None:
             return None
-        group = self._base / name
-        group.mkdir(exist_ok=True)
+        path = f"{self._base}/{name}"
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path)
         if limits and self._limits:
+            group = Path(path)
             (group / "memory.max").write_text(str(limits["mem_mib"] * 1024 * 1024))
             # A job that is out of memory ends as a whole, not with one process missing.
             (group / "memory.oom.group").write_text("1")
@@ -121,7 +123,7 @@ class Cgroups:
                 (group / "memory.swap.max").write_text("0")
             (group / "cpu.max").write_text(f"{limits['cpus'] * _CPU_PERIOD_US} {_CPU_PERIOD_US}")
             (group / "pids.max").write_text(str(MAX_PROCESSES))
-        return str(group)
+        return path
 
 
 def _name(run_dir: Path) -> str:
@@ -148,8 +150,8 @@ def populated(group: str) -> bool:
 
 def oom_kills(group: str) -> int:
     """How often the kernel killed a process of it for memory."""
-    with contextlib.suppress(OSError, ValueError):
-        for line in Path(group, "memory.events").read_text().splitlines():
+    with contextlib.suppress(OSError, ValueError), open(f"{group}/memory.events") as file:
+        for line in file:
             name, _, count = line.partition(" ")
             if name == "oom_kill":
                 return int(count)

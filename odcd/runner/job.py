@@ -12,20 +12,22 @@ import fcntl
 import os
 import signal
 import termios
-import time
 from typing import Any, NoReturn
 
-from odcd.runner import kernel, limits, processes, record
+from odcd.runner import limits
 from odcd.runner.begin import CannotBegin, enter, open_input, open_outputs
-from odcd.runner.uids import groups_of
+from odcd.runner.prepare import Prepared
 
 EXECUTING = b"x"
 FAILED = {False: b"!", True: b"?"}
 """By whether another try may succeed; the reason follows."""
+MAX_OUTCOME_BYTES = 32768
+"""Of all that is told: less than a pipe takes at once."""
 
 
 def become(
     order: dict[str, Any],
+    prepared: Prepared,
     record_fd: int,
     status_fd: int,
     gate_fd: int | None,
@@ -41,31 +43,25 @@ def become(
     failure = CannotBegin("", passing=True)
     try:
         os.setsid()
-        # Ours, those that Python ignores, and those that whoever started odcd ignored.
-        for number in range(1, signal.NSIG):
-            if signal.getsignal(number) is signal.SIG_IGN:
-                signal.signal(number, signal.SIG_DFL)
-        signal.set_wakeup_fd(-1)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        write_begun(record_fd, os.getpid(), os.getppid())
+        prepared.begun.write(record_fd, os.getpid())
         # The job must not hold the lock that tells whether the shim lives.
         os.close(record_fd)
-        limits.apply(order["limits"])
-        kernel.leave_session_keyring()
-        if order["cgroup"]:
-            _join(order["cgroup"])
-        if order["switch_user"]:
-            _switch_user(order["uid"], order["gid"])
+        limits.apply(prepared.limits, ordinary=prepared.ordinary)
+        if prepared.group_fd is not None:
+            _join(prepared.group_fd)
+        if prepared.groups is not None:
+            _switch_user(order["uid"], order["gid"], prepared.groups)
         os.umask(order["umask"])
         enter(order["work_dir"])
         if tty_fd is not None:
             _take_terminal(tty_fd)
         else:
-            fds = [open_input(order)]
+            os.dup2(open_input(order), 0)
             if order["wait_gate"]:
                 _pass_gate(gate_fd)
-            for number, fd in enumerate(fds + (spool_ends or open_outputs(order))):
-                os.dup2(fd, number)
+            out, err = spool_ends or open_outputs(order)
+            os.dup2(out, 1)
+            os.dup2(err, 2)
         os.write(status_fd, EXECUTING)
         _execute(order)
     except CannotBegin as error:
@@ -73,29 +69,21 @@ def become(
     except BaseException as error:
         failure = CannotBegin(f"cannot start: {error}", passing=True)
     with contextlib.suppress(OSError):
-        os.write(status_fd, FAILED[failure.passing] + str(failure).encode(errors="replace"))
+        told = FAILED[failure.passing] + str(failure).encode(errors="replace")
+        os.write(status_fd, told[: MAX_OUTCOME_BYTES - len(EXECUTING)])
     os._exit(127)
 
 
-def write_begun(record_fd: int, pid: int, shim: int) -> None:
-    """pid 0: there is no process yet, but from now on there may be one."""
-    process = processes.describe(pid) if pid else None
-    ticks = process.started if process else 0
-    facts = {"pid": pid, "ticks": ticks, "shim": shim, "at": time.time()}
-    record.write(record_fd, record.BEGUN, facts)
-
-
-def _join(group: str) -> None:
+def _join(group_fd: int) -> None:
     try:
-        with open(f"{group}/cgroup.procs", "w") as file:
-            file.write("0")
+        os.write(group_fd, b"0")
     except OSError as error:
-        raise CannotBegin(f"cannot join {group}: {error.strerror}", passing=True) from None
+        raise CannotBegin(f"cannot join its cgroup: {error.strerror}", passing=True) from None
 
 
-def _switch_user(uid: int, gid: int) -> None:
+def _switch_user(uid: int, gid: int, groups: list[int]) -> None:
     try:
-        os.setgroups(groups_of(uid, gid))
+        os.setgroups(groups)
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
     except (OSError, ValueError) as error:
@@ -109,6 +97,7 @@ def _pass_gate(gate_fd: int | None) -> None:
     written.
     """
     if gate_fd is not None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.read(gate_fd, 1)
 
 

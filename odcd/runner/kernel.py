@@ -8,7 +8,7 @@ import os
 _libc = ctypes.CDLL(None, use_errno=True)
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
-_KEYCTL = {"x86_64": 250, "aarch64": 219}
+_KEYCTL = {"x86_64": 250, "aarch64": 219}.get(os.uname().machine)
 _JOIN_SESSION_KEYRING = 1
 
 
@@ -18,12 +18,10 @@ def become_subreaper() -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
-def leave_session_keyring() -> None:
-    """Take an empty one: root's own, of the shell odcd was started from, is not for jobs. As far
-    as the kernel has keyrings."""
-    number = _KEYCTL.get(os.uname().machine)
-    if number is not None:
-        _libc.syscall(number, _JOIN_SESSION_KEYRING, None)
+def leave_session_keyring() -> bool:
+    """Take an empty one: root's own, of the shell odcd was started from, is not for jobs. False:
+    not done, as where the kernel has no keyrings."""
+    return _KEYCTL is not None and _libc.syscall(_KEYCTL, _JOIN_SESSION_KEYRING, None) > 0
 
 
 def name_process(name: str) -> None:

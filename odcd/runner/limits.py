@@ -35,37 +35,72 @@ class Limits:
         _write_oom_score("0")
 
 
-def apply(limits: Mapping[str, Sequence[int | None]]) -> None:
-    """Give this process a job's limits, and an ordinary scheduling: nothing is inherited from the
-    shell that odcd was started from. A limit that may not be raised so far is raised as far as
-    possible."""
+Set = tuple[int, int, int]
+"""A limit's number, soft and hard, as the kernel takes them."""
+
+
+def differing(limits: Mapping[str, Sequence[int | None]]) -> list[Set]:
+    """The job's limits that a child of this process would not have. One that may not be raised so
+    far is raised as far as possible."""
+    found: list[Set] = []
     for name, (soft, hard) in limits.items():
         number = getattr(resource, f"RLIMIT_{name.upper()}", None)
         if number is not None:
-            _set(number, _value(soft), _value(hard))
-    with contextlib.suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, 0)
-    _write_oom_score("0")
+            own = resource.getrlimit(number)
+            wanted = _possible(number, own, (_value(soft), _value(hard)))
+            if wanted != own:
+                found.append((number, *wanted))
+    return found
 
 
 def _value(limit: int | None) -> int:
     return resource.RLIM_INFINITY if limit is None else limit
 
 
-def _set(number: int, soft: int, hard: int) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        try:
-            resource.setrlimit(number, (soft, hard))
-        except (OSError, ValueError):
-            hard = _least(hard, resource.getrlimit(number)[1])
-            resource.setrlimit(number, (_least(soft, hard), hard))
+def _possible(number: int, own: tuple[int, int], wanted: tuple[int, int]) -> tuple[int, int]:
+    soft, hard = _least(*wanted), wanted[1]
+    if _least(own[1], hard) == hard:
+        return soft, hard
+    try:
+        # This process may have the higher one, too: it gives each job limits of its own.
+        resource.setrlimit(number, (own[0], hard))
+    except (OSError, ValueError):
+        return _least(soft, own[1]), own[1]
+    return soft, hard
 
 
 def _least(one: int, other: int) -> int:
     finite = [limit for limit in (one, other) if limit != resource.RLIM_INFINITY]
     return min(finite, default=resource.RLIM_INFINITY)
+
+
+def is_ordinary() -> bool:
+    """Has this process the scheduling and the OOM score that jobs begin with?"""
+    with contextlib.suppress(OSError):
+        if os.sched_getscheduler(0) == os.SCHED_OTHER and os.getpriority(os.PRIO_PROCESS, 0) == 0:
+            fd = os.open("/proc/self/oom_score_adj", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return os.read(fd, 16) == b"0\n"
+            finally:
+                os.close(fd)
+    return False
+
+
+def apply(limits: list[Set], *, ordinary: bool) -> None:
+    """Give this process a job's limits, and an ordinary scheduling unless it has it: nothing is
+    inherited from the shell that odcd was started from."""
+    for number, soft, hard in limits:
+        try:
+            resource.setrlimit(number, (soft, hard))
+        except (OSError, ValueError):
+            continue
+    if ordinary:
+        return
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+    _write_oom_score("0")
 
 
 def _write_oom_score(score: str) -> None:

@@ -17,6 +17,8 @@ class Log:
         self._path = path
         self._dropped = 0
         self._size = 0
+        self._second = -1
+        self._stamp = ""
         self._open()
 
     def _open(self) -> None:
@@ -42,10 +44,13 @@ class Log:
 
     def _write(self, level: str, event: str, fields: dict[str, object]) -> None:
         now = time.time()
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
+        second = int(now)
+        if second != self._second:
+            self._second = second
+            self._stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
         facts = "".join(f" {name}={_quoted(value)}" for name, value in fields.items())
         lost = f" dropped_lines={self._dropped}" if self._dropped else ""
-        line = f"{stamp}.{int(now % 1 * 1000):03d}Z {level} {event}{facts}{lost}\n"
+        line = f"{self._stamp}.{int(now % 1 * 1000):03d}Z {level} {event}{facts}{lost}\n"
         data = line.encode(errors="backslashreplace")
         try:
             written = os.write(2, data)

@@ -33,8 +33,29 @@ CONTROL = (1536, 512)
 EXIT = (2048, 2048)
 SIZE = 4096
 
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 Regions = dict[str, Any]
 """What is written in each region, by its name; None where nothing is."""
+
+
+class Begun:
+    """The begun region, made ready by the shim for a process whose pid it cannot know yet.
+
+    ticks: a moment before that process, as /proc/<pid>/stat counts. at: by the clock.
+    """
+
+    __slots__ = ("_rest",)
+
+    def __init__(self, shim: int, ticks: int, at: float) -> None:
+        self._rest = b',"ticks":%d,"shim":%d,"at":%r}' % (ticks, shim, at)
+
+    def write(self, fd: int, pid: int) -> None:
+        """pid 0: there is no process yet, but from now on there may be one. Raises OSError."""
+        body = b'{"pid":%d' % pid + self._rest
+        data = b"%08x %b\n" % (zlib.crc32(body), body)
+        os.pwrite(fd, data.ljust(BEGUN[1]), BEGUN[0])
+
 
 UNREADABLE: Regions = {"started": None, "exit": None, "begun": {"pid": 0, "ticks": 0}}
 """Stands for a record that cannot be read: it may have begun, and nobody knows how it ended."""
@@ -134,7 +155,7 @@ def fits(region: tuple[int, int], facts: dict[str, Any]) -> bool:
 
 
 def encode(region: tuple[int, int], facts: dict[str, Any]) -> bytes:
-    body = json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode()
+    body = _dumps(facts).encode()
     data = b"%08x " % zlib.crc32(body) + body + b"\n"
     if len(data) > region[1]:
         raise ValueError(f"a record of {len(data)} bytes does not fit its {region[1]}")

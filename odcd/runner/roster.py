@@ -218,6 +218,11 @@ class Roster:
             self._will_look = True
             self._loop.at(time.time() + SLOW_START_S, self._look_again)
 
+    def stock(self) -> None:
+        """In a quiet moment: have ready what the next burst needs, and no more."""
+        self.files.stock()
+        self._shims.let_go()
+
     def _look_again(self) -> None:
         """Only to wake the loop: those that are slow by now make room."""
         self._will_look = False

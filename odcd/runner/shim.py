@@ -12,6 +12,7 @@ import contextlib
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import time
@@ -20,16 +21,13 @@ from typing import Any, NoReturn
 from odcd.runner import cgroup, descriptors, job, kernel, processes, record
 from odcd.runner.begin import CannotBegin
 from odcd.runner.limits import Limits
+from odcd.runner.prepare import Preparer
 from odcd.runner.spool import Spool
 from odcd.runner.terminal import Terminal
 from odcd.runner.waiting import Children, any_left
 
 LEFTOVER_GRACE_S = 2.0
 """How long processes that outlive the script have between TERM and KILL."""
-
-_IGNORED = (
-    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
-)  # fmt: skip
 
 
 def run(channel: socket.socket, limits: Limits) -> NoReturn:
@@ -42,20 +40,19 @@ def run(channel: socket.socket, limits: Limits) -> NoReturn:
     code = 1
     try:
         gc.disable()
-        for number in _IGNORED:
-            signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
         _close_all_but(channel.fileno())
         children = Children()
         limits.restore()
         kernel.become_subreaper()
         kernel.name_process("odc-shim")
+        preparer = Preparer()
         channel.setblocking(True)
         while True:
             data, fds = descriptors.receive(channel, 16, 3)
             if not data:
                 break
-            _serve(channel, fds, children)
+            _serve(channel, fds, children, preparer)
         code = 0
     except OSError:
         pass
@@ -63,11 +60,10 @@ def run(channel: socket.socket, limits: Limits) -> NoReturn:
         os._exit(code)
 
 
-def _serve(channel: socket.socket, fds: list[int], children: Children) -> None:
+def _serve(channel: socket.socket, fds: list[int], children: Children, preparer: Preparer) -> None:
     record_fd, order_fd, *gates = fds
-    os.lseek(order_fd, 0, os.SEEK_SET)
-    with open(order_fd, "rb") as file:
-        order: dict[str, Any] = json.loads(file.read())
+    order: dict[str, Any] = json.loads(os.pread(order_fd, os.fstat(order_fd).st_size, 0))
+    os.close(order_fd)
     gate_fd = gates[0] if gates else None
     terminal: Terminal | None = None
     try:
@@ -76,7 +72,7 @@ def _serve(channel: socket.socket, fds: list[int], children: Children) -> None:
     except OSError as error:
         answer = _failed(CannotBegin.by("cannot make a terminal", error))
     else:
-        answer = _see_through(channel, order, record_fd, gate_fd, terminal, children)
+        answer = _see_through(channel, order, record_fd, gate_fd, terminal, children, preparer)
     _keep(record_fd, record.EXIT, answer)
     # Frees the lock: from here on the record tells all.
     os.close(record_fd)
@@ -92,12 +88,13 @@ def _see_through(
     gate_fd: int | None,
     terminal: Terminal | None,
     children: Children,
+    preparer: Preparer,
 ) -> dict[str, Any]:
     """Run the job's process to the end of everything it left behind; what is to be recorded."""
     spool = None
     try:
         spool = Spool(order) if order["spool"] else None
-        child = _make(order, record_fd, gate_fd, terminal, spool, children)
+        child = _make(order, record_fd, gate_fd, terminal, spool, children, preparer)
     except (CannotBegin, OSError) as error:
         failure = error if isinstance(error, CannotBegin) else CannotBegin.by("cannot start", error)
         _end_leftovers(order, spool)
@@ -122,21 +119,31 @@ def _make(
     terminal: Terminal | None,
     spool: Spool | None,
     children: Children,
+    preparer: Preparer,
 ) -> int:
     """The process that runs the script now. Raises CannotBegin."""
-    # If this shim dies from here on, there may be a process to look for.
-    job.write_begun(record_fd, 0, os.getpid())
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        tty_fd = terminal.slave if terminal else None
-        job.become(order, record_fd, write_end, gate_fd, tty_fd, spool.ends if spool else [])
-    os.close(write_end)
-    if spool:
-        spool.begun()
-    if gate_fd is not None:
-        os.close(gate_fd)
-    outcome = _read_to_end(read_end)
+    try:
+        ready = preparer.prepare(order)
+        try:
+            # If this shim dies from here on, there may be a process to look for.
+            ready.begun.write(record_fd, 0)
+            read_end, write_end = os.pipe()
+            child = os.fork()
+            if child == 0:
+                tty_fd = terminal.slave if terminal else None
+                ends = spool.ends if spool else []
+                job.become(order, ready, record_fd, write_end, gate_fd, tty_fd, ends)
+            os.close(write_end)
+            _wait_until_closed(read_end)
+        finally:
+            preparer.finish(ready)
+    finally:
+        if spool:
+            spool.begun()
+        if gate_fd is not None:
+            os.close(gate_fd)
+    outcome = os.read(read_end, job.MAX_OUTCOME_BYTES)
+    os.close(read_end)
     if outcome != job.EXECUTING:
         raise _failure(outcome, children.wait_for(child, {}))
     return child
@@ -199,12 +206,12 @@ def _tell(channel: socket.socket, answer: dict[str, Any]) -> None:
         channel.send(json.dumps(answer).encode())
 
 
-def _read_to_end(fd: int) -> bytes:
-    parts: list[bytes] = []
-    while part := os.read(fd, 4096):
-        parts.append(part)
-    os.close(fd)
-    return b"".join(parts)
+def _wait_until_closed(fd: int) -> None:
+    """Sleep until no process has the other end. What is written to it wakes nobody: while the fork
+    lives, each page that this process touches is copied."""
+    poll = select.poll()
+    poll.register(fd, 0)
+    poll.poll()
 
 
 def _close_all_but(kept: int) -> None:

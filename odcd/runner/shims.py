@@ -14,7 +14,11 @@ from odcd.runner.limits import Limits
 from odcd.runner.loop import Loop
 from odcd.runner.members import Member
 
-MAX_IDLE = 8
+MAX_IDLE = 2 * (os.cpu_count() or 1) + 10
+"""So many wait for the next members in a burst: to fork another takes longer than to start a job.
+"""
+KEPT_IDLE = 8
+"""So many wait on when a burst is over."""
 
 
 class Shim:
@@ -97,6 +101,11 @@ class Shims:
             self._idle.append(idle)
         else:
             self._bury(idle)
+
+    def let_go(self) -> None:
+        """In a quiet moment: end an idle one that only a burst would need."""
+        if len(self._idle) > KEPT_IDLE:
+            self._bury(self._idle[0])
 
     def _bury(self, dead: Shim) -> None:
         """Close its channel, which ends it if it lives."""

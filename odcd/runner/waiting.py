@@ -4,41 +4,52 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
+import select
 import signal
 from collections.abc import Callable
 
 from odcd.runner import processes
 
+_NOTED = {
+    signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1,
+    signal.SIGUSR2,
+}  # fmt: skip
+
 
 class Children:
-    """Tells its owner, once per process, that a child has ended: a SIGCHLD that can be selected."""
+    """Tells its owner, once per process, that a child has ended: a SIGCHLD that can be selected.
+
+    No other signal does anything to a process that has made one. What it ignores, and what whoever
+    started odcd ignored, is handled by a function that does nothing: exec resets that, so a job's
+    process has nothing to reset.
+    """
 
     def __init__(self) -> None:
         self.woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.signal(signal.SIGCHLD, _take_note)
+        for number in signal.valid_signals():
+            if number in _NOTED or signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, _take_note)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
 
     def wait_for(self, child: int, serve: dict[int, Callable[[], None]]) -> int:
         """Return the child's wait status; until then call what serves a descriptor that is
         readable. A callback may remove its own entry."""
         ended = os.pidfd_open(child)
-        selector = selectors.DefaultSelector()
+        poll = select.poll()
         for fd in (ended, self.woken, *serve):
-            selector.register(fd, selectors.EVENT_READ)
+            poll.register(fd, select.POLLIN)
         try:
             while True:
-                for key, _ in selector.select():
-                    if key.fd in serve:
-                        serve[key.fd]()
-                        if key.fd not in serve:
-                            selector.unregister(key.fd)
+                for fd, _ in poll.poll():
+                    if fd in serve:
+                        serve[fd]()
+                        if fd not in serve:
+                            poll.unregister(fd)
                 self._drain()
                 status = collect(child)
                 if status is not None:
                     return status
         finally:
-            selector.close()
             os.close(ended)
 
     def _drain(self) -> None:
@@ -47,7 +58,7 @@ class Children:
 
 
 def _take_note(*_: object) -> None:
-    """The wake-up descriptor tells. Unlike SIG_IGN, exec resets a handler."""
+    """The wake-up descriptor tells."""
 
 
 def collect(child: int) -> int | None:

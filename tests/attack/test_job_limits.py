@@ -12,7 +12,7 @@ import pytest
 
 from odcd.errors import BadRequest
 from odcd.executor.job_rules import parse_limits
-from odcd.runner import launch, rules
+from odcd.runner import launch, processes, rules
 from tests.support.daemon import new_odc
 from tests.support.database import make_home, remove_home
 from tests.support.runner import RequestRefused, RunnerHome, a_dispatch, until
@@ -180,6 +180,47 @@ def test_the_runner_itself_refuses(home: RunnerHome, work_dir: Path, who: str) -
     assert end["kind"] == "start_failed"
     assert why in end["detail"]
     assert not (work_dir / "ran").exists()
+
+
+KEYS = """#!/usr/bin/env -S python3 -S
+import ctypes, os
+libc = ctypes.CDLL(None)
+add_key, keyctl = {"x86_64": (248, 250), "aarch64": (217, 219)}[os.uname().machine]
+SEARCH, SESSION = 10, -3
+found = libc.syscall(keyctl, SEARCH, SESSION, b"user", b"odc-secret", 0)
+added = libc.syscall(add_key, b"user", b"odc-secret", b"x", 1, SESSION)
+print(os.getppid(), found > 0, added > 0)
+"""
+
+
+def test_jobs_of_one_shim_share_no_session_keyring(home: RunnerHome, work_dir: Path) -> None:
+    """Not even those of one user: a key goes with the job that added it."""
+    home.launch()
+    client = home.client()
+    told: list[list[str]] = []
+    for job in (1, 2, 3):
+        client.start(a_dispatch(job, KEYS, work_dir, **ANN))
+        assert client.wait_end(job)["exit_code"] == 0
+        told.append((work_dir / "out").read_text().split())
+    if "False" in {added for _, _, added in told}:
+        pytest.skip("this machine has no keyrings")
+    assert len({shim for shim, _, _ in told}) == 1
+    assert {found for _, found, _ in told} == {"False"}
+
+
+def test_a_refused_start_leaves_nothing_open_in_its_shim(home: RunnerHome, work_dir: Path) -> None:
+    home.launch()
+    client = home.client()
+
+    def open_files(first_job: int) -> int:
+        """Of the one shim, after some starts that are refused."""
+        for job in range(first_job, first_job + 5):
+            client.start(a_dispatch(job, "#!/bin/sh\n", work_dir, spool=True, uid=64001, gid=42))
+            assert "is not of group 42" in client.wait_end(job)["detail"]
+        (shim,) = processes.children(home.pid)
+        return len(list(Path(f"/proc/{shim}/fd").iterdir()))
+
+    assert open_files(1) == open_files(6)
 
 
 def test_the_runner_refuses_the_daemons_own_account(folder: Path, work_dir: Path) -> None:
