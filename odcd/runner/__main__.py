@@ -88,7 +88,7 @@ class Runner:
         lock = os.open(
             run_dir / protocol.LOCK_NAME, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
         )
-        self._lock = open(lock, "a+")
+        self._lock = os.fdopen(lock, "a+")
         os.fchmod(lock, 0o600)
         # Not flock: this lock stays with this process alone, whatever its children inherit.
         fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
