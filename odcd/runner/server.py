@@ -283,6 +283,8 @@ class Server:
         if member is None or not member.live:
             raise ProtocolError(protocol.NOT_FOUND, f"member {key} does not run")
         terminal = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        # One whose queue is full, because its shim is busy, must not hold up all others.
+        terminal.setblocking(False)
         try:
             folder = os.open(
                 self._roster.run_dir / "terminals", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
@@ -291,10 +293,15 @@ class Server:
                 terminal.connect(f"/proc/self/fd/{folder}/{key}")
             finally:
                 os.close(folder)
+        except BlockingIOError:
+            terminal.close()
+            text = f"the terminal of member {key} takes nobody now"
+            raise ProtocolError(protocol.NOT_READY, text) from None
         except OSError as error:
             terminal.close()
             code = protocol.NOT_FOUND if member.state == "running" else protocol.NOT_READY
             raise ProtocolError(code, f"member {key} has no terminal: {error.strerror}") from None
+        terminal.setblocking(True)
         connection.send({"id": request.get("id"), "ok": {}}, terminal.detach())
         raise Deferred
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 from odcd.runner import protocol
 from tests.support.database import make_home, remove_home
-from tests.support.runner import RunnerHome
+from tests.support.runner import Client, RequestRefused, RunnerHome, a_dispatch, until
 from tests.support.users import needs_root
 
 pytestmark = needs_root
@@ -32,6 +34,14 @@ def home(folder: Path) -> Iterator[RunnerHome]:
     home.end()
 
 
+@pytest.fixture
+def work_dir(folder: Path) -> Path:
+    work_dir = folder / "work"
+    work_dir.mkdir()
+    os.chown(work_dir, ANN["uid"], ANN["gid"])
+    return work_dir
+
+
 def test_no_user_can_lock_the_runners_lock(folder: Path) -> None:
     home = RunnerHome(folder / "runner")
     home.run_dir.mkdir(mode=0o711)
@@ -42,3 +52,31 @@ def test_no_user_can_lock_the_runners_lock(folder: Path) -> None:
         assert lock.stat().st_mode & 0o777 == 0o600
     finally:
         home.end()
+
+
+def attach(client: Client) -> int | None:
+    try:
+        return client.ask_with_fd("attach", job=1, attempt=1, rank=0)[1][0]
+    except RequestRefused:
+        return None
+
+
+def test_clients_of_a_terminal_that_never_read_hold_up_nobody(
+    home: RunnerHome, work_dir: Path
+) -> None:
+    script = (
+        "#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.02; done\nhead -c 2000000 /dev/zero\ntouch over\n"
+    )
+    client = home.client()
+    client.start(a_dispatch(1, script, work_dir, pty=True, **ANN))
+    attached = [until(lambda: attach(client)) for _ in range(20)]
+    (work_dir / "go").touch()
+    until(lambda: (work_dir / "over").exists())
+    begun = time.monotonic()
+    for _ in range(40):
+        fd = attach(client)
+        attached += [] if fd is None else [fd]
+    assert client.wait_end(1)["exit_code"] == 0
+    assert time.monotonic() - begun < 4.0
+    for fd in attached:
+        os.close(fd)
