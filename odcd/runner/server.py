@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import struct
+import time
 from pathlib import Path
 from typing import Any
 
@@ -251,18 +252,29 @@ class Server:
             answer, fds = opener.open_kept(f"{self._roster.run_dir}/output/{name}", request["uid"])
             self._opened(connection, request, answer, fds)
             raise Deferred
-        channel = opener.open_as(
+        helper = opener.open_as(
             str(path), int(request["uid"]), int(request["gid"]), switch_user=os.geteuid() == 0
         )
+        over = False
 
         def ready(_: int) -> None:
-            self.loop.forget(channel)
-            data, fds = descriptors.receive(channel, 65536, 1)
-            channel.close()
-            answer = json.loads(data) if data else {"error": "the process that opened it died"}
+            data, fds = descriptors.receive(helper.channel, 65536, 1)
+            end(json.loads(data) if data else {"error": "the process that opened it died"}, fds)
+
+        def late() -> None:
+            if not over:
+                helper.kill()
+                end({"error": f"{path} could not be opened within {opener.OPEN_S:g} s"}, [])
+
+        def end(answer: dict[str, Any], fds: list[int]) -> None:
+            nonlocal over
+            over = True
+            self.loop.forget(helper.channel)
+            helper.close()
             self._opened(connection, request, answer, fds)
 
-        self.loop.watch(channel, ready)
+        self.loop.watch(helper.channel, ready)
+        self.loop.at(time.time() + opener.OPEN_S, late)
         raise Deferred
 
     def _opened(

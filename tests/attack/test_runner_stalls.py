@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from odcd.runner import protocol
+from odcd.runner import processes, protocol
+from tests.attack.test_jobs import as_user
 from tests.support.database import make_home, remove_home
 from tests.support.runner import Client, RequestRefused, RunnerHome, a_dispatch, until
 from tests.support.users import needs_root
@@ -80,3 +83,32 @@ def test_clients_of_a_terminal_that_never_read_hold_up_nobody(
     assert time.monotonic() - begun < 4.0
     for fd in attached:
         os.close(fd)
+
+
+def test_who_stops_the_process_that_opens_their_output_gets_an_error(
+    home: RunnerHome, work_dir: Path
+) -> None:
+    (work_dir / "out").write_text("x")
+    client = home.client(term=None)
+
+    def stop(runner: int) -> None:
+        while True:
+            for process in processes.children(runner):
+                with contextlib.suppress(OSError):
+                    os.kill(process, signal.SIGSTOP)
+
+    runner = home.pid
+    with as_user(ANN, lambda: stop(runner)):
+        with pytest.raises(RequestRefused, match="could not be opened within 2 s"):
+            for _ in range(200):
+                _, (fd,) = client.ask_with_fd("open_output", path=str(work_dir / "out"), **ANN)
+                os.close(fd)
+    until(lambda: not any(is_stopped(pid) for pid in processes.children(runner)))
+    _, (fd,) = client.ask_with_fd("open_output", path=str(work_dir / "out"), **ANN)
+    os.close(fd)
+
+
+def is_stopped(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return "\nState:\tT" in Path(f"/proc/{pid}/status").read_text()
+    return False
