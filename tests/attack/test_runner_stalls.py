@@ -97,12 +97,17 @@ def test_who_stops_the_process_that_opens_their_output_gets_an_error(
                 with contextlib.suppress(OSError):
                     os.kill(process, signal.SIGSTOP)
 
+    def open_many() -> None:
+        for _ in range(200):
+            _, (fd,) = client.ask_with_fd("open_output", path=str(work_dir / "out"), **ANN)
+            os.close(fd)
+
     runner = home.pid
-    with as_user(ANN, lambda: stop(runner)):
-        with pytest.raises(RequestRefused, match="could not be opened within 2 s"):
-            for _ in range(200):
-                _, (fd,) = client.ask_with_fd("open_output", path=str(work_dir / "out"), **ANN)
-                os.close(fd)
+    with (
+        as_user(ANN, lambda: stop(runner)),
+        pytest.raises(RequestRefused, match="could not be opened within 2 s"),
+    ):
+        open_many()
     until(lambda: not any(is_stopped(pid) for pid in processes.children(runner)))
     _, (fd,) = client.ask_with_fd("open_output", path=str(work_dir / "out"), **ANN)
     os.close(fd)
