@@ -263,13 +263,14 @@ class Server:
 
         def late() -> None:
             if not over:
-                helper.kill()
                 end({"error": f"{path} could not be opened within {opener.OPEN_S:g} s"}, [])
 
         def end(answer: dict[str, Any], fds: list[int]) -> None:
             nonlocal over
             over = True
             self.loop.forget(helper.channel)
+            # Also one that has answered: its user may have stopped it since.
+            helper.kill()
             helper.close()
             self._opened(connection, request, answer, fds)
 
