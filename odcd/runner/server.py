@@ -263,7 +263,6 @@ class Server:
 
         def late() -> None:
             if not over:
-                helper.kill()
                 end({"error": f"{path} could not be opened within {opener.OPEN_S:g} s"}, [])
 
         def end(answer: dict[str, Any], fds: list[int]) -> None:
