@@ -41,8 +41,9 @@ class JobSettings:
     """ODC_OUTPUT_MIB. How much output of one job odc keeps (`odcctl run`, and jobs with a
     terminal), in MiB; the rest is dropped and the job goes on. Default 1024."""
     output_total_mib: int = OUTPUT_TOTAL_MIB
-    """ODC_OUTPUT_TOTAL_MIB. How much output odc keeps of all jobs, in MiB; the oldest of ended jobs
-    is deleted first. Default 10240."""
+    """ODC_OUTPUT_TOTAL_MIB. How much output odc keeps of all jobs, in MiB; that of ended jobs of
+    the user with the most is deleted first, the oldest first. Where root runs odcd, running jobs of
+    one user keep at most half. Default 10240."""
 
     def rules(self) -> Rules:
         """As the runner reads them."""

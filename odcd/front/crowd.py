@@ -10,6 +10,7 @@ from odcd.front.peer import Peer
 from odcd.front.proxies import Proxies, network_of
 from odcd.front.settings import FrontSettings
 from odcd.front.watch import Refused, Watch
+from odcd.runner.subuids import Subuids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +43,19 @@ def limits_of(settings: FrontSettings) -> Limits:
 class Crowd:
     """own_uid: the daemon's; it and root are counted in the whole alone."""
 
-    def __init__(self, limits: Limits, proxies: Proxies, watch: Watch, own_uid: int) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        proxies: Proxies,
+        watch: Watch,
+        own_uid: int,
+        subuids: Subuids | None = None,
+    ) -> None:
+        """subuids: a user's connections from any of these ids count together."""
         self._limits = limits
         self._proxies = proxies
         self._watch = watch
+        self._subuids = subuids or Subuids()
         self._trusted_uids = frozenset({0, own_uid})
         self._clients: Counter[int | str] = Counter()
         self._tcp = 0
@@ -53,7 +63,7 @@ class Crowd:
 
     def enter(self, peer: Peer | None, address: str) -> Entry | Refused:
         """address: of a TCP connection. The entry of one more connection, or why there is none."""
-        client = network_of(address) if peer is None else peer.uid
+        client = network_of(address) if peer is None else self._subuids.owner_of(peer.uid)
         refused = self._refusal(peer, client, address)
         if refused is not None:
             self._watch.connection_refused(refused)

@@ -42,6 +42,8 @@ IDLE_S = 600.0
 """A runner with no daemon and nothing to tell ends after this."""
 KEPT_OUTPUT_S = 7 * 86400.0
 """How long output that odcd keeps (odcctl run) stays after it was last written."""
+SWEEP_S = 300.0
+"""How often such output, and scripts of jobs that are over, are looked for."""
 _FOLDERS = {"members": 0o700, "scripts": 0o711, "output": 0o700, "terminals": 0o700}
 
 
@@ -98,7 +100,7 @@ class Runner:
         self._log = Log(run_dir / "runner.log")
         self._loop = Loop()
         self._memory = Memory(run_dir)
-        self._texts = Texts(run_dir, switch_user=os.geteuid() == 0)
+        self._texts = Texts(run_dir, self._log, switch_user=os.geteuid() == 0)
         cgroups = cgroup.Cgroups(run_dir)
         self._log.info("runner.started", pid=os.getpid(), version=__version__, uid=os.geteuid(),
                        cgroups=cgroups.statement)  # fmt: skip
@@ -198,13 +200,16 @@ class Runner:
 
     def _sweep(self, known: set[str]) -> None:
         now = time.monotonic()
-        if now - self._swept_at < 300.0:
+        if now - self._swept_at < SWEEP_S:
             return
         self._swept_at = now
         old = time.time() - KEPT_OUTPUT_S
         with contextlib.suppress(OSError):
-            if not known:
-                self._texts.sweep(set())
+            begun = [m for m in self._roster.members() if m.live and m.state != "queued"]
+            scripts = {m.script for m in begun}
+            # An earlier version wrote none down.
+            if None not in scripts:
+                self._texts.sweep({script for script in scripts if script})
             for entry in os.scandir(self._dir / "output"):
                 if entry.name.rpartition(".")[0] not in known and entry.stat().st_mtime < old:
                     os.unlink(entry.path)

@@ -22,13 +22,11 @@ class Helper:
         """It is closed when the process ends, whatever came before."""
         self._pidfd = pidfd
 
-    def kill(self) -> None:
-        """The runner's loop reaps it."""
+    def close(self) -> None:
+        """Hear no more of it, and end it: a user who stopped it would keep it forever, also when it
+        had answered. The runner's loop reaps it."""
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-
-    def close(self) -> None:
-        """Hear no more of it; it goes on if it lives."""
         self.channel.close()
         os.close(self._pidfd)
 

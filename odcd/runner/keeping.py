@@ -1,21 +1,39 @@
-"""The bound on kept output of all jobs: the oldest of ended jobs goes first."""
+"""The bound on kept output of all jobs: output of ended jobs goes first, of the user with the most.
+
+A user's jobs, however many, displace that user's own output before anybody else's.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import heapq
 import os
 import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from odcd.runner.log import Log
-from odcd.runner.spool import FULL
+from odcd.runner.spool import FULL, full_of
 
 GONE = b"odc: this output was deleted: kept output of all jobs together reached its limit\n"
 MAX_FILES = 100_000
+"""Of ended jobs. Each takes a block of the disk, however short it is."""
+RUNNING_SHARE = 2
+"""Running jobs of one user keep at most this part, a half, where there may be several users."""
 LOOK_S = 1.0
 REST = 20
 """A look rests so many times as long as it took."""
 _MIB = 1024 * 1024
+
+
+@dataclass(slots=True)
+class _User:
+    uid: int
+    size: int = 0
+    running: int = 0
+    ended: list[tuple[int, str, int]] = field(default_factory=list)
+    """When it was written, path and size: the oldest first, once sorted in reverse, is the last."""
 
 
 class Keeping:
@@ -35,38 +53,80 @@ class Keeping:
         self._next_look = time.monotonic() + max(LOOK_S, REST * took)
 
     def _look(self, live: set[str], limit: int) -> None:
-        total = 0
-        ended: list[tuple[int, str, int]] = []
+        users, marks = self._users(live)
+        _unlink_beyond(MAX_FILES, users)
+        share = limit // RUNNING_SHARE if os.geteuid() == 0 else limit
+        # What a user's running jobs keep beyond it, between two looks, costs no one else's output.
+        total = sum(user.size - max(0, user.running - share) for user in users)
+        deleted, total = _replace_beyond(limit, users, total)
+        if deleted:
+            self._log.info("output.deleted", files=deleted, left_bytes=total)
+        wanted = {full_of(user.uid) for user in users if user.running > share}
+        self._set_full(marks, wanted | {FULL} if total > limit else wanted)
+
+    def _users(self, live: set[str]) -> tuple[list[_User], set[str]]:
+        """Who keeps what, and which marks there are."""
+        users: dict[int, _User] = {}
+        marks: set[str] = set()
         for entry in os.scandir(self._folder):
             if entry.name.startswith("."):
+                marks.add(entry.name)
                 continue
             with contextlib.suppress(OSError):
                 status = entry.stat(follow_symlinks=False)
-                total += status.st_size
-                if entry.name.rpartition(".")[0] not in live:
-                    ended.append((status.st_mtime_ns, entry.path, status.st_size))
-        too_many = len(ended) - MAX_FILES
-        ended.sort()
-        deleted = 0
-        for number, (written, path, size) in enumerate(ended):
-            if number < too_many:
-                with contextlib.suppress(OSError):
-                    os.unlink(path)
-                    total -= size
-            elif total > limit and size > len(GONE):
-                with contextlib.suppress(OSError):
-                    _replace(path, written)
-                    total -= size - len(GONE)
-                    deleted += 1
-        if deleted:
-            self._log.info("output.deleted", files=deleted, left_bytes=total)
-        self._set_full(total > limit)
+                user = users.setdefault(status.st_uid, _User(status.st_uid))
+                user.size += status.st_size
+                if entry.name.rpartition(".")[0] in live:
+                    user.running += status.st_size
+                else:
+                    user.ended.append((status.st_mtime_ns, entry.path, status.st_size))
+        for user in users.values():
+            user.ended.sort(reverse=True)
+        return list(users.values()), marks
 
-    def _set_full(self, full: bool) -> None:
-        path = self._folder / FULL
-        if full != path.exists():
-            self._log.info("output.full" if full else "output.has_space")
-            path.touch() if full else path.unlink()
+    def _set_full(self, marks: set[str], wanted: set[str]) -> None:
+        for name in wanted - marks:
+            self._log.info("output.full", mark=name)
+            (self._folder / name).touch()
+        for name in marks - wanted:
+            if name.startswith(FULL):
+                self._log.info("output.has_space", mark=name)
+                (self._folder / name).unlink()
+
+
+def _unlink_beyond(most: int, users: Iterable[_User]) -> None:
+    """Of the user with the most files first."""
+    heap = [(-len(user.ended), user.uid, user) for user in users if user.ended]
+    heapq.heapify(heap)
+    for _ in range(-sum(count for count, _, _ in heap) - most):
+        count, uid, user = heap[0]
+        _, path, size = user.ended.pop()
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+            user.size -= size
+        heapq.heapreplace(heap, (count + 1, uid, user))
+
+
+def _replace_beyond(limit: int, users: Iterable[_User], total: int) -> tuple[int, int]:
+    """Of the user with the most bytes first; how many files, and how many bytes are left."""
+    heap = [(-user.size, user.uid, user) for user in users]
+    heapq.heapify(heap)
+    replaced = 0
+    while heap and total > limit:
+        size, uid, user = heapq.heappop(heap)
+        while user.ended:
+            written, path, length = user.ended.pop()
+            if length > len(GONE):
+                break
+        else:
+            continue
+        with contextlib.suppress(OSError):
+            _replace(path, written)
+            replaced += 1
+            total -= length - len(GONE)
+            size += length - len(GONE)
+        heapq.heappush(heap, (size, uid, user))
+    return replaced, total
 
 
 def _replace(path: str, written_ns: int) -> None:

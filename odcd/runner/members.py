@@ -33,6 +33,8 @@ class Member:
     limits: dict[str, int] | None = None
     cgroup: str | None = None
     mark: str = ""
+    script: str | None = None
+    """The name of its file."""
 
     shim_pid: int | None = None
     watch_fd: int | None = None

@@ -24,7 +24,7 @@ MAX_NAME_BYTES = 255
 MAX_TEXT_BYTES = 64 * 1024
 MAX_WALL_BYTES = 16 * 1024
 ANSWER_S = 10.0
-"""A home that takes longer is told of as one that does not answer; it may be written later."""
+"""A home that takes longer is told of as one that does not answer, and is written no more."""
 SHOW_S = 3.0
 TOLD = 5
 """Of many things that failed, so many are told."""

@@ -62,10 +62,12 @@ def order_of(
         processes.MARK: member.mark,
     }  # fmt: skip
     member.home = env.get("HOME")
+    script = texts.script_file(dispatch["script"], member.uid, dispatch["gid"])
+    member.script = script.rpartition("/")[2]
     return {
         "uid": member.uid, "gid": dispatch["gid"], "switch_user": os.geteuid() == 0,
         "umask": dispatch["umask"], "work_dir": dispatch["work_dir"],
-        "script": texts.script_file(dispatch["script"], member.uid, dispatch["gid"]),
+        "script": script,
         "args": dispatch["args"],
         "env": env,
         "stdin": part["stdin"], "stdout": part["stdout"], "stderr": part["stderr"],

@@ -13,6 +13,8 @@ import signal
 from pathlib import Path
 from typing import NamedTuple
 
+from odcd.runner.subuids import Owner
+
 MARK = "ODC_MEMBER"
 _PROC = Path("/proc")
 _FREEZE_ROUNDS = 20
@@ -94,11 +96,11 @@ def free_of_tracers(root: int, uid: int) -> None:
 
     A tracer can stop a dying process before it gives anything back, and no signal moves it on.
     """
+    owner = Owner(uid)
     for process in descendants(root):
         tracer = describe(_tracer(process.pid))
-        with contextlib.suppress(OSError):
-            if tracer and Path(f"/proc/{tracer.pid}").stat().st_uid == uid:
-                send(tracer, signal.SIGKILL)
+        if tracer and owner.has(tracer.pid):
+            send(tracer, signal.SIGKILL)
 
 
 def _tracer(pid: int) -> int:
@@ -118,11 +120,12 @@ def leftovers(mark: str, uid: int, session: int | None, since: int) -> list[Proc
     for it.
     """
     found: list[Process] = []
+    owner = Owner(uid)
     wanted = f"{MARK}={mark}".encode()
     for pid in _all_pids():
         entry = _PROC / str(pid)
         try:
-            if entry.stat().st_uid != uid:
+            if not owner.has(pid):
                 continue
             fields = _stat(pid)
             if not fields or not _lives(fields):

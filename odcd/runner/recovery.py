@@ -92,6 +92,7 @@ def _member(key: Key, regions: record.Regions) -> Member | None:
         return None
     member = Member(key, uid=intent["uid"], state="starting")
     member.gid, member.home = intent.get("gid"), intent.get("home")
+    member.script = intent.get("script")
     member.mark, member.cgroup = intent["mark"], intent["cgroup"]
     member.ends_at, member.grace_s = intent["ends_at"], intent["grace_s"]
     if intent["signal"]:

@@ -278,6 +278,7 @@ class Roster:
             "uid": member.uid, "gid": member.gid, "at": time.time(), "mark": member.mark,
             "cgroup": member.cgroup, "ends_at": member.ends_at, "grace_s": member.grace_s,
             "signal": [wanted.number, wanted.before_s, wanted.batch_only] if wanted else None,
+            "script": member.script,
         }  # fmt: skip
         # A home too long to be written down is forgotten with this runner.
         with_home = {**intent, "home": member.home}

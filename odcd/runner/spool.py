@@ -16,6 +16,7 @@ from odcd.runner.begin import CannotBegin
 
 FULL = ".full"
 """A file in the output folder while all jobs together have reached their limit."""
+
 _READ_BYTES = 256 * 1024
 _PIPE_BYTES = 1024 * 1024
 _LOOK_BYTES = 1024 * 1024
@@ -24,11 +25,18 @@ _FREE_BYTES = 1024**3
 _MIB = 1024 * 1024
 
 
+def full_of(uid: int) -> str:
+    """The same, of the user's running jobs together."""
+    return f"{FULL}-{uid}"
+
+
 class Quota:
     """What one member may still keep, of all its streams together."""
 
-    def __init__(self, folder: str, limit: int) -> None:
+    def __init__(self, folder: str, limit: int, uid: int) -> None:
         self._limit = limit
+        self._full = f"{folder}/{FULL}"
+        self._users_full = f"{folder}/{full_of(uid)}"
         self._left = limit
         self._folder = folder
         self._until_look = 0
@@ -39,8 +47,10 @@ class Quota:
         if size > self._left:
             self._left = 0
             return f"output limit of this job reached ({self._limit // _MIB} MiB)"
-        if os.path.exists(f"{self._folder}/{FULL}"):
+        if os.path.exists(self._full):
             return "output limit of all jobs together reached"
+        if os.path.exists(self._users_full):
+            return "output limit of your running jobs together reached"
         self._until_look -= size
         if self._until_look <= 0 or self._lacks_space:
             self._until_look = _LOOK_BYTES
@@ -115,7 +125,7 @@ class Kept:
 
 
 def quota_of(order: dict[str, Any]) -> Quota:
-    return Quota(os.path.dirname(order["spool"][0]), order["spool_bytes"])
+    return Quota(os.path.dirname(order["spool"][0]), order["spool_bytes"], order["uid"])
 
 
 class Spool:

@@ -10,6 +10,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from odcd.runner import access
+from odcd.runner.log import Log
+
 MEMORY_BYTES = 64 * 1024 * 1024
 UNUSED_SCRIPT_S = 3600
 
@@ -17,14 +20,17 @@ UNUSED_SCRIPT_S = 3600
 class Texts:
     """Keeps texts in memory up to MEMORY_BYTES, and scripts as files a job's user can execute.
 
-    A script file is the user's own, mode 0500, in a folder nobody but the runner can write or list:
-    no other user can read it. Its user could change it with effort, so one that was touched is made
-    anew.
+    A script file is for one user, and root's where root runs this (see odcd.runner.access), in a
+    folder nobody but the runner can write or list: no other user can read it. Where it is the
+    user's own, the user could change it with effort, so one that was touched is made anew.
     """
 
-    def __init__(self, run_dir: Path, *, switch_user: bool) -> None:
+    def __init__(self, run_dir: Path, log: Log, *, switch_user: bool) -> None:
         self._dir = run_dir / "scripts"
+        self._log = log
         self._switch_user = switch_user
+        self._means: set[access.Means] = {"acl"}
+        """By which users may read their scripts; all but an ACL is told once."""
         self._texts: OrderedDict[str, str] = OrderedDict()
         self._environments: dict[str, dict[str, str]] = {}
         self._bytes = 0
@@ -73,8 +79,8 @@ class Texts:
             view = memoryview(content)
             while view:
                 view = view[os.write(fd, view) :]
-            if self._switch_user:
-                os.fchown(fd, uid, gid)
+            if self._switch_user and uid != 0:
+                self._give(fd, uid, gid)
         except OSError:
             os.unlink(made)
             raise
@@ -85,6 +91,12 @@ class Texts:
         if identity:
             self._files[name] = identity
         return path
+
+    def _give(self, fd: int, uid: int, gid: int) -> None:
+        means = access.give(fd, uid, gid)
+        if means not in self._means:
+            self._means.add(means)
+            self._log.info("scripts.without_acl", readable_by=means, folder=self._dir)
 
     def sweep(self, in_use: set[str]) -> None:
         """Remove script files that no member runs and that nobody asked for in a while."""

@@ -72,6 +72,20 @@ def groups_of(uid: int, gid: int) -> list[int]:
     return groups
 
 
+def has_group_alone(uid: int, gid: int) -> bool:
+    """Has nobody else the group, as far as this machine knows? It is one of the user's own number,
+    as most machines make with an account."""
+    if gid != uid:
+        return False
+    try:
+        members = grp.getgrgid(gid).gr_mem
+    except KeyError:
+        members = []
+    others = [entry for entry in pwd.getpwall() if entry.pw_uid != uid]
+    names = {entry.pw_name for entry in pwd.getpwall() if entry.pw_uid == uid}
+    return names.issuperset(members) and all(entry.pw_gid != gid for entry in others)
+
+
 def _is_anybodys(gid: int) -> bool:
     """The group has a name here, or is the primary one of an account."""
     try:

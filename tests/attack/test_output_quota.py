@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from odcd.runner import keeping
 from tests.support.database import make_home, remove_home
-from tests.support.runner import Client, RequestRefused, RunnerHome, a_dispatch, a_part, until
+from tests.support.runner import (
+    Client,
+    RequestRefused,
+    RunnerHome,
+    a_dispatch,
+    a_part,
+    forked_runner,
+    until,
+)
 from tests.support.users import needs_root
 
 pytestmark = needs_root
 
 ANN = {"uid": 64001, "gid": 64001}
 BOB = {"uid": 64002, "gid": 64002}
+GONE = b"odc: this output was deleted"
 MIB = 1024 * 1024
 
 
@@ -50,7 +61,8 @@ def kept(client: Client, job: int, stream: str = "out", ids: dict[str, int] = AN
 
 
 def run(client: Client, job: int, script: str, work_dir: Path, **changes: Any) -> dict[str, Any]:
-    client.start(a_dispatch(job, f"#!/bin/sh\n{script}\n", work_dir, spool=True, **ANN, **changes))
+    changes = ANN | changes
+    client.start(a_dispatch(job, f"#!/bin/sh\n{script}\n", work_dir, spool=True, **changes))
     return client.wait_end(job)
 
 
@@ -132,34 +144,104 @@ def test_the_oldest_ended_output_goes_first(home: RunnerHome, work_dir: Path) ->
         os.utime(path, (job, job))
 
     def deleted() -> list[bool]:
-        return [
-            kept(client, job).startswith(b"odc: this output was deleted") for job in range(1, 6)
-        ]
+        return [kept(client, job).startswith(GONE) for job in range(1, 6)]
 
     until(lambda: deleted() == [True, True, False, False, False])
     assert sum(path.stat().st_size for path in (home.run_dir / "output").iterdir()) < 3 * MIB
 
 
+def test_ended_output_of_one_user_displaces_their_own(home: RunnerHome, work_dir: Path) -> None:
+    client = home.client()
+    run(client, 1, "head -c 900000 /dev/zero", work_dir, **BOB)
+    os.utime(home.run_dir / "output" / "1-1-0.out", (1, 1))
+    for job in range(2, 8):
+        run(client, job, "head -c 900000 /dev/zero", work_dir)
+        os.utime(home.run_dir / "output" / f"{job}-1-0.out", (job, job))
+    until(lambda: kept_bytes(home) < 3 * MIB)
+    gone = [job for job in range(2, 8) if kept(client, job).startswith(GONE)]
+    assert gone == [2, 3, 4, 5]
+    assert kept(client, 1, ids=BOB) == bytes(900000)
+
+
+def test_many_small_outputs_of_one_user_displace_their_own(folder: Path, work_dir: Path) -> None:
+    def change() -> None:
+        keeping.MAX_FILES = 10
+
+    home = RunnerHome(folder / "runner")
+    home.run_dir.mkdir()
+    pid = forked_runner(home.run_dir, change=change)
+    output = home.run_dir / "output"
+    client = home.client()
+    run(client, 1, "echo precious", work_dir, **BOB)
+    for stream in ("out", "err"):
+        os.utime(output / f"1-1-0.{stream}", (1, 1))
+    for job in range(2, 10):
+        run(client, job, "echo", work_dir)
+    until(lambda: sum(1 for path in output.iterdir() if not path.name.startswith(".")) <= 10)
+    assert kept(client, 1, ids=BOB) == b"precious\n"
+    client.close()
+    os.kill(pid, signal.SIGTERM)
+    os.waitpid(pid, 0)
+
+
+def test_running_jobs_of_one_user_leave_half_to_others(folder: Path, work_dir: Path) -> None:
+    home = RunnerHome(folder / "runner")
+    home.launch(output_mib=2, output_total_mib=4)
+    try:
+        client = home.client()
+        run(client, 1, "head -c 1000000 /dev/zero", work_dir, **BOB)
+        os.utime(home.run_dir / "output" / "1-1-0.out", (1, 1))
+        for job in (2, 3, 4):
+            client.start(a_dispatch(job, WRITES_AND_WAITS, work_dir, spool=True, **ANN))
+            written(work_dir, job - 1)
+            if job == 3:
+                until(lambda: (home.run_dir / "output" / f".full-{ANN['uid']}").exists())
+        run(client, 5, "head -c 1000000 /dev/zero", work_dir, **BOB)
+        assert kept_bytes(home) < 6 * MIB
+        for job in (1, 5):
+            assert kept(client, job, ids=BOB) == bytes(1000000)
+        (work_dir / "go").touch()
+        for job in (2, 3, 4):
+            assert client.wait_end(job)["exit_code"] == 0
+        assert b"odc: output limit of your running jobs together reached" in kept(client, 4)
+        until(lambda: not (home.run_dir / "output" / f".full-{ANN['uid']}").exists())
+    finally:
+        home.end()
+
+
+WRITES_AND_WAITS = (
+    "#!/bin/sh\nhead -c 1900000 /dev/zero\necho $$ >> written\n"
+    "while [ ! -e go ]; do sleep 0.05; done\necho late\n"
+)
+
+
+def written(work_dir: Path, jobs: int) -> None:
+    """Wait until so many have written."""
+    path = work_dir / "written"
+    until(lambda: path.exists() and len(path.read_text().split()) == jobs)
+
+
+def kept_bytes(home: RunnerHome) -> int:
+    return sum(path.stat().st_size for path in (home.run_dir / "output").iterdir())
+
+
 def test_running_jobs_reach_the_limit_of_all_together(folder: Path, work_dir: Path) -> None:
     home = RunnerHome(folder / "runner")
     home.launch(output_mib=2, output_total_mib=3)
+    work_dir.chmod(0o777)
+    users = {1: ANN, 2: BOB, 3: {"uid": 64003, "gid": 64003}}
     try:
         client = home.client()
-        script = (
-            "#!/bin/sh\nhead -c 1900000 /dev/zero\necho $$ >> written\n"
-            "while [ ! -e go ]; do sleep 0.05; done\necho late\n"
-        )
-        for job in (1, 2):
-            client.start(a_dispatch(job, script, work_dir, spool=True, **ANN))
-        written = work_dir / "written"
-        until(lambda: written.exists() and len(written.read_text().split()) == 2)
+        for job, ids in users.items():
+            client.start(a_dispatch(job, WRITES_AND_WAITS, work_dir, spool=True, umask=0, **ids))
+        written(work_dir, 3)
         until(lambda: (home.run_dir / "output" / ".full").exists())
         (work_dir / "go").touch()
-        for job in (1, 2):
+        for job in users:
             assert client.wait_end(job)["exit_code"] == 0
         # Over, they can be deleted: from then on there is space again.
         until(lambda: not (home.run_dir / "output" / ".full").exists())
         said = b"odc: output limit of all jobs together reached"
-        assert any(said in kept(client, job) for job in (1, 2))
+        assert any(said in kept(client, job, ids=ids) for job, ids in users.items())
     finally:
         home.end()

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from odcd import account, home_folder, keeper, postgres_files
+from odcd import postgres as database
 from odcd.account import service_account
 from odcd.db import connect
 from odcd.errors import OdcError
@@ -26,6 +27,7 @@ from odcd.processes import uid_of
 from odcd.runner import launch
 from odcd.runner.launch import LaunchFailed, launch_runner
 from tests.attack.homes import make_former
+from tests.attack.strangers import ALICE
 from tests.support.daemon import Odc, gone, new_odc, wait
 from tests.support.users import AS_ROOT, as_user, needs_root
 
@@ -301,6 +303,32 @@ def test_stop_kills_no_process_that_postgresql_named_falsely(odc_home: Path) -> 
     finally:
         roots.kill()
         roots.wait()
+
+
+@needs_root
+def test_a_user_in_a_folder_of_the_same_name_does_not_keep_a_database_from_starting(
+    odc_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As /proc shows it, who has mounts of their own works in the data folder."""
+    monkeypatch.setattr(database, "ORPHAN_TIMEOUT_S", 0.0)
+    postgres = EmbeddedPostgres(odc_home)
+    postgres.start()
+    postgres.stop("immediate")
+    script = 'mount -t tmpfs t "$1" && mkdir -p "$2" && cd "$2" && echo && exec sleep 600'
+    with subprocess.Popen(
+        ["unshare", "-rm", "sh", "-c", script, "sh", odc_home.parent, postgres.data],
+        user=ALICE, group=ALICE, extra_groups=[], stdout=subprocess.PIPE,
+    ) as stranger:  # fmt: skip
+        try:
+            assert stranger.stdout
+            if not stranger.stdout.readline():
+                pytest.skip("this machine lets no user have mounts of their own")
+            assert Path(f"/proc/{stranger.pid}/cwd").readlink() == postgres.data
+            postgres.start()
+            assert postgres.is_running()
+        finally:
+            stranger.kill()
+    postgres.stop("immediate")
 
 
 # -- homes of earlier versions ----------------------------------------------------------------

@@ -11,10 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from odcd.runner import processes, protocol
+from odcd.runner import notices, processes, protocol
 from tests.attack.test_jobs import as_user
 from tests.support.database import make_home, remove_home
-from tests.support.runner import Client, RequestRefused, RunnerHome, a_dispatch, until
+from tests.support.runner import (
+    Client,
+    RequestRefused,
+    RunnerHome,
+    a_dispatch,
+    forked_runner,
+    until,
+)
 from tests.support.users import needs_root
 
 pytestmark = needs_root
@@ -111,6 +118,41 @@ def test_who_stops_the_process_that_opens_their_output_gets_an_error(
     until(lambda: not any(is_stopped(pid) for pid in processes.children(runner)))
     _, (fd,) = client.ask_with_fd("open_output", path=str(work_dir / "out"), **ANN)
     os.close(fd)
+
+
+def test_who_stops_the_process_that_writes_their_notice_keeps_no_process(
+    folder: Path, work_dir: Path
+) -> None:
+    def change() -> None:
+        notices.ANSWER_S = 0.5
+
+    def stop(runner: int) -> None:
+        while True:
+            for process in processes.children(runner):
+                with contextlib.suppress(OSError):
+                    os.kill(process, signal.SIGSTOP)
+
+    home = RunnerHome(folder / "runner")
+    home.run_dir.mkdir()
+    pid = forked_runner(home.run_dir, change=change)
+    client = home.client()
+    client.start(a_dispatch(1, "#!/bin/sh\nexec sleep 1000\n", work_dir, **ANN))
+    client.wait_for(1, "started")
+    before = set(processes.children(pid))
+    notice = {"name": "notice", "text": "x", "remove": [], "wall": None}
+
+    def held() -> bool:
+        answer = client.ask("tell", job=1, attempt=1, **notice)
+        return "no answer of the home folder" in "".join(answer["trouble"])
+
+    with as_user(ANN, lambda: stop(pid)):
+        until(held)
+        until(lambda: set(processes.children(pid)) <= before)
+    client.ask("stop", job=1, attempt=1, signal=9, grace_s=0)
+    client.wait_end(1)
+    client.close()
+    os.kill(pid, signal.SIGTERM)
+    os.waitpid(pid, 0)
 
 
 def is_stopped(pid: int) -> bool:

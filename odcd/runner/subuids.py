@@ -1,0 +1,111 @@
+"""Which user ids are a user's, besides the user's own: those of /etc/subuid.
+
+newuidmap gives them to a user namespace that the user makes. A file in it may be made setuid, so
+processes outside the namespace can have them, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pwd
+import struct
+from pathlib import Path
+
+FILE = Path("/etc/subuid")
+_NS_GET_PARENT, _NS_GET_OWNER_UID = 0xB702, 0xB704
+_MOST_DEEP = 32
+"""The kernel allows no deeper namespaces."""
+
+
+class Subuids:
+    """Reads the file again when it changes. A file that is missing names nobody."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path or FILE
+        self._read_as: tuple[int, int, int] | None = None
+        self._ranges: list[tuple[str, range]] = []
+
+    def owner_of(self, uid: int) -> int:
+        """Whose id it is: another user's, or the id itself."""
+        for name, numbers in self._all():
+            if uid in numbers:
+                return _uid_of(name, uid)
+        return uid
+
+    def of(self, uid: int) -> list[range]:
+        """The ids of that user, the user's own first."""
+        ranges = [numbers for name, numbers in self._all() if _uid_of(name, -1) == uid]
+        return [range(uid, uid + 1), *ranges]
+
+    def _all(self) -> list[tuple[str, range]]:
+        try:
+            status = self._path.stat()
+            read_as = status.st_ino, status.st_mtime_ns, status.st_size
+            if read_as != self._read_as:
+                lines = self._path.read_text(errors="replace").splitlines()
+                self._ranges = [found for line in lines if (found := _range(line))]
+                self._read_as = read_as
+        except OSError:
+            self._ranges, self._read_as = [], None
+        return self._ranges
+
+
+def _range(line: str) -> tuple[str, range] | None:
+    parts = line.strip().split(":")
+    if len(parts) != 3 or not parts[1].isdecimal() or not parts[2].isdecimal():
+        return None
+    return parts[0], range(int(parts[1]), int(parts[1]) + int(parts[2]))
+
+
+def _uid_of(name: str, unknown: int) -> int:
+    if name.isdecimal():
+        return int(name)
+    with contextlib.suppress(KeyError):
+        return pwd.getpwnam(name).pw_uid
+    return unknown
+
+
+class Owner:
+    """A user at one moment."""
+
+    def __init__(self, uid: int) -> None:
+        self._ranges = Subuids().of(uid)
+
+    def has(self, pid: int) -> bool:
+        """Is the process the user's, by its ids or by the namespace it is in?"""
+        # Not by the owner of /proc/PID, which is root for a process that keeps its memory from
+        # others.
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:
+            for line in file:
+                if line.startswith(b"Uid:"):
+                    return any(map(self._is_own, map(int, line.split()[1:]))) or self._made(pid)
+        return False
+
+    def _is_own(self, uid: int) -> bool:
+        return any(uid in numbers for numbers in self._ranges)
+
+    def _made(self, pid: int) -> bool:
+        """Did the user make its user namespace, or one around it?"""
+        path = f"/proc/{pid}/ns/user"
+        try:
+            if os.readlink(path) == os.readlink("/proc/self/ns/user"):
+                return False
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        for _ in range(_MOST_DEEP):
+            try:
+                answer = fcntl.ioctl(fd, _NS_GET_OWNER_UID, bytes(4))
+                if self._is_own(struct.unpack("I", answer)[0]):
+                    return True
+                # Fails at the runner's own.
+                parent = fcntl.ioctl(fd, _NS_GET_PARENT)
+            except OSError:
+                return False
+            finally:
+                os.close(fd)
+            fd = parent
+        os.close(fd)
+        return False
