@@ -28,6 +28,8 @@ from odcd.slots import ask_as
 from odcd.slurm.lists import parse_selector
 
 MAX_BODY_BYTES = 8 * 1024 * 1024 + MAX_SCRIPT_BYTES
+MOST_SEARCHED = 64 * 1024
+"""Bytes of a body in which the value that does not fit is looked for."""
 JSON = "application/json"
 _PRINTABLE = re.compile(PRINTABLE)
 
@@ -125,11 +127,17 @@ class Call:
         return query
 
     async def body(
-        self, decoder: msgspec.json.Decoder[T], *, empty: bytes = b"", most: int = MAX_BODY_BYTES
-    ) -> T:
-        """empty: what no body at all stands for; most: bytes. Raises BadRequest or TooLarge."""
+        self, decoder: msgspec.json.Decoder[T], *, empty: bytes = b"", most: int = MAX_BODY_BYTES,
+        outline: msgspec.json.Decoder[Any] | None = None,
+    ) -> T:  # fmt: skip
+        """empty: what no body at all stands for; most: bytes; outline: of the same lists, whatever
+        is in them. Raises BadRequest or TooLarge."""
         raw = await self._read(most) or empty
         try:
+            if outline is not None and len(raw) > MOST_SEARCHED:
+                # msgspec counts a list when it has read all of it, and one that is given twice
+                # it reads twice.
+                raw = msgspec.json.encode(outline.decode(raw))
             body = decoder.decode(raw)
         except msgspec.ValidationError as error:
             raise _misfit(error, raw, decoder.type) or malformed(error, "body") from None
@@ -230,6 +238,8 @@ class Endpoint:
 
 
 def _misfit(error: msgspec.ValidationError, raw: bytes, form: Any) -> BadRequest | None:
+    if len(raw) > MOST_SEARCHED:
+        return None
     try:
         value = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -38,6 +38,10 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     jobs: Annotated[list[JobSpec], msgspec.Meta(min_length=1, max_length=MAX_BATCH_JOBS)]
 
 
+class _BatchOutline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    jobs: Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MAX_BATCH_JOBS)]
+
+
 class Alternatives(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Each is planned as if it alone were submitted."""
 
@@ -46,13 +50,20 @@ class Alternatives(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Instead of jobs: the options of each, in sbatch's language."""
 
 
+class _AlternativesOutline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    jobs: Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MAX_ALTERNATIVES)] = []
+    argv: Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MAX_ALTERNATIVES)] = []
+
+
 class SubmitRoutes:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._previews = Previews(api)
         self._job = msgspec.json.Decoder(JobSpec)
         self._batch = msgspec.json.Decoder(Batch)
+        self._batch_outline = msgspec.json.Decoder(_BatchOutline)
         self._alternatives = msgspec.json.Decoder(Alternatives)
+        self._alternatives_outline = msgspec.json.Decoder(_AlternativesOutline)
         self._argv = msgspec.json.Decoder(SubmitArgv)
 
     def operations(self) -> tuple[Operation, ...]:
@@ -112,7 +123,7 @@ class SubmitRoutes:
         return Response(b'{"id":%d}' % ids[0], 201, media_type=JSON)
 
     async def submit_batch(self, call: Call) -> Response:
-        batch = await call.body(self._batch)
+        batch = await call.body(self._batch, outline=self._batch_outline)
         ids = await self._submit(call, batch.jobs)
         return Response(msgspec.json.encode({"ids": ids}), 201, media_type=JSON)
 
@@ -168,7 +179,7 @@ class SubmitRoutes:
 
     async def what_if(self, call: Call) -> Response:
         """Where and when each would start if it alone were submitted now; submits nothing."""
-        asked = await call.body(self._alternatives)
+        asked = await call.body(self._alternatives, outline=self._alternatives_outline)
         if bool(asked.jobs) == bool(asked.argv):
             raise BadRequest("either jobs or argv has alternatives", "Give at least one.")
         now = self._api.clock.now()
