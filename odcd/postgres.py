@@ -234,7 +234,8 @@ class EmbeddedPostgres:
         program that got it since. Dropping the files is safe once nobody works in the folder.
         """
         deadline = time.monotonic() + ORPHAN_TIMEOUT_S
-        while remains := _processes_in(self._data):
+        ours = former_owners(self._account) | {self._owner.uid}
+        while remains := _processes_in(self._data, ours):
             if time.monotonic() > deadline:
                 raise DatabaseDown(
                     f"processes of a PostgreSQL that died still run: {sorted(remains)}",
@@ -367,14 +368,17 @@ def _reap() -> None:
             _children.discard(pid)
 
 
-def _processes_in(data: Path) -> set[int]:
-    """Processes that work in the data folder, as every process of a server does."""
+def _processes_in(data: Path, uids: frozenset[int]) -> set[int]:
+    """Processes of these users that work in the data folder, as every process of a server does.
+
+    In a mount namespace of their own, others may have a folder of that name.
+    """
     found: set[int] = set()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
-            if (entry / "cwd").readlink() == data:
+            if (entry / "cwd").readlink() == data and uid_of(int(entry.name)) in uids:
                 found.add(int(entry.name))
         except OSError:
             continue

@@ -72,7 +72,8 @@ class PeerProtocol(HttpToolsProtocol):
         at = 0
         while at < len(data):
             most = BODY_SLICE if self._phase == BODY else HEAD_SLICE
-            piece = data if len(data) <= most else data[at : at + most]
+            # The phase changes on the way, and with it what a slice may have.
+            piece = data[at : at + most]
             at += len(piece)
             self._feed(piece)
             if self.transport.is_closing() or self.transport.get_protocol() is not self:

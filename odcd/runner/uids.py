@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import grp
 import os
 import pwd
 
@@ -62,10 +63,19 @@ def groups_of(uid: int, gid: int) -> list[int]:
         entry = pwd.getpwuid(uid)
     except KeyError:
         # Who has no account here has no groups but a private one.
-        groups, known = [gid], gid == uid or gid >= MIN_GID
+        groups, known = [gid], gid == uid or (gid >= MIN_GID and not _is_anybodys(gid))
     else:
         groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
         known = gid in groups
     if not known and uid != 0:
         raise ValueError(f"user id {uid} is not of group {gid}")
     return groups
+
+
+def _is_anybodys(gid: int) -> bool:
+    """The group has a name here, or is the primary one of an account."""
+    try:
+        grp.getgrgid(gid)
+    except KeyError:
+        return any(entry.pw_gid == gid for entry in pwd.getpwall())
+    return True

@@ -100,6 +100,19 @@ def test_the_head_of_a_request_is_bounded(
         assert len(door.seen) == (expected == 200)
 
 
+@pytest.mark.parametrize("kib", [1, 16, 17, 30, 63, 64, 65, 200])
+def test_a_request_that_comes_at_once_is_read_once(folder: Path, kib: int) -> None:
+    """Before: of a body between 16 and 64 KiB the end was read again, as a request of its own."""
+    with opened(folder) as door, connected(door.place) as connection:
+        size = kib * 1024
+        body = (b"x\r\n" + START + b"\r\n").ljust(64)
+        request = POST + b"Content-Length: %d\r\n\r\n" % size + body * (size // 64)
+        for number in (1, 2):
+            connection.sendall(request)
+            assert connection.recv(65_536).endswith(b"\r\n\r\n%d" % size)
+            assert len(door.seen) == number
+
+
 def test_a_body_of_any_size_is_read_whole(folder: Path) -> None:
     with opened(folder) as door:
         size = 5 * MIB

@@ -164,6 +164,7 @@ REFUSED = {
     "no user": ({"uid": 2**32 - 1, "gid": 100}, "is no user"),
     "below zero": ({"uid": -1, "gid": 100}, "is no user"),
     "the group root": ({"uid": 64001, "gid": 0}, "user id 64001 is not of group 0"),
+    "a group of others": ({"uid": 64999, "gid": 100}, "user id 64999 is not of group 100"),
     "the group shadow": ({"uid": 64001, "gid": 42}, "user id 64001 is not of group 42"),
 }
 
