@@ -35,8 +35,8 @@ class FrontSettings:
     """ODC_CONNECTIONS. How many connections of clients the daemon has at once; fewer where the hard
     limit of open files is low. Default 4096."""
     per_user: int = PER_CLIENT
-    """ODC_CONNECTIONS_PER_USER. How many of them one user of this machine has, over the unix socket and
-    over loopback together. Default 512."""
+    """ODC_CONNECTIONS_PER_USER. How many of them one user of this machine has, over the unix
+    socket and over loopback together. Default 512."""
     per_address: int = PER_CLIENT
     """ODC_CONNECTIONS_PER_ADDRESS. How many of them one address of another machine has over TCP.
     Default 512."""
