@@ -25,11 +25,12 @@ class Bodies:
         self._all = 0
         self._of: Counter[int] = Counter()
 
-    def grow(self, who: Identity, more: int) -> None:
-        """Raises TooManyRequests and DaemonBusy, and counts nothing then.
+    def grow(self, who: Identity, size: int, more: int) -> None:
+        """A body of this size becomes larger. Raises TooManyRequests and DaemonBusy, and counts
+        nothing then.
 
-        A user may have as many bytes as are left to the others, so that many users who send all
-        they may still leave some to the next one.
+        The first body of a user needs to find room only. All the others of a user have half of what
+        is left at most, so that users who send all they may still leave room for the next user.
         """
         mine = self._of[who.uid] + more
         if not who.operator and mine > self._per_user:
@@ -38,8 +39,9 @@ class Bodies:
                 f"Wait for answers before you send more, or try again in {AFTER_S} s.",
                 limit="bodies", retry_after_s=AFTER_S,
             )  # fmt: skip
-        left = self._in_all - self._all
-        if (more if who.operator else mine) > left:
+        left = self._in_all - self._all - more
+        only = who.operator or mine == size + more
+        if left < 0 or (not only and mine * 2 > left):
             raise DaemonBusy(
                 "the daemon receives too many large requests at this moment",
                 f"Nothing was changed. Try again in {AFTER_S} s.",
@@ -75,7 +77,7 @@ class Receipt:
     def expect(self, size: int) -> None:
         """The body has so many bytes, or more. Raises TooManyRequests and DaemonBusy."""
         if size > self._size:
-            self._bodies.grow(self._who, size - self._size)
+            self._bodies.grow(self._who, self._size, size - self._size)
             self._size = size
 
     def release(self) -> None:

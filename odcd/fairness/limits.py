@@ -68,7 +68,7 @@ class Fairness:
         bodies: Bodies | None = None,
     ) -> None:  # fmt: skip
         self._settings = limits = settings or FairnessSettings()
-        self._bodies = bodies or Bodies()
+        self.bodies = bodies or Bodies()
         clock = clock or SystemClock()
         self._requests = _buckets(clock, limits.requests, limits.requests * BURST_S)
         self._submits = _buckets(clock, limits.submits / MINUTE_S, limits.submits)
@@ -101,7 +101,7 @@ class Fairness:
 
     def body(self, who: Identity) -> Receipt:
         """Of one request, which releases it. It limits operators, too."""
-        return Receipt(self._bodies, who)
+        return Receipt(self.bodies, who)
 
     @contextmanager
     def stream(self, who: Identity) -> Generator[None]:
