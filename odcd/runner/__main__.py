@@ -84,7 +84,12 @@ class Runner:
         for name, mode in _FOLDERS.items():
             make_folder(run_dir / name, mode)
         self._dir = run_dir
-        self._lock = (run_dir / protocol.LOCK_NAME).open("a+")
+        # The runner's alone: who can read it could hold a lock that keeps the runner from starting.
+        lock = os.open(
+            run_dir / protocol.LOCK_NAME, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
+        self._lock = os.fdopen(lock, "a+")
+        os.fchmod(lock, 0o600)
         # Not flock: this lock stays with this process alone, whatever its children inherit.
         fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._lock.truncate(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import signal
@@ -13,6 +14,25 @@ from odcd.runner import children
 from odcd.runner.uids import groups_of
 
 
+class Helper:
+    """A process of the user's, who may stop it: whoever waits for it sets a time."""
+
+    def __init__(self, channel: socket.socket, pidfd: int) -> None:
+        self.channel = channel
+        """It is closed when the process ends, whatever came before."""
+        self._pidfd = pidfd
+
+    def kill(self) -> None:
+        """The runner's loop reaps it."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Hear no more of it; it goes on if it lives."""
+        self.channel.close()
+        os.close(self._pidfd)
+
+
 def fork_as(
     uid: int,
     gid: int | None,
@@ -20,11 +40,11 @@ def fork_as(
     *,
     switch_user: bool,
     keep: Sequence[socket.socket] = (),
-) -> socket.socket:
-    """Do work in a process of the user's; a socket to hear from it, as work is given one to tell.
+) -> Helper:
+    """Do work in a process of the user's, which work hears from and tells by a socket.
 
-    It is closed when the process ends, whatever came before. gid None: the account's own. keep:
-    all else that stays open there. Raises OSError when nothing can be forked.
+    gid None: the account's own. keep: all else that stays open there. Raises OSError when nothing
+    can be forked.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = children.fork()
@@ -32,7 +52,12 @@ def fork_as(
         _help(theirs, uid, gid, work, switch_user, keep)
     theirs.close()
     ours.setblocking(False)
-    return ours
+    try:
+        return Helper(ours, os.pidfd_open(pid))
+    except OSError:
+        os.kill(pid, signal.SIGKILL)
+        ours.close()
+        raise
 
 
 def _help(

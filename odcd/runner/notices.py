@@ -87,12 +87,13 @@ def tell(
             _say(channel, _keep(member, notice))
 
     try:
-        channel = fork_as(
+        helper = fork_as(
             member.uid, member.gid, work, switch_user=switch_user, keep=[watched] if watched else []
         )
     finally:
         if watched:
             watched.close()
+    channel = helper.channel
     waits_for = (notice.wall is not None) + bool(notice.names)
     heard = 0
     over = False
@@ -122,7 +123,7 @@ def tell(
             return
         over = True
         loop.forget(channel)
-        channel.close()
+        helper.close()
         if trouble:
             said["trouble"].append(trouble)
         done(said)

@@ -8,12 +8,14 @@ import socket
 import stat
 from typing import Any
 
-from odcd.runner.helper import fork_as
+from odcd.runner.helper import Helper, fork_as
+
+OPEN_S = 2.0
+"""A file that takes longer to open is not opened: its user may have stopped who opens it."""
 
 
-def open_as(path: str, uid: int, gid: int, *, switch_user: bool) -> socket.socket:
-    """A socket on which one message will come: {"ok": {...}} with the descriptor, or {"error":
-    text}.
+def open_as(path: str, uid: int, gid: int, *, switch_user: bool) -> Helper:
+    """On its channel one message will come: {"ok": {...}} with the descriptor, or {"error": text}.
 
     It is closed without a message when the helper dies. Raises OSError when none can be forked.
     """

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import struct
+import time
 from pathlib import Path
 from typing import Any
 
@@ -251,18 +252,30 @@ class Server:
             answer, fds = opener.open_kept(f"{self._roster.run_dir}/output/{name}", request["uid"])
             self._opened(connection, request, answer, fds)
             raise Deferred
-        channel = opener.open_as(
+        helper = opener.open_as(
             str(path), int(request["uid"]), int(request["gid"]), switch_user=os.geteuid() == 0
         )
+        over = False
 
         def ready(_: int) -> None:
-            self.loop.forget(channel)
-            data, fds = descriptors.receive(channel, 65536, 1)
-            channel.close()
-            answer = json.loads(data) if data else {"error": "the process that opened it died"}
+            data, fds = descriptors.receive(helper.channel, 65536, 1)
+            end(json.loads(data) if data else {"error": "the process that opened it died"}, fds)
+
+        def late() -> None:
+            if not over:
+                end({"error": f"{path} could not be opened within {opener.OPEN_S:g} s"}, [])
+
+        def end(answer: dict[str, Any], fds: list[int]) -> None:
+            nonlocal over
+            over = True
+            self.loop.forget(helper.channel)
+            # Also one that has answered: its user may have stopped it since.
+            helper.kill()
+            helper.close()
             self._opened(connection, request, answer, fds)
 
-        self.loop.watch(channel, ready)
+        self.loop.watch(helper.channel, ready)
+        self.loop.at(time.time() + opener.OPEN_S, late)
         raise Deferred
 
     def _opened(
@@ -283,6 +296,8 @@ class Server:
         if member is None or not member.live:
             raise ProtocolError(protocol.NOT_FOUND, f"member {key} does not run")
         terminal = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        # One whose queue is full, because its shim is busy, must not hold up all others.
+        terminal.setblocking(False)
         try:
             folder = os.open(
                 self._roster.run_dir / "terminals", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
@@ -291,10 +306,15 @@ class Server:
                 terminal.connect(f"/proc/self/fd/{folder}/{key}")
             finally:
                 os.close(folder)
+        except BlockingIOError:
+            terminal.close()
+            text = f"the terminal of member {key} takes nobody now"
+            raise ProtocolError(protocol.NOT_READY, text) from None
         except OSError as error:
             terminal.close()
             code = protocol.NOT_FOUND if member.state == "running" else protocol.NOT_READY
             raise ProtocolError(code, f"member {key} has no terminal: {error.strerror}") from None
+        terminal.setblocking(True)
         connection.send({"id": request.get("id"), "ok": {}}, terminal.detach())
         raise Deferred
 

@@ -132,6 +132,8 @@ def _make(
             if child == 0:
                 tty_fd = terminal.slave if terminal else None
                 ends = spool.ends if spool else []
+                if spool:
+                    spool.leave()
                 job.become(order, ready, record_fd, write_end, gate_fd, tty_fd, ends)
             os.close(write_end)
             _wait_until_closed(read_end)

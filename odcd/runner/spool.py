@@ -104,6 +104,10 @@ class Kept:
             self._dropped += len(view)
         self._at_line_start = data.endswith(b"\n")
 
+    def leave(self) -> None:
+        """In a fork: say nothing, and let the other go on."""
+        os.close(self._fd)
+
     def close(self) -> None:
         if self._dropped:
             self._say(f"{self._dropped} bytes dropped in all")
@@ -145,6 +149,14 @@ class Spool:
         for fd in self.ends:
             os.close(fd)
         self.ends = []
+
+    def leave(self) -> None:
+        """In a fork: close all but the ends. A job's input may be named /proc/self/fd/N, and by a
+        file that is its own it could write past the quota."""
+        for fd, kept in self._streams.items():
+            os.close(fd)
+            kept.leave()
+        self._streams = {}
 
     def serving(self) -> dict[int, Callable[[], None]]:
         """What to call when a descriptor is readable; one that is over removes itself."""

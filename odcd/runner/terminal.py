@@ -30,6 +30,8 @@ REPLAY_BYTES = 256 * 1024
 MAX_BEHIND_BYTES = 8 * 1024 * 1024
 """A client that lets more than this pile up is dropped: a job never waits for a watcher."""
 LOOK_S = 0.002
+PART_S = 1.0
+"""How long all clients together have, at the end, to take what they have not read."""
 MAX_INPUT_BYTES = 1024 * 1024
 WALL = b"w"
 WALL_AGAIN_S = 60.0
@@ -126,6 +128,8 @@ class Terminal:
                     self._serve_client(self._clients[key.fd], mask)
         while self._read_master():
             pass
+        # Its number may soon be a client's.
+        self._selector.unregister(ended)
         os.close(ended)
         while (status := collect(child)) is None:
             time.sleep(LOOK_S)
@@ -139,21 +143,34 @@ class Terminal:
             "signal": os.WTERMSIG(status) if signalled else None,
         }
         last = frame(b"e", json.dumps(outcome).encode())
+        # Nobody comes any more: those who wait are the last.
+        with contextlib.suppress(OSError):
+            os.unlink(self._path)
         with contextlib.suppress(OSError):
             while True:
                 self._accept_one()
-        for client in self._clients.values():
-            client.sock.settimeout(1.0)
-            with contextlib.suppress(OSError):
-                client.sock.sendall(bytes(client.unsent) + last)
-            client.sock.close()
-        with contextlib.suppress(OSError):
-            os.unlink(self._path)
         self._listener.close()
+        self._part(last)
         self._selector.close()
         for fd in (self._master, self.slave):
             os.close(fd)
         self._kept.close()
+
+    def _part(self, last: bytes) -> None:
+        """Send all of them what is left, for as long together as PART_S, and close."""
+        deadline = time.monotonic() + PART_S
+        with selectors.DefaultSelector() as behind:
+            for client in list(self._clients.values()):
+                self._send(client, last)
+                if client.unsent and client.sock.fileno() >= 0:
+                    behind.register(client.sock, selectors.EVENT_WRITE, client)
+            while behind.get_map() and (left := deadline - time.monotonic()) > 0:
+                for key, _ in behind.select(left):
+                    self._send(key.data, b"")
+                    if not key.data.unsent or key.data.sock.fileno() < 0:
+                        behind.unregister(key.fd)
+        for client in self._clients.values():
+            client.sock.close()
 
     def _serve_master(self, mask: int) -> None:
         if mask & selectors.EVENT_WRITE:

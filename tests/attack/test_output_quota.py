@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.database import make_home, remove_home
-from tests.support.runner import Client, RequestRefused, RunnerHome, a_dispatch, until
+from tests.support.runner import Client, RequestRefused, RunnerHome, a_dispatch, a_part, until
 from tests.support.users import needs_root
 
 pytestmark = needs_root
@@ -88,6 +88,23 @@ def test_a_user_cannot_reach_the_file_of_kept_output(home: RunnerHome, work_dir:
     assert err.count(b"Permission denied") == 2
     with pytest.raises(RequestRefused, match="is not of user id 64002"):
         kept(client, 1, ids=BOB)
+
+
+def test_a_job_does_not_get_its_kept_output_as_its_input(home: RunnerHome, work_dir: Path) -> None:
+    client = home.client()
+    dispatches = [
+        a_dispatch(
+            job, "#!/bin/sh\necho past >> /proc/self/fd/0\n", work_dir, spool=True,
+            members=[a_part(0, work_dir, stdin=f"/proc/self/fd/{job}")], **ANN,
+        )
+        for job in range(3, 40)
+    ]  # fmt: skip
+    client.start(*dispatches)
+    for job in range(3, 40):
+        client.wait_end(job)
+        for stream in ("out", "err"):
+            path = home.run_dir / "output" / f"{job}-1-0.{stream}"
+            assert b"past" not in (path.read_bytes() if path.exists() else b""), job
 
 
 def test_a_process_outside_the_job_that_keeps_its_pipe_holds_up_nothing(

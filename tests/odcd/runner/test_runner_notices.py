@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pwd
 import select
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from odcd.runner import notices
+from odcd.runner.helper import Helper
 from odcd.runner.members import Member
 from odcd.runner.terminal import Terminal
 from tests.support.runner import (
@@ -284,11 +284,11 @@ def _slow(member: Member, _: object) -> dict[str, Any]:
 
 
 def _make_homes_slow() -> None:
-    def fork_as(*args: Any, **how: Any) -> socket.socket:
-        channel = newer(*args, **how)
+    def fork_as(*args: Any, **how: Any) -> Helper:
+        helper = newer(*args, **how)
         # Its terminal is no part of this: wait until that has answered.
-        select.select([channel], [], [], PATIENCE_S)
-        return channel
+        select.select([helper.channel], [], [], PATIENCE_S)
+        return helper
 
     newer = notices.fork_as
     notices.fork_as = fork_as

@@ -1,0 +1,119 @@
+"""No user keeps the root runner from starting, or from answering others."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from odcd.runner import processes, protocol
+from tests.attack.test_jobs import as_user
+from tests.support.database import make_home, remove_home
+from tests.support.runner import Client, RequestRefused, RunnerHome, a_dispatch, until
+from tests.support.users import needs_root
+
+pytestmark = needs_root
+
+ANN = {"uid": 64101, "gid": 64101}
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    folder = make_home()
+    yield folder
+    remove_home(folder)
+
+
+@pytest.fixture
+def home(folder: Path) -> Iterator[RunnerHome]:
+    home = RunnerHome(folder / "runner")
+    home.launch()
+    yield home
+    home.end()
+
+
+@pytest.fixture
+def work_dir(folder: Path) -> Path:
+    work_dir = folder / "work"
+    work_dir.mkdir()
+    os.chown(work_dir, ANN["uid"], ANN["gid"])
+    return work_dir
+
+
+def test_no_user_can_lock_the_runners_lock(folder: Path) -> None:
+    home = RunnerHome(folder / "runner")
+    home.run_dir.mkdir(mode=0o711)
+    lock = home.run_dir / protocol.LOCK_NAME
+    lock.touch(0o644)
+    home.launch()
+    try:
+        assert lock.stat().st_mode & 0o777 == 0o600
+    finally:
+        home.end()
+
+
+def attach(client: Client) -> int | None:
+    try:
+        return client.ask_with_fd("attach", job=1, attempt=1, rank=0)[1][0]
+    except RequestRefused:
+        return None
+
+
+def test_clients_of_a_terminal_that_never_read_hold_up_nobody(
+    home: RunnerHome, work_dir: Path
+) -> None:
+    script = (
+        "#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.02; done\nhead -c 2000000 /dev/zero\ntouch over\n"
+    )
+    client = home.client()
+    client.start(a_dispatch(1, script, work_dir, pty=True, **ANN))
+    attached = [until(lambda: attach(client)) for _ in range(20)]
+    (work_dir / "go").touch()
+    until(lambda: (work_dir / "over").exists())
+    begun = time.monotonic()
+    for _ in range(40):
+        fd = attach(client)
+        attached += [] if fd is None else [fd]
+    assert client.wait_end(1)["exit_code"] == 0
+    assert time.monotonic() - begun < 4.0
+    for fd in attached:
+        os.close(fd)
+
+
+def test_who_stops_the_process_that_opens_their_output_gets_an_error(
+    home: RunnerHome, work_dir: Path
+) -> None:
+    (work_dir / "out").write_text("x")
+    client = home.client(term=None)
+
+    def stop(runner: int) -> None:
+        while True:
+            for process in processes.children(runner):
+                with contextlib.suppress(OSError):
+                    os.kill(process, signal.SIGSTOP)
+
+    def open_many() -> None:
+        for _ in range(200):
+            _, (fd,) = client.ask_with_fd("open_output", path=str(work_dir / "out"), **ANN)
+            os.close(fd)
+
+    runner = home.pid
+    with (
+        as_user(ANN, lambda: stop(runner)),
+        pytest.raises(RequestRefused, match="could not be opened within 2 s"),
+    ):
+        open_many()
+    until(lambda: not any(is_stopped(pid) for pid in processes.children(runner)))
+    _, (fd,) = client.ask_with_fd("open_output", path=str(work_dir / "out"), **ANN)
+    os.close(fd)
+
+
+def is_stopped(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return "\nState:\tT" in Path(f"/proc/{pid}/status").read_text()
+    return False
