@@ -20,6 +20,22 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
+class Turns:
+    """For long work on the event loop: where they are due, it calls take() between its parts."""
+
+    def __init__(self, every_s: float = 0.01) -> None:
+        self._every_s = every_s
+        self._until = time.monotonic() + every_s
+
+    def are_due(self) -> bool:
+        return time.monotonic() >= self._until
+
+    async def take(self) -> None:
+        """Let others go first."""
+        await asyncio.sleep(0)
+        self._until = time.monotonic() + self._every_s
+
+
 class SystemClock:
     def now(self) -> datetime:
         return datetime.now(UTC)

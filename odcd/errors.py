@@ -40,6 +40,7 @@ OdcError
     ├── SchemaTooNew        OD022  the database was written by a newer odc
     ├── DatabaseDown        OD023  PostgreSQL cannot be reached, or cannot write
     ├── DatabaseBusy        OD040  PostgreSQL could not finish in time, and changed nothing
+    ├── DaemonBusy          OD042  the daemon has too many large requests under way
     ├── RunnerDown          OD024  the executor's runner cannot be reached or started
     ├── KeysUnavailable     OD031  GitHub, whose users' SSH keys enter dev servers, does not answer
     └── IdentityDown        OD035  who vouches for identities (AWS STS, GitHub) gives no answer
@@ -239,6 +240,10 @@ class DatabaseDown(Unavailable):
 
 class DatabaseBusy(Unavailable):
     code = "OD040"
+
+
+class DaemonBusy(Unavailable):
+    code = "OD042"
 
 
 class RunnerDown(Unavailable):

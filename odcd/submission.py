@@ -10,14 +10,14 @@ import asyncio
 import contextvars
 import hashlib
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 import msgspec
 
-from odcd.clock import Clock
+from odcd.clock import Clock, Turns
 from odcd.errors import BadRequest, DatabaseDown, OdcError, TooLarge, Unavailable
 from odcd.job_checks import (
     check_environment,
@@ -32,10 +32,14 @@ from odcd.slurm.lists import parse_array
 from odcd.slurm.script import check_script
 
 MAX_KEY_CHARS = 200
+MAX_LISTS_CHARS = 2 * 1024 * 1024
+"""Of the arrays and dependencies of one request, as written: each character takes about 2 us."""
 BATCH_JOBS = 2_000
 BATCH_BYTES = 8 * 1024 * 1024
 ANSWER_TIMEOUT_S = 30.0
 """Longer than any commit; a client that waits this long had better ask again."""
+
+Check = Callable[[Identity, JobSpec], None]
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -55,12 +59,40 @@ class Prepared:
 
 def prepare(
     who: Identity, specs: Sequence[JobSpec], *, key: str | None, dry_run: bool,
-    check: Callable[[Identity, JobSpec], None] = lambda _who, _spec: None,
-    digest: str | None = None,
+    check: Check = lambda _who, _spec: None, digest: str | None = None,
 ) -> Prepared:  # fmt: skip
     """digest: what tells the request's repetition from another one under its key; None: all that
     the jobs are. check: what the executor asks of a job beside. Raises BadRequest, TooLarge or
     BadDependency; of several jobs it says which."""
+    steps = _prepare(who, specs, key, dry_run, check, digest)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+async def prepare_in_turns(
+    who: Identity, specs: Sequence[JobSpec], *, key: str | None, dry_run: bool,
+    check: Check = lambda _who, _spec: None,
+) -> Prepared:  # fmt: skip
+    """prepare(); others are served meanwhile."""
+    steps = _prepare(who, specs, key, dry_run, check, None)
+    turns = Turns()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+        if turns.are_due():
+            await turns.take()
+
+
+def _prepare(
+    who: Identity, specs: Sequence[JobSpec], key: str | None, dry_run: bool, check: Check,
+    digest: str | None,
+) -> Generator[None, None, Prepared]:  # fmt: skip
+    """Pauses after each job."""
     if key is not None and not 1 <= len(key) <= MAX_KEY_CHARS:
         raise BadRequest(
             f"the idempotency key has {len(key)} characters", f"It has 1 to {MAX_KEY_CHARS}."
@@ -72,6 +104,7 @@ def prepare(
             f"{len(specs)} jobs in one request are more than {MAX_BATCH_JOBS}",
             "Send several requests, or an array.",
         )
+    _check_lists(specs)
     texts = _Texts()
     jobs: list[dict[str, Any]] = []
     parts: list[bytes] = []
@@ -85,18 +118,30 @@ def prepare(
             if len(specs) == 1:
                 raise
             raise type(error)(f"job {index} of the batch: {error.message}", error.hint) from None
+        yield
     request = {
         "uid": who.uid,
         "gid": who.gid,
         "user": who.user,
         "operator": who.operator,
         "key": key,
-        "digest": digest or _fingerprint(specs, jobs, parts),
+        "digest": digest or (yield from _fingerprint(specs, jobs, parts)),
         "dry_run": dry_run,
         "jobs": jobs,
     }
     size = sum(map(len, parts)) + sum(map(len, texts.by_digest.values()))
     return Prepared(request=request, texts=texts.by_digest, size=size)
+
+
+def _check_lists(specs: Sequence[JobSpec]) -> None:
+    """Raises TooLarge. One job's are limited by their own parsers."""
+    chars = sum(len(spec.array or "") + len(spec.dependency or "") for spec in specs)
+    if len(specs) > 1 and chars > MAX_LISTS_CHARS:
+        raise TooLarge(
+            f"the arrays and dependencies of the jobs have {chars} characters together, more than "
+            f"{MAX_LISTS_CHARS}",
+            "Send several requests.",
+        )
 
 
 class _Texts:
@@ -240,8 +285,9 @@ def _options(spec: JobSpec) -> dict[str, Any]:
 
 def _fingerprint(
     specs: Sequence[JobSpec], jobs: Sequence[dict[str, Any]], parts: Sequence[bytes]
-) -> str:
-    """What tells the repetition of a request from another request under the same key.
+) -> Generator[None, None, str]:
+    """What tells the repetition of a request from another request under the same key. Pauses after
+    each job.
 
     A moment parsed from a command line (now+1hour) moves between the two; the line itself does not.
     """
@@ -255,6 +301,7 @@ def _fingerprint(
             part = encode_job(job | {"begin_at": None, "deadline_at": None})
         digest.update(b"%d:" % len(part))
         digest.update(part)
+        yield
     return digest.hexdigest()
 
 
@@ -355,20 +402,21 @@ class SubmitBatcher:
         texts: dict[str, str] = {}
         for prepared in batch:
             texts |= prepared.texts
-        requests = _encoder.encode(
-            [_told(prepared.request, self._pending) for prepared in batch]
-        ).decode()
+        turns = Turns()
+        told = [await _told(prepared.request, self._pending, turns) for prepared in batch]
+        requests = _encoder.encode(told).decode()
         return await self._store.submit(
             requests, list(texts), list(texts.values()), self._clock.now()
         )
 
 
-def _told(request: dict[str, Any], pending: int | None) -> dict[str, Any]:
+async def _told(request: dict[str, Any], pending: int | None, turns: Turns) -> dict[str, Any]:
     """Without what is null or empty: half of most jobs, and PostgreSQL would read it all."""
-    jobs = [
-        {name: value for name, value in job.items() if value or value == 0}
-        for job in request["jobs"]
-    ]
+    jobs: list[dict[str, Any]] = []
+    for job in request["jobs"]:
+        jobs.append({name: value for name, value in job.items() if value or value == 0})
+        if turns.are_due():
+            await turns.take()
     if pending is not None and not request["operator"] and not request["dry_run"]:
         return {**request, "jobs": jobs, "pending_limit": pending}
     return {**request, "jobs": jobs}

@@ -14,14 +14,16 @@ from odcd.api.context import Api
 from odcd.api.job_answers import Outcomes
 from odcd.api.jobs import filters_of, parse_states
 from odcd.api.routing import JSON, Call, Method, Operation
+from odcd.clock import Turns
 from odcd.errors import BadRequest, NotOwner
-from odcd.model import UNLIMITED_S, Comment, Name, Seconds
+from odcd.model import UNLIMITED_S, Comment, Name, Seconds, Selector
 from odcd.slurm.lists import parse_selector
 from odcd.slurm.signals import signal_number
 from odcd.slurm.times import parse_duration, parse_moment, zone_of
 from odcd.submission import dependency_request
 
 MAX_IDS = 100_000
+MAX_IDS_CHARS = 2 * 1024 * 1024
 Throttle = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 Nice = Annotated[int, msgspec.Meta(ge=-2_147_483_645, le=2_147_483_645)]
 
@@ -141,7 +143,7 @@ class ChangeRoutes:
         if states is not None:
             filters["state"] = states
         if form.ids:
-            filters |= _many(form)
+            filters |= await _many(form)
         if not filters and not form.all:
             raise BadRequest("nothing says which jobs", "Give ids, a filter, or all: true.")
         if filters and form.all:
@@ -173,7 +175,7 @@ class ChangeRoutes:
         return await self._hold(call, _one(call))
 
     async def hold_many(self, call: Call) -> Response:
-        return await self._hold(call, _many(await call.body(self._many)))
+        return await self._hold(call, await _many(await call.body(self._many)))
 
     async def _hold(self, call: Call, filters: Filters) -> Response:
         return self._told(await self._api.store.hold(call.who, filters, self._api.clock.now()))
@@ -183,7 +185,7 @@ class ChangeRoutes:
         return await self._release(call, _one(call))
 
     async def release_many(self, call: Call) -> Response:
-        return await self._release(call, _many(await call.body(self._many)))
+        return await self._release(call, await _many(await call.body(self._many)))
 
     async def _release(self, call: Call, filters: Filters) -> Response:
         return self._told(await self._api.store.release(call.who, filters, self._api.clock.now()))
@@ -194,7 +196,7 @@ class ChangeRoutes:
 
     async def requeue_many(self, call: Call) -> Response:
         form = await call.body(self._requeue_many)
-        return await self._requeue(call, _many(form), form.hold)
+        return await self._requeue(call, await _many(form), form.hold)
 
     async def _requeue(self, call: Call, filters: Filters, hold: bool) -> Response:
         now = self._api.clock.now()
@@ -240,12 +242,25 @@ def _one(call: Call) -> Filters:
     return {"ids": [call.selector()]}
 
 
-def _many(form: Many) -> Filters:
+async def _many(form: Many) -> Filters:
+    """Others are served meanwhile. Raises BadRequest."""
     if not form.ids:
         raise BadRequest("nothing says which jobs", "Give ids.")
     if len(form.ids) > MAX_IDS:
         raise BadRequest(f"{len(form.ids)} ids are more than {MAX_IDS}", "Send several requests.")
-    return {"ids": [parse_selector(text) for text in form.ids]}
+    chars = sum(map(len, form.ids))
+    if chars > MAX_IDS_CHARS:
+        raise BadRequest(
+            f"the ids have {chars} characters together, more than {MAX_IDS_CHARS}",
+            "Send several requests.",
+        )
+    turns = Turns()
+    selectors: list[Selector] = []
+    for text in form.ids:
+        selectors.append(parse_selector(text))
+        if turns.are_due():
+            await turns.take()
+    return {"ids": selectors}
 
 
 def _changes(form: UpdateJob, operator: bool, now: datetime) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,8 +13,6 @@ from msgspec import inspect
 from odcd.errors import BadRequest
 from odcd.model import PRINTABLE
 
-MOST_KEYS = 1000
-"""Of an object in which the key that does not fit is looked for."""
 _PRINTABLE = repr(PRINTABLE)
 MOST_CHARS = 60
 WRONG = "Give one line without control characters or escapes."
@@ -95,16 +94,20 @@ def _place(
 def _culprit(
     text: str, value: Any, steps: list[Step], here: Any, read: Callable[[Any], object]
 ) -> str | None:
-    """The key whose value, alone in the object, makes the same error."""
+    """The first key with which the object makes the same error; msgspec stops at it."""
     if not isinstance(here, dict):
         return None
-    for key in list(here)[:MOST_KEYS]:  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]
+    entries: list[tuple[str, Any]] = list(here.items())  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType,reportUnknownMemberType]
+
+    def fails(count: int) -> bool:
         try:
-            read(_only(value, steps, {key: here[key]}))
+            read(_only(value, steps, dict(entries[:count])))
         except msgspec.ValidationError as error:
-            if str(error) == text:
-                return str(key)  # pyright: ignore[reportUnknownArgumentType]
-    return None
+            return str(error) == text
+        return False
+
+    count = bisect_left(range(len(entries) + 1), True, key=fails)
+    return entries[count - 1][0] if 0 < count <= len(entries) else None
 
 
 def _only(value: Any, steps: list[Step], inner: Any) -> Any:

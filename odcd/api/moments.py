@@ -20,7 +20,8 @@ def check_moments(form: object) -> None:
     if not isinstance(form, msgspec.Struct):
         return
     for name in _fields(type(form)):
-        check_moment(name, getattr(form, name))
+        if (moment := getattr(form, name)) is not None:
+            check_moment(name, moment)
 
 
 def check_moment(name: str, moment: object) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from odcd.api.context import Api
 from odcd.api.submit_answers import Preview
 from odcd.model import Identity, JobSpec
-from odcd.submission import prepare
+from odcd.submission import prepare_in_turns
 
 # Why a job waits whose start is not in sight, in the words of the queue.
 NOT_IN_SIGHT = {
@@ -30,7 +30,9 @@ class Previews:
 
     async def of(self, who: Identity, specs: Sequence[JobSpec], now: datetime) -> list[Preview]:
         """Of each as if it alone were submitted. Raises what the executor has against one."""
-        prepared = prepare(who, specs, key=None, dry_run=True, check=self._api.check_job)
+        prepared = await prepare_in_turns(
+            who, specs, key=None, dry_run=True, check=self._api.check_job
+        )
         asks = [{**job, "uid": who.uid, "user": who.user} for job in prepared.request["jobs"]]
         told = json.loads(await self._api.store.preview(msgspec.json.encode(asks).decode(), now))
         for spec, one in zip(specs, told, strict=True):

@@ -16,12 +16,14 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from odcd.api.audited import Audited
+from odcd.api.bodies import MOST_VALUES, decode
 from odcd.api.credentials import Credentials
 from odcd.api.misfits import WRONG, misfit
 from odcd.api.moments import check_moments
 from odcd.api.problems import malformed, problem_of, unexpected
 from odcd.api.streaming import ClientGone, Streamed
 from odcd.errors import BadRequest, NotAuthenticated, OdcError, TooLarge, TooManyRequests
+from odcd.fairness.bodies import Receipt
 from odcd.fairness.limits import Fairness
 from odcd.model import MAX_SCRIPT_BYTES, PRINTABLE, Identity, Selector
 from odcd.slots import ask_as
@@ -79,11 +81,15 @@ class Counts(Protocol):
 class Call:
     """One request, and who makes it."""
 
-    __slots__ = ("_who", "request")
+    __slots__ = ("_receipt", "_who", "request")
 
-    def __init__(self, request: Request, who: Identity | None) -> None:
+    def __init__(
+        self, request: Request, who: Identity | None, receipt: Receipt | None = None
+    ) -> None:
+        """receipt: counts a body that comes in pieces; None: it is small."""
         self.request = request
         self._who = who
+        self._receipt = receipt
 
     @property
     def who(self) -> Identity:
@@ -125,30 +131,22 @@ class Call:
         return query
 
     async def body(
-        self, decoder: msgspec.json.Decoder[T], *, empty: bytes = b"", most: int = MAX_BODY_BYTES
-    ) -> T:
-        """empty: what no body at all stands for; most: bytes. Raises BadRequest or TooLarge."""
-        raw = await self._read(most) or empty
-        try:
-            body = decoder.decode(raw)
-        except msgspec.ValidationError as error:
-            raise _misfit(error, raw, decoder.type) or malformed(error, "body") from None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise malformed(error, "body") from None
-        except RecursionError:
-            raise BadRequest(
-                "the body is nested too deeply", "Send one flat JSON object."
-            ) from None
-        check_moments(body)
-        return body
+        self, decoder: msgspec.json.Decoder[T], *, empty: bytes = b"", most: int = MAX_BODY_BYTES,
+        values: int = MOST_VALUES,
+    ) -> T:  # fmt: skip
+        """empty: what no body at all stands for; most: bytes; values: how many it may have.
+        Raises BadRequest, TooLarge, TooManyRequests, DaemonBusy."""
+        return decode(await self._read(most) or empty, decoder, values)
 
     async def raw(self, most: int) -> bytes:
-        """A body that is not JSON, of so many bytes at most. Raises TooLarge."""
+        """A body that is not JSON, of so many bytes at most. Raises TooLarge, TooManyRequests,
+        DaemonBusy."""
         return await self._read(most)
 
     async def _read(self, most: int) -> bytes:
         declared = self.request.headers.get("content-length", "0")
-        if declared.isdecimal() and int(declared) > most:
+        expected = int(declared) if declared.isdecimal() else 0
+        if expected > most:
             raise _too_large(most)
         pieces: list[bytes] = []
         size = 0
@@ -162,6 +160,8 @@ class Call:
                 raise _too_large(most)
             if not message.get("more_body", False):
                 return b"".join([*pieces, piece]) if pieces else piece
+            if self._receipt is not None:
+                self._receipt.expect(max(expected, size))
             pieces.append(piece)
 
     @property
@@ -194,12 +194,14 @@ class Endpoint:
         operation = self._operation
         begun = perf_counter()
         who: Identity | None = None
+        receipt: Receipt | None = None
         try:
             who = None if operation.public else await self._identifies.identify(scope)
             if who is not None:
                 self._fairness.request(who)
                 ask_as(who.user, operation.path)
-            call = Call(Request(scope, receive), who)
+                receipt = self._fairness.body(who)
+            call = Call(Request(scope, receive), who, receipt)
             if operation.query is NoQuery and scope["query_string"]:
                 call.query(NoQuery)
             response = await operation.serve(call)
@@ -215,6 +217,9 @@ class Endpoint:
             return None
         except Exception as error:
             response = unexpected(error, operation.method, scope["path"])
+        finally:
+            if receipt is not None:
+                receipt.release()
         self._audited.answered(scope, operation.path, who, response)
         self._counts.answered(
             operation.method, operation.path, response.status_code, perf_counter() - begun
@@ -227,14 +232,6 @@ class Endpoint:
         except TooManyRequests:
             await response.abandon()
             raise
-
-
-def _misfit(error: msgspec.ValidationError, raw: bytes, form: Any) -> BadRequest | None:
-    try:
-        value = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return misfit(error, value, form, partial(msgspec.convert, type=form))
 
 
 def _too_large(most: int) -> TooLarge:

@@ -22,6 +22,7 @@ from odcd.clock import SystemClock
 from odcd.errors import OdcError
 from odcd.front.crowd import Crowd, limits_of
 from odcd.front.listener import Listener
+from odcd.front.near import Origin
 from odcd.front.peer import Peer
 from odcd.front.protocol import PeerProtocol
 from odcd.front.rules import Rules
@@ -55,10 +56,12 @@ class _Server(uvicorn.Server):
         self.servers: Any = self._listen(self)
         self.started = True
 
-    def protocol(self, peer: Peer | None, rules: Rules, watch: Watch) -> PeerProtocol:
+    def protocol(
+        self, peer: Peer | None, origin: Origin | None, rules: Rules, watch: Watch
+    ) -> PeerProtocol:
         return PeerProtocol(
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state,
-            peer=peer, rules=rules, watch=watch,
+            peer=peer, origin=origin, rules=rules, watch=watch,
         )  # fmt: skip
 
     @contextlib.contextmanager
@@ -159,7 +162,7 @@ class HttpServer:
             Listener(
                 listener,
                 crowd,
-                lambda peer: server.protocol(peer, self._rules, self._watch),
+                lambda peer, origin: server.protocol(peer, origin, self._rules, self._watch),
                 self._watch,
                 certificate=None if listener.family == socket.AF_UNIX else self._certificate,
                 handshake_s=self._rules.head_s,

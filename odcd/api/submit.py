@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
+from odcd.api.bodies import MOST_PARTS, decode_parts
 from odcd.api.context import Api
 from odcd.api.previews import Previews, iso
 from odcd.api.problems import problem_of
@@ -27,7 +28,7 @@ from odcd.errors import BadRequest, KeyReused, refusal
 from odcd.model import MAX_BATCH_JOBS, JobSpec, Submitted
 from odcd.slurm.parse import ScriptNeeded, SubmitArgv, parse_submit
 from odcd.slurm.table import OPTIONS
-from odcd.submission import Prepared, prepare
+from odcd.submission import Prepared, prepare_in_turns
 
 MAX_ALTERNATIVES = 64
 
@@ -38,6 +39,12 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     jobs: Annotated[list[JobSpec], msgspec.Meta(min_length=1, max_length=MAX_BATCH_JOBS)]
 
 
+class _Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A Batch whose jobs are not decoded yet."""
+
+    jobs: Annotated[list[msgspec.Raw], msgspec.Meta(min_length=1, max_length=MAX_BATCH_JOBS)]
+
+
 class Alternatives(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Each is planned as if it alone were submitted."""
 
@@ -46,13 +53,19 @@ class Alternatives(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Instead of jobs: the options of each, in sbatch's language."""
 
 
+class _Alternatives(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    jobs: Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MAX_ALTERNATIVES)] = []
+    argv: Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MAX_ALTERNATIVES)] = []
+
+
 class SubmitRoutes:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._previews = Previews(api)
         self._job = msgspec.json.Decoder(JobSpec)
-        self._batch = msgspec.json.Decoder(Batch)
-        self._alternatives = msgspec.json.Decoder(Alternatives)
+        self._batch = msgspec.json.Decoder(_Batch)
+        self._alternatives = msgspec.json.Decoder(_Alternatives)
+        self._words = msgspec.json.Decoder(list[str])
         self._argv = msgspec.json.Decoder(SubmitArgv)
 
     def operations(self) -> tuple[Operation, ...]:
@@ -112,8 +125,8 @@ class SubmitRoutes:
         return Response(b'{"id":%d}' % ids[0], 201, media_type=JSON)
 
     async def submit_batch(self, call: Call) -> Response:
-        batch = await call.body(self._batch)
-        ids = await self._submit(call, batch.jobs)
+        batch = await call.body(self._batch, values=MOST_PARTS)
+        ids = await self._submit(call, await decode_parts(batch.jobs, self._job, "jobs"))
         return Response(msgspec.json.encode({"ids": ids}), 201, media_type=JSON)
 
     async def submit_argv(self, call: Call) -> Response:
@@ -156,29 +169,33 @@ class SubmitRoutes:
     async def _submit(self, call: Call, specs: list[JobSpec]) -> list[int]:
         """The ids, in order. Raises the refusal of the first job refused."""
         self._api.fairness.submit(call.who, len(specs))
-        prepared = self._prepare(call, specs, key=call.key, dry_run=False)
+        prepared = await self._prepare(call, specs, key=call.key, dry_run=False)
         answers = await self._ask(prepared)
         self._api.wake()
         return [answer.job_id for answer in answers if answer.job_id is not None]
 
-    def _prepare(
+    async def _prepare(
         self, call: Call, specs: Sequence[JobSpec], *, key: str | None = None, dry_run: bool
     ) -> Prepared:
-        return prepare(call.who, specs, key=key, dry_run=dry_run, check=self._api.check_job)
+        return await prepare_in_turns(
+            call.who, specs, key=key, dry_run=dry_run, check=self._api.check_job
+        )
 
     async def what_if(self, call: Call) -> Response:
         """Where and when each would start if it alone were submitted now; submits nothing."""
-        asked = await call.body(self._alternatives)
+        asked = await call.body(self._alternatives, values=MOST_PARTS)
         if bool(asked.jobs) == bool(asked.argv):
             raise BadRequest("either jobs or argv has alternatives", "Give at least one.")
         now = self._api.clock.now()
-        specs = asked.jobs or [_imagined(words, now) for words in asked.argv]
+        jobs = await decode_parts(asked.jobs, self._job, "jobs")
+        argvs = await decode_parts(asked.argv, self._words, "argv")
+        specs = jobs or [_imagined(words, now) for words in argvs]
         told = WhatIf(at=iso(now), jobs=await self._previews.of(call.who, specs, now))
         return Response(msgspec.json.encode(told), 200, media_type=JSON)
 
     async def _preview(self, call: Call, spec: JobSpec) -> Preview:
         """What would become of the job. Raises its refusal."""
-        await self._ask(self._prepare(call, [spec], dry_run=True))
+        await self._ask(await self._prepare(call, [spec], dry_run=True))
         return (await self._previews.of(call.who, [spec], self._api.clock.now()))[0]
 
     async def _ask(self, prepared: Prepared) -> list[Submitted]:

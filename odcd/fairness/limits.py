@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from odcd.clock import Clock, SystemClock
 from odcd.errors import TooManyRequests
+from odcd.fairness.bodies import Bodies, Receipt
 from odcd.fairness.settings import FairnessSettings
 from odcd.model import Identity
 
@@ -63,9 +64,11 @@ class Fairness:
     """Every method raises TooManyRequests, and does nothing for operators."""
 
     def __init__(
-        self, settings: FairnessSettings | None = None, clock: Clock | None = None
-    ) -> None:
+        self, settings: FairnessSettings | None = None, clock: Clock | None = None,
+        bodies: Bodies | None = None,
+    ) -> None:  # fmt: skip
         self._settings = limits = settings or FairnessSettings()
+        self.bodies = bodies or Bodies()
         clock = clock or SystemClock()
         self._requests = _buckets(clock, limits.requests, limits.requests * BURST_S)
         self._submits = _buckets(clock, limits.submits / MINUTE_S, limits.submits)
@@ -95,6 +98,10 @@ class Fairness:
                 "submits", f"user {who.user} submits more than {self._settings.submits} jobs per "
                 "minute", wait_s, "An array counts as one job. ",
             )  # fmt: skip
+
+    def body(self, who: Identity) -> Receipt:
+        """Of one request, which releases it. It limits operators, too."""
+        return Receipt(self.bodies, who)
 
     @contextmanager
     def stream(self, who: Identity) -> Generator[None]:

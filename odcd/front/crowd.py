@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from odcd.descriptors import for_connections
+from odcd.front.near import Origin
 from odcd.front.peer import Peer
 from odcd.front.proxies import Proxies, network_of
 from odcd.front.settings import FrontSettings
@@ -41,7 +42,8 @@ def limits_of(settings: FrontSettings) -> Limits:
 
 
 class Crowd:
-    """own_uid: the daemon's; it and root are counted in the whole alone."""
+    """own_uid: the daemon's; it and root are counted in the whole alone, over the unix socket. Over
+    TCP they are users like others: root's connections may be those of a proxy."""
 
     def __init__(
         self,
@@ -61,9 +63,12 @@ class Crowd:
         self._tcp = 0
         self._all = 0
 
-    def enter(self, peer: Peer | None, address: str) -> Entry | Refused:
-        """address: of a TCP connection. The entry of one more connection, or why there is none."""
-        client = network_of(address) if peer is None else self._subuids.owner_of(peer.uid)
+    def enter(
+        self, peer: Peer | None, address: str, origin: Origin | None = None
+    ) -> Entry | Refused:
+        """address, origin: of a TCP connection. The entry of one more connection, or why there is
+        none."""
+        client = self._client(peer, address, origin)
         refused = self._refusal(peer, client, address)
         if refused is not None:
             self._watch.connection_refused(refused)
@@ -71,14 +76,24 @@ class Crowd:
         self._count(client, peer is None, 1)
         return Entry(self, client, tcp=peer is None)
 
+    def _client(self, peer: Peer | None, address: str, origin: Origin | None) -> int | str:
+        """As what it counts: a user of this machine, also over TCP, or an address. All users of
+        this machine share its addresses."""
+        if peer is not None:
+            return self._subuids.owner_of(peer.uid)
+        uid = None if origin is None else origin.uid
+        if uid is None or self._proxies.trusts(address):
+            return network_of(address)
+        return self._subuids.owner_of(uid)
+
     def _refusal(self, peer: Peer | None, client: int | str, address: str) -> Refused | None:
         limits = self._limits
         if peer is not None and peer.uid in self._trusted_uids:
             return "all" if self._all >= limits.all else None
-        if peer is not None and self._clients[client] >= limits.per_user:
-            return "user"
-        full = self._clients[client] >= limits.per_address
-        if peer is None and full and not self._proxies.trusts(address):
+        if isinstance(client, int):
+            if self._clients[client] >= limits.per_user:
+                return "user"
+        elif self._clients[client] >= limits.per_address and not self._proxies.trusts(address):
             return "address"
         if peer is None and self._tcp >= limits.tcp:
             return "tcp"

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from odcd.descriptors import ran_out
 from odcd.front.answers import TOO_MANY
 from odcd.front.crowd import Crowd, Entry
+from odcd.front.near import Origin, origin_of
 from odcd.front.peer import Peer, peer_of
 from odcd.front.tls import Certificate
 from odcd.front.watch import Watch
@@ -24,7 +25,7 @@ AT_ONCE = 64
 """Connections accepted before the loop does something else."""
 PAUSE_S = 0.2
 SHORT = frozenset({errno.ENOBUFS, errno.ENOMEM})
-NewProtocol = Callable[[Peer | None], asyncio.Protocol]
+NewProtocol = Callable[[Peer | None, Origin | None], asyncio.Protocol]
 
 
 class CountedSocket(socket.socket):
@@ -103,8 +104,9 @@ class Listener:
 
     def _take(self, accepted: socket.socket, address: object) -> None:
         try:
-            peer = peer_of(accepted)
-            entry = self._crowd.enter(peer, str(address[0]) if isinstance(address, tuple) else "")
+            peer, origin = peer_of(accepted), origin_of(accepted)
+            place = str(address[0]) if isinstance(address, tuple) else ""
+            entry = self._crowd.enter(peer, place, origin)
         except OSError:
             accepted.close()
             return
@@ -116,7 +118,7 @@ class Listener:
         )
         connection.entry = entry
         connection.setblocking(False)
-        task = self._loop.create_task(self._begin(connection, peer))
+        task = self._loop.create_task(self._begin(connection, peer, origin))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -129,11 +131,13 @@ class Listener:
                 except OSError:
                     pass
 
-    async def _begin(self, connection: socket.socket, peer: Peer | None) -> None:
+    async def _begin(
+        self, connection: socket.socket, peer: Peer | None, origin: Origin | None
+    ) -> None:
         certificate = self._certificate
         try:
             await self._loop.connect_accepted_socket(
-                lambda: self._new_protocol(peer),
+                lambda: self._new_protocol(peer, origin),
                 connection,
                 ssl=None if certificate is None else certificate.context(),
                 ssl_handshake_timeout=None if certificate is None else self._handshake_s,

@@ -6,14 +6,13 @@ the uid that made the other one; /proc/net/tcp does where sock_diag may not be a
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import os
 import socket
 import struct
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 ORIGIN = "origin"
 """Where the scope's state has the Origin of a TCP connection."""
@@ -44,10 +43,9 @@ class Origin(NamedTuple):
     port: int
 
 
-def origin_of(transport: asyncio.BaseTransport) -> Origin | None:
+def origin_of(connection: socket.socket) -> Origin | None:
     """None: it is no TCP connection."""
-    connection: Any = transport.get_extra_info("socket")
-    if connection is None or connection.family not in (socket.AF_INET, socket.AF_INET6):
+    if connection.family not in (socket.AF_INET, socket.AF_INET6):
         return None
     try:
         ours, theirs = connection.getsockname()[:2], connection.getpeername()[:2]

@@ -12,7 +12,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from odcd.front.answers import bad_request
-from odcd.front.near import ORIGIN, origin_of
+from odcd.front.near import ORIGIN, Origin
 from odcd.front.peer import PEER, Peer
 from odcd.front.rules import Rules
 from odcd.front.watch import Nobody, Rejected, Watch
@@ -27,17 +27,19 @@ class _Rejected(Exception):
 
 
 class PeerProtocol(HttpToolsProtocol):
-    """peer: who is at the other end of a unix connection. It is in the state of every request's
-    scope, as the Origin of a TCP connection is."""
+    """peer: who is at the other end of a unix connection; origin: where a TCP connection comes
+    from. They are in the state of every request's scope."""
 
     def __init__(
-        self, *args: Any, peer: Peer | None = None, rules: Rules | None = None,
-        watch: Watch | None = None, **more: Any,
+        self, *args: Any, peer: Peer | None = None, origin: Origin | None = None,
+        rules: Rules | None = None, watch: Watch | None = None, **more: Any,
     ) -> None:  # fmt: skip
         super().__init__(*args, **more)
+        # Copied into the scope of every request, also when it becomes a WebSocket.
         if peer is not None:
-            # Copied into the scope of every request, also when it becomes a WebSocket.
             self.app_state = {**self.app_state, PEER: peer}
+        if origin is not None:
+            self.app_state = {**self.app_state, ORIGIN: origin}
         self._rules = rules or Rules()
         self._watch = watch or Nobody()
         self._phase = IDLE
@@ -53,8 +55,6 @@ class PeerProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if (origin := origin_of(transport)) is not None:
-            self.app_state = {**self.app_state, ORIGIN: origin}
         self._set_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -35,9 +35,11 @@ class FrontSettings:
     """ODC_CONNECTIONS. How many connections of clients the daemon has at once; fewer where the hard
     limit of open files is low. Default 4096."""
     per_user: int = PER_CLIENT
-    """ODC_CONNECTIONS_PER_USER. How many of them one user has over the unix socket. Default 512."""
+    """ODC_CONNECTIONS_PER_USER. How many of them one user of this machine has, over the unix
+    socket and over loopback together. Default 512."""
     per_address: int = PER_CLIENT
-    """ODC_CONNECTIONS_PER_ADDRESS. How many of them one address has over TCP. Default 512."""
+    """ODC_CONNECTIONS_PER_ADDRESS. How many of them one address of another machine has over TCP.
+    Default 512."""
 
 
 def read_front(

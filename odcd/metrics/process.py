@@ -33,7 +33,7 @@ PASS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 
 SHORT_BUCKETS = (0.002, 0.01, 0.05, 0.25, 1.0, 5.0)
 """For what has many labels: each bucket is a series for each of them."""
 CALL_BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 30.0)
-LIMITS = ("requests", "streams", "sockets", "submits", "pending", "statements")
+LIMITS = ("requests", "streams", "sockets", "submits", "pending", "statements", "bodies")
 BACKENDS = ("kubernetes", "aws", "runner", "prometheus", "nvml")
 
 

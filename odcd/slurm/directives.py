@@ -16,15 +16,26 @@ from odcd.slurm.options import Given
 MAX_DIRECTIVES = 200
 
 MAX_LINE = 65_536
+MAX_CHARS = 4 * MAX_LINE
+"""Of all lines of options together."""
 
 _TOKEN = re.compile(r"""\s+|'[^']*'|"[^"]*"|['"#]|[^\s'"#]+""")
-_HEADER = re.compile(r"(?:[^\S\n]*+(?:#[^\n]*+)?+(?:\n|\Z))*+")
+_COMMENTS = re.compile(r"(?:\s*+#[^\n]*+)*+\s*+")
 _DIRECTIVE = re.compile(r"^#(?:SBATCH|ODC(?=[\s-]|$))(?P<words>[^\n]*)", re.MULTILINE)
 
 
-def parse_directives(script: str) -> list[Given]:
+def header_end(script: str) -> int:
+    """Where the first line begins that is neither blank nor a comment."""
+    found = _COMMENTS.match(script)
+    end = found.end() if found else 0
+    # Blanks before a command are of its line.
+    return end if end == len(script) else script.rfind("\n", 0, end) + 1
+
+
+def parse_directives(script: str, end: int | None = None) -> list[Given]:
+    """end: of the header, where it is known."""
     options: list[Given] = []
-    for number, line in _directive_lines(script):
+    for number, line in _directive_lines(script, header_end(script) if end is None else end):
         where = f"line {number} of the script, "
         words = split_words(line, where)
         if words and words[0] in ("hetjob", "packjob"):
@@ -49,11 +60,10 @@ def parse_directives(script: str) -> list[Given]:
     return options
 
 
-def _directive_lines(script: str) -> Iterator[tuple[int, str]]:
+def _directive_lines(script: str, end: int) -> Iterator[tuple[int, str]]:
     """The number of each directive's line, and the text behind its first word."""
-    header = _HEADER.match(script)
-    end = header.end() if header else 0
-    number, counted = 1, 0
+    number = 1
+    counted = chars = 0
     for found in _DIRECTIVE.finditer(script, 0, end):
         number += script.count("\n", counted, found.start())
         counted = found.start()
@@ -62,13 +72,20 @@ def _directive_lines(script: str) -> Iterator[tuple[int, str]]:
                 f"line {number} of the script has {found.end() - found.start()} characters",
                 f"A line of options has at most {MAX_LINE}.",
             )
+        chars += found.end() - found.start()
+        if chars > MAX_CHARS:
+            raise BadRequest(
+                f"line {number} of the script: the lines of options have more than {MAX_CHARS} "
+                "characters together",
+                "Give each option once.",
+            )
         yield number, found["words"]
 
 
-def late_directive(script: str) -> int | None:
-    """The line of the first directive that stands behind a command and so has no effect."""
-    header = _HEADER.match(script)
-    found = _DIRECTIVE.search(script, header.end() if header else 0)
+def late_directive(script: str, end: int | None = None) -> int | None:
+    """The line of the first directive that stands behind a command and so has no effect. end: of
+    the header, where it is known."""
+    found = _DIRECTIVE.search(script, header_end(script) if end is None else end)
     return script.count("\n", 0, found.start()) + 1 if found else None
 
 

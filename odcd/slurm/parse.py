@@ -13,7 +13,7 @@ import msgspec
 from odcd.errors import BadRequest, NotImplementedYet, OdcError
 from odcd.model import JobSpec
 from odcd.slurm.argv import CommandLine, parse_argv
-from odcd.slurm.directives import late_directive, parse_directives
+from odcd.slurm.directives import header_end, late_directive, parse_directives
 from odcd.slurm.environment import exported, variable_options
 from odcd.slurm.gres import GpuRequest, agreed_type, check_counts
 from odcd.slurm.script import COMMAND_SCRIPT, check_script, wrapped_script
@@ -96,10 +96,11 @@ def parse_submit(request: SubmitArgv, now: datetime) -> ParsedSubmit:
     if source.is_file:
         check_script(source.script)
         settings = Settings()
-        for level in (parse_directives(source.script), variables, line.options):
+        end = header_end(source.script)
+        for level in (parse_directives(source.script, end), variables, line.options):
             settings.apply(level, now)
         _check_command(request, settings)
-        late = late_directive(source.script)
+        late = late_directive(source.script, end)
 
     warnings: list[str] = []
     if late is not None:

@@ -14,6 +14,9 @@ from odcd.slurm.options import Given
 from odcd.slurm.signals import EndSignal
 from odcd.slurm.table import OPTIONS
 
+MAX_CHARS = 128 * 1024
+"""Of the values of one source: as long as Linux lets a single argument be."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Settings:
@@ -75,6 +78,14 @@ class Settings:
 
     def apply(self, source: Iterable[Given], now: datetime) -> None:
         """Take the options of one source; call with the weakest source first."""
+        source = list(source)
+        # Others are taken as they are.
+        chars = sum(len(one.text or "") for one in source if one.option.convert is not None)
+        if chars > MAX_CHARS:
+            raise BadRequest(
+                f"{source[-1].where}the values of the options have {chars} characters together",
+                f"They have at most {MAX_CHARS}.",
+            )
         given = [(one, convert(one, now)) for one in source]
         groups: dict[str, list[Given]] = {}
         for one, _ in given:

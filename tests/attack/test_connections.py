@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 import socket
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from odcd.front.crowd import Crowd, Entry, Limits
+from odcd.front.near import Origin
+from odcd.front.peer import Peer
+from odcd.front.proxies import Proxies, parse_networks
+from odcd.front.watch import Nobody
 from tests.attack.front import (
     BOB,
     MALLORY,
@@ -49,22 +55,50 @@ def test_a_user_with_a_thousand_idle_connections_stops_nobody(hard: int | None) 
         wait(lambda: get_as(MALLORY, path, "/v1/jobs") == 200 or None, odc.log)
 
 
-def test_a_stranger_with_a_thousand_idle_connections_stops_nobody() -> None:
+@as_root
+def test_a_user_with_a_thousand_idle_connections_over_loopback_stops_nobody() -> None:
+    """Before: they were counted under 127.0.0.1, and nobody else could connect over loopback."""
     with new_odc() as odc, limited(odc, environment=LISTEN) as pid:
         place, path, postmaster = tcp(odc), str(odc.home / "odcd.sock"), odc.postmaster_pid
-        with idle(place, MANY):
+        sources = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
+        with idle(place, MANY, MALLORY, sources):
             goes_on(odc, pid, postmaster)
-            assert get(place, source="127.0.0.2")[0] == 200
+            assert get_as(BOB, place, "/health") == 200
+            assert get(place)[0] == 200
+            assert get_as(MALLORY, place, "/health") in (0, 429)
+            # They are one user's, whichever way they come.
+            assert get_as(MALLORY, path, "/health") in (0, 429)
             assert metric(path, "odcd_http_connections_refused_total") > 0
+        wait(lambda: get_as(MALLORY, place, "/health") == 200 or None, odc.log)
 
 
-def test_strangers_from_many_addresses_leave_the_socket_free() -> None:
-    sources = [f"127.0.0.{n}" for n in range(2, 60)]
+@as_root
+def test_many_users_over_tcp_leave_the_socket_free() -> None:
     few = {"ODC_CONNECTIONS": "200"}
-    with new_odc() as odc, limited(odc, environment=LISTEN | few) as pid:
+    with new_odc() as odc, limited(odc, environment=LISTEN | few) as pid, ExitStack() as stack:
         place, postmaster = tcp(odc), odc.postmaster_pid
-        with idle(place, MANY, sources=sources):
-            goes_on(odc, pid, postmaster)
+        for uid in range(MALLORY, MALLORY + 4):
+            stack.enter_context(idle(place, 100, uid))
+        goes_on(odc, pid, postmaster)
+
+
+def test_a_stranger_with_many_connections_stops_nobody() -> None:
+    """Addresses of other machines, and what the kernel names no user of."""
+    limits = Limits(all=64, tcp=48, per_user=8, per_address=8)
+    crowd = Crowd(limits, Proxies(parse_networks(["198.51.100.7"], "X")), Nobody(), own_uid=0)
+    far, unknown = Origin("far", None, 80), Origin("unknown", None, 80)
+
+    def taken(address: str, origin: Origin) -> list[str | Entry]:
+        return [crowd.enter(None, address, origin) for _ in range(9)]
+
+    assert taken("192.0.2.1", far)[-1] == "address"
+    assert taken("127.0.0.1", unknown)[-1] == "address"
+    assert taken("127.0.0.1", Origin("near", MALLORY, 80))[-1] == "user"
+    assert taken("127.0.0.1", Origin("near", 0, 80))[-1] == "user"
+    assert crowd.enter(Peer(MALLORY, MALLORY), "") == "user"
+    assert isinstance(taken("198.51.100.7", far)[-1], Entry)
+    assert taken("192.0.2.2", far)[-1] == "tcp"
+    assert isinstance(crowd.enter(Peer(BOB, BOB), ""), Entry)
 
 
 def test_to_run_out_of_descriptors_is_no_end_of_postgresql() -> None:

@@ -109,13 +109,13 @@ def test_a_request_that_never_comes_is_not_waited_for(folder: Path, files: Files
 
 
 def test_connections_are_counted_from_before_the_handshake(folder: Path, files: Files) -> None:
-    front = replace(files.settings, connections=16, per_address=2)
+    front = replace(files.settings, connections=16, per_user=2)
     with opened(folder, front=front) as door:
         waiting = [connected(door.place) for _ in range(2)]
         wait(lambda: door.counts.open == 2 or None, lambda: str(door.counts))
         with connected(door.place) as third:
             assert told(third) == b""
-        assert door.counts.refused["address"] == 1
+        assert door.counts.refused["user"] == 1
         for connection in waiting:
             connection.close()
         wait(lambda: door.counts.open == 0 or None, lambda: str(door.counts))
