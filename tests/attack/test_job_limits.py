@@ -22,6 +22,8 @@ pytestmark = needs_root
 
 ANN = {"uid": 64001, "gid": 64001}
 ROOT = {"uid": 0, "gid": 0}
+OF_THE_C_LIBRARY = 1 << 31 | 1 << 32
+"""Signals 32 and 33, which glibc lets no program set, whatever an ancestor made of them."""
 
 
 @pytest.fixture
@@ -122,7 +124,8 @@ def test_a_job_inherits_nothing_of_the_shell_that_started_odc(
         assert facts["soft-u"] == facts["hard-u"] == processes
     assert facts["umask"] == "0022"
     assert (facts["nice"], facts["oom"], facts["oom-lowered"]) == ("0", "0", "no")
-    assert int(facts["SigBlk"], 16) == int(facts["SigIgn"], 16) == 0
+    assert int(facts["SigBlk"], 16) & ~OF_THE_C_LIBRARY == 0
+    assert int(facts["SigIgn"], 16) & ~OF_THE_C_LIBRARY == 0
     assert facts["Groups"] == "64001"
     assert {int(facts[name], 16) for name in ("CapPrm", "CapEff", "CapAmb")} == {0}
     assert facts["secret"] == "none"

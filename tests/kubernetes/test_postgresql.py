@@ -31,7 +31,9 @@ class Pod:
         self.port = free_port()
         self._folder = folder / name
         self._folder.mkdir()
-        owner.own(self._folder, 0o700)
+        self._folder.chmod(0o700)
+        if os.geteuid() == 0:
+            os.chown(self._folder, owner.uid, owner.gid)
         self.data = self._folder / "docker"
         self._owner = owner
         self._environment = {
