@@ -269,8 +269,6 @@ class Server:
             nonlocal over
             over = True
             self.loop.forget(helper.channel)
-            # Also one that has answered: its user may have stopped it since.
-            helper.kill()
             helper.close()
             self._opened(connection, request, answer, fds)
 
