@@ -21,6 +21,7 @@ from odcd.builds.settings import LIMIT, no_target
 from odcd.clock import Clock, SystemClock
 from odcd.connections import API, LEADER
 from odcd.db import Database
+from odcd.disk_reserve import DiskReserve
 from odcd.engine import make_engine
 from odcd.errors import BadRequest
 from odcd.events import EventHub
@@ -109,6 +110,7 @@ class Daemon:
         self._engine = make_engine(settings, Store(for_leader), clock, launch_runner, metrics)
         self._keys = GithubKeys(settings.github_url, clock) if self._engine.ssh else None
         fairness = Fairness(settings.fairness, clock)
+        check_disk = _check_disk(settings, clock, metrics)
         as_root = settings.socket_mode == 0o666
         oldest = settings.oldest_client
         serves_uid = None if as_root or self._engine.runs_as_anyone else os.getuid()
@@ -117,7 +119,14 @@ class Daemon:
         self._audit = AuditLog(place, clock) if place is not None else None
         api = Api(
             store=self._store,
-            batcher=SubmitBatcher(self._store, clock, pending=fairness.pending),
+            batcher=SubmitBatcher(
+                self._store,
+                clock,
+                pending=fairness.pending,
+                stored_bytes=fairness.stored_bytes,
+                check_disk=check_disk,
+            ),
+            check_disk=check_disk,
             fairness=fairness,
             events=self._events,
             clock=clock,
@@ -233,6 +242,15 @@ class Daemon:
             await self._leading.run()
         finally:
             self._leading = None
+
+
+def _check_disk(settings: Settings, clock: Clock, metrics: Metrics) -> Callable[[], None]:
+    """What raises DiskAlmostFull, where the database's disk is this machine's."""
+    if settings.dsn is not None or not (settings.home / "data").exists():
+        return lambda: None
+    reserve = DiskReserve(settings.home / "data", settings.disk_reserve_mib, clock)
+    metrics.watch_disk(reserve.free_bytes, reserve.wanted_bytes)
+    return reserve.check
 
 
 def _hosts(settings: Settings) -> Hosts:

@@ -93,9 +93,10 @@ def prepare(
         "key": key,
         "digest": digest or _fingerprint(specs, jobs, parts),
         "dry_run": dry_run,
+        "own_bytes": sum(map(len, parts)),
         "jobs": jobs,
     }
-    size = sum(map(len, parts)) + sum(map(len, texts.by_digest.values()))
+    size = request["own_bytes"] + sum(map(len, texts.by_digest.values()))
     return Prepared(request=request, texts=texts.by_digest, size=size)
 
 
@@ -274,9 +275,18 @@ class SubmitBatcher:
     """Submits that arrive in one tick of the event loop, and those that arrive while a batch is in
     PostgreSQL, become the next batch."""
 
-    def __init__(self, store: SubmitStore, clock: Clock, *, pending: int | None = None) -> None:
-        """pending: jobs that a user may have pending; operators have no limit."""
-        self._pending = pending
+    def __init__(
+        self, store: SubmitStore, clock: Clock, *, pending: int | None = None,
+        stored_bytes: int | None = None, check_disk: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """pending: jobs that a user may have pending; stored_bytes: what a user's submits may add
+        to the database per day. Operators have no limits. check_disk: raises DiskAlmostFull."""
+        self._check_disk = check_disk
+        self._limits = {
+            name: limit
+            for name, limit in (("pending_limit", pending), ("stored_limit", stored_bytes))
+            if limit is not None
+        }
         self._store = store
         self._clock = clock
         self._waiting: deque[_Waiting] = deque()
@@ -286,8 +296,11 @@ class SubmitBatcher:
         """An answer for each job of the request, in order.
 
         Raises DatabaseDown when PostgreSQL did not answer; it may have committed then, and the same
-        idempotency key tells. Cancelled before its batch was sent, the request is dropped.
+        idempotency key tells. Raises DiskAlmostFull. Cancelled before its batch was sent, the
+        request is dropped.
         """
+        if not prepared.request["dry_run"]:
+            self._check_disk()
         answer: asyncio.Future[list[Submitted]] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(prepared=prepared, answer=answer))
         if self._sender is None:
@@ -356,21 +369,21 @@ class SubmitBatcher:
         for prepared in batch:
             texts |= prepared.texts
         requests = _encoder.encode(
-            [_told(prepared.request, self._pending) for prepared in batch]
+            [_told(prepared.request, self._limits) for prepared in batch]
         ).decode()
         return await self._store.submit(
             requests, list(texts), list(texts.values()), self._clock.now()
         )
 
 
-def _told(request: dict[str, Any], pending: int | None) -> dict[str, Any]:
+def _told(request: dict[str, Any], limits: dict[str, int]) -> dict[str, Any]:
     """Without what is null or empty: half of most jobs, and PostgreSQL would read it all."""
     jobs = [
         {name: value for name, value in job.items() if value or value == 0}
         for job in request["jobs"]
     ]
-    if pending is not None and not request["operator"] and not request["dry_run"]:
-        return {**request, "jobs": jobs, "pending_limit": pending}
+    if not request["operator"] and not request["dry_run"]:
+        return {**request, "jobs": jobs, **limits}
     return {**request, "jobs": jobs}
 
 
