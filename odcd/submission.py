@@ -85,6 +85,7 @@ def prepare(
             if len(specs) == 1:
                 raise
             raise type(error)(f"job {index} of the batch: {error.message}", error.hint) from None
+    own_bytes = sum(map(len, parts))
     request = {
         "uid": who.uid,
         "gid": who.gid,
@@ -93,10 +94,10 @@ def prepare(
         "key": key,
         "digest": digest or _fingerprint(specs, jobs, parts),
         "dry_run": dry_run,
-        "own_bytes": sum(map(len, parts)),
+        "own_bytes": own_bytes,
         "jobs": jobs,
     }
-    size = request["own_bytes"] + sum(map(len, texts.by_digest.values()))
+    size = own_bytes + sum(map(len, texts.by_digest.values()))
     return Prepared(request=request, texts=texts.by_digest, size=size)
 
 

@@ -7,7 +7,7 @@ import contextlib
 import http.client
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +47,7 @@ class Disk:
 
 
 @contextmanager
-def small_disk(mib: int) -> Iterator[Disk]:
+def small_disk(mib: int) -> Generator[Disk]:
     folder = make_home()
     command = ["mount", "-t", "tmpfs", "-o", f"size={mib}m,mode=755", "tmpfs", folder]
     mounted = subprocess.run(command, capture_output=True, text=True, check=False)
