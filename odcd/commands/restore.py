@@ -29,7 +29,7 @@ def add(subparsers: Subparsers) -> None:
 def run(args: Namespace) -> int:
     from odcd import schema
     from odcd.account import service_account
-    from odcd.backup import restore_backup
+    from odcd.backup import Summary, restore_backup
     from odcd.clock import SystemClock
     from odcd.home_folder import prepare_home
     from odcd.lock import HomeLock
@@ -56,6 +56,7 @@ def run(args: Namespace) -> int:
             lambda dsn: restore_backup(
                 dsn, file, source, SystemClock(), replace=args.replace, term=term
             ),
+            of=Summary,
             begin=True,
             version=args.pg,
         )
