@@ -46,6 +46,7 @@ def with_database(
     was_running = postgres.is_running()
     dsn = postgres.start()
     try:
+        postgres.reset_settings()
         return as_account(postgres, lambda: asyncio.run(_await(work, dsn)), of=of)
     finally:
         if not was_running:
