@@ -17,6 +17,7 @@ from odcd.api.credentials import Credentials
 from odcd.api.door import Door
 from odcd.api.server import HttpServer
 from odcd.audit import AuditLog
+from odcd.audit_front import AuditedWatch
 from odcd.builds.settings import LIMIT, no_target
 from odcd.clock import Clock, SystemClock
 from odcd.connections import API, LEADER
@@ -156,15 +157,16 @@ class Daemon:
             oldest_client=version_of(oldest) if oldest else None,
         )
         self._page = Page(api, create_app(api))
+        watch = metrics if self._audit is None else AuditedWatch(metrics, self._audit)
         self._http = HttpServer(
-            Door(self._page, _hosts(settings), settings.front.proxies, metrics),
+            Door(self._page, _hosts(settings), settings.front.proxies, watch),
             path=settings.socket,
             mode=settings.socket_mode,
             listen=settings.listen,
             listen_first=settings.listen_first,
             taken=taken,
             front=settings.front,
-            watch=metrics,
+            watch=watch,
         )
 
     async def run(

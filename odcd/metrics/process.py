@@ -194,10 +194,10 @@ class Metrics:
     def connected(self, change: int) -> None:
         self._connections.inc(change)
 
-    def connection_refused(self, reason: Refused) -> None:
+    def connection_refused(self, reason: Refused, client: str | int = "") -> None:
         self._connections_refused.labels(reason).inc()
 
-    def request_rejected(self, reason: Rejected) -> None:
+    def request_rejected(self, reason: Rejected, client: str | int = "") -> None:
         self._rejected.labels(reason).inc()
 
     def know_sockets(self, route: str) -> None:
