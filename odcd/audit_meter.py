@@ -27,6 +27,7 @@ class RefusalMeter:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._windows: dict[str, _Window] = {}
+        self._cleared_s = float("-inf")
 
     def admit(self, client: str) -> int | None:
         """May this refusal have a line? How many of that client had none before it; None: no."""
@@ -43,7 +44,9 @@ class RefusalMeter:
         now_s = self._clock.monotonic()
         found = self._windows.get(client)
         if found is None:
-            if len(self._windows) >= KEPT:
+            # Not for each of many strangers: that would cost more than the line.
+            if len(self._windows) >= KEPT and now_s >= self._cleared_s + WINDOW_S / 10:
+                self._cleared_s = now_s
                 fresh_s = now_s - WINDOW_S
                 kept = {name: one for name, one in self._windows.items() if one.since_s > fresh_s}
                 self._windows = kept

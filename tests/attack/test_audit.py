@@ -159,9 +159,9 @@ def test_commands_and_the_front_door_are_in_the_audit_log(odc: Odc) -> None:
         assert line["key"] in key
         for _ in range(MOST + 50):
             with socket.create_connection(("127.0.0.1", port)) as connection:
-                connection.sendall(b"no HTTP\r\n\r\n")
+                connection.sendall(b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
                 connection.recv(1000)
-        line = line_with(file, lambda line: line.get("reason") == "malformed")
+        line = line_with(file, lambda line: line.get("reason") == "host")
         assert (line["method"], line["from"]) == ("UNREAD", {"address": "127.0.0.1"})
         backup = odc.work / "backup"
         odc.odcd("backup", str(backup))
