@@ -17,10 +17,12 @@ from odcd.api.credentials import Credentials
 from odcd.api.door import Door
 from odcd.api.server import HttpServer
 from odcd.audit import AuditLog
+from odcd.audit_front import AuditedWatch
 from odcd.builds.settings import LIMIT, no_target
 from odcd.clock import Clock, SystemClock
 from odcd.connections import API, LEADER
 from odcd.db import Database
+from odcd.disk_reserve import DiskReserve
 from odcd.engine import make_engine
 from odcd.errors import BadRequest
 from odcd.events import EventHub
@@ -109,6 +111,7 @@ class Daemon:
         self._engine = make_engine(settings, Store(for_leader), clock, launch_runner, metrics)
         self._keys = GithubKeys(settings.github_url, clock) if self._engine.ssh else None
         fairness = Fairness(settings.fairness, clock)
+        check_disk = _check_disk(settings, clock, metrics)
         as_root = settings.socket_mode == 0o666
         oldest = settings.oldest_client
         serves_uid = None if as_root or self._engine.runs_as_anyone else os.getuid()
@@ -117,7 +120,14 @@ class Daemon:
         self._audit = AuditLog(place, clock) if place is not None else None
         api = Api(
             store=self._store,
-            batcher=SubmitBatcher(self._store, clock, pending=fairness.pending),
+            batcher=SubmitBatcher(
+                self._store,
+                clock,
+                pending=fairness.pending,
+                stored_bytes=fairness.stored_bytes,
+                check_disk=check_disk,
+            ),
+            check_disk=check_disk,
             fairness=fairness,
             events=self._events,
             clock=clock,
@@ -147,15 +157,16 @@ class Daemon:
             oldest_client=version_of(oldest) if oldest else None,
         )
         self._page = Page(api, create_app(api))
+        watch = metrics if self._audit is None else AuditedWatch(metrics, self._audit)
         self._http = HttpServer(
-            Door(self._page, _hosts(settings), settings.front.proxies, metrics),
+            Door(self._page, _hosts(settings), settings.front.proxies, watch),
             path=settings.socket,
             mode=settings.socket_mode,
             listen=settings.listen,
             listen_first=settings.listen_first,
             taken=taken,
             front=settings.front,
-            watch=metrics,
+            watch=watch,
         )
 
     async def run(
@@ -233,6 +244,15 @@ class Daemon:
             await self._leading.run()
         finally:
             self._leading = None
+
+
+def _check_disk(settings: Settings, clock: Clock, metrics: Metrics) -> Callable[[], None]:
+    """What raises DiskAlmostFull, where the database's disk is this machine's."""
+    if settings.dsn is not None or not (settings.home / "data").exists():
+        return lambda: None
+    reserve = DiskReserve(settings.home / "data", settings.disk_reserve_mib, clock)
+    metrics.watch_disk(reserve.free_bytes, reserve.wanted_bytes)
+    return reserve.check
 
 
 def _hosts(settings: Settings) -> Hosts:

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from odcd.audit_meter import RefusalMeter
 from odcd.clock import Clock
 from odcd.errors import OdcError
 
@@ -38,6 +39,7 @@ class AuditLog:
         self._place = place
         self._clock = clock
         self._lines: list[bytes] = []
+        self.refusals = RefusalMeter(clock)
         self._lost = 0
         self._failing = False
         self._writing = threading.Lock()

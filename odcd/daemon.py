@@ -51,6 +51,7 @@ def run(settings: Settings, announce: Announce) -> None:
             embedded.retire_former()
             started = not embedded.is_running()
             dsn = embedded.start()
+            embedded.reset_settings()
         else:
             embedded = None
         # Read while we still may: the account need not be able to enter our virtual environment.

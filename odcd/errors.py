@@ -33,14 +33,16 @@ OdcError
 │   ├── ClientTooOld        OD039  odcctl is older than the server takes
 │   ├── LoginRefused        OD033  the identity is not let in, or its proof is not taken
 │   ├── TooManyLogins       OD034  too many logins from that address were refused just now
-│   └── TooManyRequests     OD041  the user has too many requests under way; try again (429)
+│   ├── TooManyRequests     OD041  the user has too many requests under way; try again (429)
+│   └── TooMuchStored       OD042  the user's submits added too much to the database of late (429)
 └── Unavailable             not the caller's fault; try again (503)
     ├── LeadershipLost      OD020  another daemon has raised the term
     ├── OtherHost           OD021  the local executor of this database is on another machine
     ├── SchemaTooNew        OD022  the database was written by a newer odc
     ├── DatabaseDown        OD023  PostgreSQL cannot be reached, or cannot write
     ├── DatabaseBusy        OD040  PostgreSQL could not finish in time, and changed nothing
-    ├── DaemonBusy          OD042  the daemon has too many large requests under way
+    ├── DiskAlmostFull      OD043  the database's disk is almost full: nothing new is taken (507)
+    ├── DaemonBusy          OD044  the daemon has too many large requests under way
     ├── RunnerDown          OD024  the executor's runner cannot be reached or started
     ├── KeysUnavailable     OD031  GitHub, whose users' SSH keys enter dev servers, does not answer
     └── IdentityDown        OD035  who vouches for identities (AWS STS, GitHub) gives no answer
@@ -52,6 +54,8 @@ from typing import ClassVar
 
 RECOUNT_S = 5
 """So often at most the database counts the pending jobs of a user who reached the limit."""
+DRAIN_S = 60
+"""What a user may add to the database per day comes back evenly, so a minute brings a part."""
 
 
 class OdcError(Exception):
@@ -222,6 +226,10 @@ class TooManyRequests(Refused):
         self.retry_after_s = retry_after_s
 
 
+class TooMuchStored(TooManyRequests):
+    code = "OD042"
+
+
 class LeadershipLost(Unavailable):
     code = "OD020"
 
@@ -242,8 +250,12 @@ class DatabaseBusy(Unavailable):
     code = "OD040"
 
 
+class DiskAlmostFull(Unavailable):
+    code, status = "OD043", 507
+
+
 class DaemonBusy(Unavailable):
-    code = "OD042"
+    code = "OD044"
 
 
 class RunnerDown(Unavailable):
@@ -275,4 +287,6 @@ def refusal(code: str, message: str, hint: str | None) -> OdcError:
     """The error of an OD code, as the database reports one per job of a batch."""
     if code == TooManyRequests.code:
         return TooManyRequests(message, hint, limit="pending", retry_after_s=RECOUNT_S)
+    if code == TooMuchStored.code:
+        return TooMuchStored(message, hint, limit="stored", retry_after_s=DRAIN_S)
     return BY_CODE.get(code, OdcError)(message, hint)

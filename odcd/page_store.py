@@ -38,13 +38,15 @@ class End(NamedTuple):
 
 
 class PageKey(NamedTuple):
-    """Of a ticket or session. peer_uid: whose sockets may use the ticket; place: of the session."""
+    """Of a ticket or session. peer_uid: whose sockets may use the ticket; place: of the session.
+    as_peer: asked for on the socket, not by an API key."""
 
     user_name: str
     uid: int
     gid: int
     peer_uid: int | None
     place: str | None
+    as_peer: bool
 
 
 class PageStore:
@@ -137,7 +139,7 @@ class PageStore:
     async def page_key(self, digest: str, now: datetime) -> PageKey | None:
         """Whom a ticket or session speaks for; None: it is good no more."""
         row = await self._db.fetchrow(
-            "select user_name, uid, gid, peer_uid, place "
+            "select user_name, uid, gid, peer_uid, place, as_peer "
             "from odc.use_page_key(p_digest => $1, p_now => $2)",
             digest, now,
         )  # fmt: skip

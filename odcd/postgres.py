@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 from urllib.parse import quote
@@ -128,6 +129,20 @@ class EmbeddedPostgres:
         if running is not None and uid_of(running.pid) != self._owner.uid:
             log.info("postgres.changes_account", extra={"to": self._owner.name})
             self.stop()
+
+    def reset_settings(self) -> None:
+        """Drop settings that the daemon's role left for itself or for the database, which would act
+        on every session of the next daemon. The server runs. Raises DatabaseDown."""
+        running = self.postmaster()
+        with self._owner.acting():
+            ours = (self._data / roles.MADE).exists()
+        if running is None or not ours:
+            return
+        install = files.usable_install(self._home, self.version, self._account)
+        ask = partial(files.ask_server, install, running.sockets, owner=self._owner)
+        if found := ask((roles.FOUND,)):
+            ask(roles.RESET)
+            log.warning("postgres.settings_reset", extra={"settings": found})
 
     def stop(self, mode: StopMode = "fast") -> None:
         """Stop the server, by force when it does not go; nothing when none runs."""

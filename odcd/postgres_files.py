@@ -190,7 +190,19 @@ def run_sql(
     run([install / "bin" / "postgres", *command], owner, text)
 
 
-def run(command: list[str | Path], account: Account, text: str = "") -> None:
+def ask_server(
+    install: Path, sockets: Path, statements: tuple[str, ...], owner: Account
+) -> list[str]:
+    """Run statements as the superuser of a server that runs, in a database that no other role owns;
+    the rows of their answers. Raises DatabaseDown."""
+    command = ["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", sockets, "-p", str(PORT)]
+    text = "".join(f"{one.strip()};\n" for one in ("set statement_timeout = '30s'", *statements))
+    place = ["-U", roles.ADMIN_ROLE, "-d", "postgres"]
+    return run([install / "bin" / "psql", *command, *place], owner, text).splitlines()
+
+
+def run(command: list[str | Path], account: Account, text: str = "") -> str:
+    """What it printed. Raises DatabaseDown when it failed."""
     done = subprocess.run(
         [str(part) for part in command],
         input=text,
@@ -204,7 +216,8 @@ def run(command: list[str | Path], account: Account, text: str = "") -> None:
         **account.child(),  # pyright: ignore[reportArgumentType, reportCallIssue]
     )
     if done.returncode != 0 or "FATAL" in done.stderr:
-        raise failure("PostgreSQL's data folder cannot be made", done.stderr)
+        raise failure(f"{Path(command[0]).name} failed", done.stderr)
+    return done.stdout
 
 
 def socket_folder(home: Path, data: Path, owner: Account, daemon: Account) -> Path:

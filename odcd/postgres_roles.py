@@ -75,6 +75,20 @@ begin
 end $$
 """
 
+FOUND = f"""
+select unnest(setconfig) from pg_db_role_setting
+ where setrole = (select oid from pg_roles where rolname = '{ROLE}')
+    or setrole = 0 and setdatabase = (select oid from pg_database where datname = '{DATABASE}')
+ order by 1
+"""
+"""Settings that sessions of the daemon begin with, beside those of the server. The role may set
+most of them for itself, and for the database, which it owns."""
+RESET = (
+    f"alter role {ROLE} reset all",
+    f"alter role {ROLE} in database {DATABASE} reset all",
+    f"alter database {DATABASE} reset all",
+)
+
 SPLIT = (
     ("postgres", (_RENAME, _ROLES, f"alter database {DATABASE} owner to {ROLE}")),
     (DATABASE, (_GIVE,)),

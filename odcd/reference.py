@@ -132,7 +132,7 @@ def errors_page() -> str:
         lines.append(f"| {code} | {error.__name__} | {error.status} | {_cell(when)} |")
     lines += [
         "",
-        "OD020, OD023, OD024, OD031 and OD035 pass: the same request may be sent again.",
+        "OD020, OD023, OD024, OD031, OD035 and OD043 pass: the same request may be sent again.",
         "",
     ]
     return "\n".join(lines)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from odcd.builds.settings import BuildSettings, read_builds
+from odcd.disk_reserve import read_reserve
 from odcd.disks.settings import DiskSettings, read_disks
 from odcd.errors import BadRequest
 from odcd.executor.job_rules import JobSettings, read_jobs
@@ -102,6 +103,10 @@ class Settings:
     gpu_use: GpuUseSettings = field(default_factory=GpuUseSettings)
     fairness: FairnessSettings = field(default_factory=FairnessSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
+    disk_reserve_mib: int | None = None
+    """ODC_DISK_RESERVE_MIB. MiB of the embedded database's disk below which no jobs, reservations
+    and builds are taken; 0: no reserve. Default a fiftieth of the disk, at most 512.
+    """
     nodes: tuple[DeclaredNode, ...] = ()
     """--node. Nodes declared for accounting only, NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]]:
     where they lie is a zone, a placement group and the layers of the network, outermost first; an
@@ -195,6 +200,7 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
         gpu_use=read_gpu_use(environment, one_machine=not on_kubernetes),
         fairness=read_fairness(environment),
         history=read_history(environment),
+        disk_reserve_mib=read_reserve(environment),
         nodes=nodes,
         self_node=self_node,
         pg_version=getattr(args, "pg", None),

@@ -119,6 +119,7 @@ def _prepare(
                 raise
             raise type(error)(f"job {index} of the batch: {error.message}", error.hint) from None
         yield
+    own_bytes = sum(map(len, parts))
     request = {
         "uid": who.uid,
         "gid": who.gid,
@@ -127,9 +128,10 @@ def _prepare(
         "key": key,
         "digest": digest or (yield from _fingerprint(specs, jobs, parts)),
         "dry_run": dry_run,
+        "own_bytes": own_bytes,
         "jobs": jobs,
     }
-    size = sum(map(len, parts)) + sum(map(len, texts.by_digest.values()))
+    size = own_bytes + sum(map(len, texts.by_digest.values()))
     return Prepared(request=request, texts=texts.by_digest, size=size)
 
 
@@ -321,9 +323,18 @@ class SubmitBatcher:
     """Submits that arrive in one tick of the event loop, and those that arrive while a batch is in
     PostgreSQL, become the next batch."""
 
-    def __init__(self, store: SubmitStore, clock: Clock, *, pending: int | None = None) -> None:
-        """pending: jobs that a user may have pending; operators have no limit."""
-        self._pending = pending
+    def __init__(
+        self, store: SubmitStore, clock: Clock, *, pending: int | None = None,
+        stored_bytes: int | None = None, check_disk: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """pending: jobs that a user may have pending; stored_bytes: what a user's submits may add
+        to the database per day. Operators have no limits. check_disk: raises DiskAlmostFull."""
+        self._check_disk = check_disk
+        self._limits = {
+            name: limit
+            for name, limit in (("pending_limit", pending), ("stored_limit", stored_bytes))
+            if limit is not None
+        }
         self._store = store
         self._clock = clock
         self._waiting: deque[_Waiting] = deque()
@@ -333,8 +344,11 @@ class SubmitBatcher:
         """An answer for each job of the request, in order.
 
         Raises DatabaseDown when PostgreSQL did not answer; it may have committed then, and the same
-        idempotency key tells. Cancelled before its batch was sent, the request is dropped.
+        idempotency key tells. Raises DiskAlmostFull. Cancelled before its batch was sent, the
+        request is dropped.
         """
+        if not prepared.request["dry_run"]:
+            self._check_disk()
         answer: asyncio.Future[list[Submitted]] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(prepared=prepared, answer=answer))
         if self._sender is None:
@@ -403,22 +417,22 @@ class SubmitBatcher:
         for prepared in batch:
             texts |= prepared.texts
         turns = Turns()
-        told = [await _told(prepared.request, self._pending, turns) for prepared in batch]
+        told = [await _told(prepared.request, self._limits, turns) for prepared in batch]
         requests = _encoder.encode(told).decode()
         return await self._store.submit(
             requests, list(texts), list(texts.values()), self._clock.now()
         )
 
 
-async def _told(request: dict[str, Any], pending: int | None, turns: Turns) -> dict[str, Any]:
+async def _told(request: dict[str, Any], limits: dict[str, int], turns: Turns) -> dict[str, Any]:
     """Without what is null or empty: half of most jobs, and PostgreSQL would read it all."""
     jobs: list[dict[str, Any]] = []
     for job in request["jobs"]:
         jobs.append({name: value for name, value in job.items() if value or value == 0})
         if turns.are_due():
             await turns.take()
-    if pending is not None and not request["operator"] and not request["dry_run"]:
-        return {**request, "jobs": jobs, "pending_limit": pending}
+    if not request["operator"] and not request["dry_run"]:
+        return {**request, "jobs": jobs, **limits}
     return {**request, "jobs": jobs}
 
 

@@ -26,6 +26,8 @@ OUT_OF_TIME = "57014"
 TEXT_STATES = frozenset({"22021", "22P05"})
 # A number or a moment that PostgreSQL cannot compute with: whoever sent it gets to know.
 RANGE_STATES = frozenset({"22003", "22008"})
+# A new session of a server whose disk is full has this as an internal error (XX000).
+NO_SPACE = "No space left on device"
 POOLER_WORD = "unsupported startup parameter"
 TRY_AGAIN = "Nothing was changed. Try again in a moment."
 POOLERS = "Connect odcd to PostgreSQL itself: see docs/operating/connection-poolers.md."
@@ -61,7 +63,7 @@ def _of_server(error: asyncpg.PostgresError) -> BaseException:
     hint: str | None = getattr(error, "hint", None)
     if state in BY_CODE:
         return BY_CODE[state](message, hint)
-    if state == "53100":
+    if state == "53100" or NO_SPACE in message:
         return DatabaseDown(
             f"the database has no disk space left: {message}",
             "Nothing accepted was lost. Free space for the data folder; odcd goes on by itself.",

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from odcd.api.identity import PEER, key_of
 from odcd.audit import AuditLog
 from odcd.front.near import ORIGIN, Origin
+from odcd.front.proxies import network_of
 from odcd.model import Identity
 
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -48,9 +49,14 @@ class Audited:
             return
         who = who or scope.get(WHO)
         request_id = _new_id()
+        left_out: int | None = 0
+        if status in REFUSED:
+            left_out = self._log.refusals.admit(_client(scope, who))
         body = b"" if response is None else bytes(response.body or b"")
         if response is not None:
             response.raw_headers.append((REQUEST_ID, request_id.encode()))
+        if left_out is None:
+            return
         self._log.note(
             {
                 **_asker(scope, who, by),
@@ -60,6 +66,7 @@ class Audited:
                 "status": status,
                 **_outcome(body, status),
                 "request_id": request_id,
+                **({"left_out": left_out} if left_out else {}),
             }
         )
 
@@ -67,7 +74,10 @@ class Audited:
         self, scope: Mapping[str, Any], route: str, who: Identity | None, code: str, *, opened: bool
     ) -> None:
         """A terminal or tunnel that was opened or refused, and how it ended."""
-        if self._log is not None:
+        if self._log is None:
+            return
+        left_out = 0 if opened else self._log.refusals.admit(_client(scope, who))
+        if left_out is not None:
             self._log.note(
                 {
                     **_asker(scope, who, ""),
@@ -77,12 +87,23 @@ class Audited:
                     "opened": opened,
                     "ended": code,
                     "request_id": _new_id(),
+                    **({"left_out": left_out} if left_out else {}),
                 }
             )
 
 
 def _new_id() -> str:
     return f"{_process}{next(_count):016x}"
+
+
+def _client(scope: Mapping[str, Any], who: Identity | None) -> str:
+    """Whose refusals are counted together."""
+    if who is not None:
+        return f"uid {who.uid}"
+    peer, client = scope.get("state", {}).get(PEER), scope.get("client")
+    if peer is not None:
+        return f"uid {peer.uid}"
+    return network_of(client[0]) if client is not None else "?"
 
 
 def _asker(scope: Mapping[str, Any], who: Identity | None, by: str) -> dict[str, Any]:

@@ -80,6 +80,7 @@ class BuildRoutes:
         )
 
     async def put(self, call: Call) -> Response:
+        self._api.check_disk()
         query = call.query(BuildQuery)
         target = self._api.build_target()
         # All of it first: who sends slowly keeps nobody waiting.

@@ -77,6 +77,8 @@ class Api:
     """odcctl below it is refused; None: none is."""
     fairness: Fairness = field(default_factory=Fairness)
     """The limits of each user."""
+    check_disk: Callable[[], None] = lambda: None
+    """Raises DiskAlmostFull."""
     serves_uid: int | None = None
     """The only user it serves (a user's own daemon); None: all."""
     proxy_uids: frozenset[int] = frozenset()

@@ -28,7 +28,7 @@ class Door:
                     scope.get("http_version", "1.1"),
                 )
             except BadRequest as error:
-                self._watch.request_rejected("host")
+                self._watch.request_rejected("host", (scope.get("client") or [""])[0])
                 await problem_of(error)(scope, receive, send)
                 return
             if (client := scope.get("client")) is not None:

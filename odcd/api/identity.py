@@ -16,7 +16,7 @@ from odcd.front.peer import PEER, Peer
 from odcd.keys import digest_of
 from odcd.model import Identity
 
-NAMES_KEPT_S = 300.0
+NAMES_KEPT_S = 5.0
 LOGIN_HINT = (
     "Log in with `odcctl login`, or give odcctl an API key in ODC_TOKEN (`odcd token` makes one); "
     "other clients send it as Authorization: Bearer KEY. On the daemon's machine use its socket."
@@ -62,13 +62,26 @@ class Identifier:
         return await (self._of_key(scope) if peer is None else self._of_peer(peer))
 
     async def _of_peer(self, peer: Peer) -> Identity:
+        who = await self._on_machine(peer)
+        return who if who.user != str(peer.uid) else await self._as_member(who)
+
+    async def _on_machine(self, peer: Peer) -> Identity:
         until, who = self._known.get(peer, (0.0, None))
         if who is None or until <= self._clock.monotonic():
             # The user database may be far away (LDAP).
             name = await asyncio.to_thread(_user_name, peer.uid)
             who = self.admit(name, peer.uid, peer.gid)
             self._known[peer] = (self._clock.monotonic() + NAMES_KEPT_S, who)
-        return who if who.user != str(peer.uid) else await self._as_member(who)
+        return who
+
+    async def still(self, name: str, uid: int, gid: int) -> Identity | None:
+        """The user of this machine who had that name on its socket, as the machine knows the user
+        now; None: the account is gone, or has another name. Raises NotOwner, Unavailable."""
+        who = await self._on_machine(Peer(uid, gid))
+        if who.user == str(uid):
+            member = await self._keys.member_name(uid)
+            who = who if member is None else replace(who, user=member)
+        return who if who.user == name else None
 
     async def _as_member(self, who: Identity) -> Identity:
         """Whom the machine does not know, by the name that the accounts have. What the user may

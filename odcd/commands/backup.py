@@ -26,7 +26,7 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace) -> int:
-    from odcd.backup import write_backup
+    from odcd.backup import Summary, write_backup
     from odcd.clock import SystemClock
     from odcd.reach import with_database
 
@@ -42,6 +42,7 @@ def run(args: Namespace) -> int:
                 find_home(args.home, os.environ),
                 args.dsn,
                 lambda dsn: write_backup(dsn, file, SystemClock()),
+                of=Summary,
             )
             os.fsync(file.fileno())
         scratch.rename(target)

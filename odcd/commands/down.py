@@ -76,7 +76,7 @@ def _running(home: Path, postgres: EmbeddedPostgres | None) -> int:
 
     known = 0
     if postgres is not None and postgres.is_running():
-        known = with_database(home, None, count_running)
+        known = with_database(home, None, count_running, of=int)
     return max(known, running_attempts(home / "runner"))
 
 

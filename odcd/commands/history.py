@@ -63,6 +63,7 @@ def add(subparsers: Subparsers) -> None:
 def run_export(args: Namespace) -> int:
     from odcd.clock import SystemClock
     from odcd.history.export import Wanted, export
+    from odcd.history.manifest import Manifest
     from odcd.history.targets import open_target
     from odcd.reach import with_database
 
@@ -74,7 +75,7 @@ def run_export(args: Namespace) -> int:
         async with open_target(target, args.endpoint) as opened:
             return await export(dsn, opened, wanted, SystemClock())
 
-    done = with_database(find_home(args.home, os.environ), args.dsn, work)
+    done = with_database(find_home(args.home, os.environ), args.dsn, work, of=Manifest | None)
     if done is None:
         print("no ended job matches: nothing was written")
         return 0
@@ -105,6 +106,7 @@ async def _list(target: str, endpoint: str | None) -> None:
 
 def run_restore(args: Namespace) -> int:
     from odcd.clock import SystemClock
+    from odcd.history.manifest import Manifest
     from odcd.history.restore import restore
     from odcd.history.targets import open_target
     from odcd.reach import with_database
@@ -119,7 +121,9 @@ def run_restore(args: Namespace) -> int:
         async with open_target(target, args.endpoint) as opened:
             return await restore(dsn, opened, args.name, SystemClock(), keep=keep)
 
-    manifest, rows = with_database(find_home(args.home, os.environ), args.dsn, work)
+    manifest, rows = with_database(
+        find_home(args.home, os.environ), args.dsn, work, of=tuple[Manifest, int]
+    )
     print(f"{manifest.name}: {_words(manifest)}; {rows} rows were absent and are back")
     return 0
 

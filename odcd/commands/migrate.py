@@ -32,6 +32,7 @@ def run(args: Namespace) -> int:
         find_home(args.home, os.environ),
         args.dsn,
         lambda dsn: schema.install(dsn, SystemClock(), source, beside="compatible"),
+        of=schema.Installed,
     )
     print(f"the database is at version {done.version}")
     if done.version > source.version:

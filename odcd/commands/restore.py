@@ -29,13 +29,16 @@ def add(subparsers: Subparsers) -> None:
 def run(args: Namespace) -> int:
     from odcd import schema
     from odcd.account import service_account
-    from odcd.backup import restore_backup
+    from odcd.audit_command import CommandAudit
+    from odcd.backup import Summary, restore_backup
     from odcd.clock import SystemClock
     from odcd.home_folder import prepare_home
     from odcd.lock import HomeLock
     from odcd.reach import with_database
 
     home = find_home(args.home, os.environ)
+    facts = {"file": str(args.file.absolute()), "replace": args.replace}
+    audit = CommandAudit(os.environ, "odcd restore", facts)
     source = schema.read_source(schema.sql_folder())
     # Read here, for the account that logs in may not.
     term = _runner_term(home)
@@ -50,12 +53,18 @@ def run(args: Namespace) -> int:
             account = service_account()
             prepare_home(home, account)
             stack.enter_context(HomeLock(home / "odcd.lock", account))
+
+        async def work(dsn: str) -> Summary:
+            with audit.noting():
+                return await restore_backup(
+                    dsn, file, source, SystemClock(), replace=args.replace, term=term
+                )
+
         done = with_database(
             home,
             args.dsn,
-            lambda dsn: restore_backup(
-                dsn, file, source, SystemClock(), replace=args.replace, term=term
-            ),
+            work,
+            of=Summary,
             begin=True,
             version=args.pg,
         )

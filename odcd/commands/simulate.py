@@ -89,7 +89,7 @@ def run(args: Namespace) -> int:
     from odcd.simulate.estimates import with_estimates
     from odcd.simulate.figures import figures
     from odcd.simulate.progress import Progress
-    from odcd.simulate.replay import read_sources, replay
+    from odcd.simulate.replay import Replayed, read_sources, replay
     from odcd.simulate.server import in_private_database
     from odcd.simulate.trace import replayable
 
@@ -116,7 +116,7 @@ def run(args: Namespace) -> int:
             predict=not args.no_eta,
             progress=progress.show,
         )
-        done = in_private_database(work)
+        done = in_private_database(work, Replayed)
         progress.clear()
         results.append(figures(done, workload, cluster))
         if args.out is not None:

@@ -39,6 +39,7 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace) -> int:
+    from odcd.audit_command import CommandAudit
     from odcd.clock import SystemClock
     from odcd.db import Database
     from odcd.keys import new_key
@@ -48,10 +49,14 @@ def run(args: Namespace) -> int:
     made = new_key()
     who = _who(args)
 
+    facts = {"for_user": who.user, "for_uid": who.uid, "hours": args.hours, "key": made.prefix}
+    audit = CommandAudit(os.environ, "odcd token", facts)
+
     async def keep(dsn: str) -> None:
-        async with Database(dsn, size=1) as database:
-            life = timedelta(hours=args.hours)
-            await Store(database).keep_key(who, made, SystemClock().now(), life)
+        with audit.noting():
+            async with Database(dsn, size=1) as database:
+                life = timedelta(hours=args.hours)
+                await Store(database).keep_key(who, made, SystemClock().now(), life)
 
     with_database(find_home(args.home, os.environ), args.dsn, keep)
     print(made.key)

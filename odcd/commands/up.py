@@ -6,6 +6,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import suppress
 
 from odcd import logs
 from odcd.account import service_account
@@ -77,9 +78,11 @@ def _detach(settings: Settings) -> int:
     with os.fdopen(writing, "w", encoding="utf-8") as parent:
 
         def answer(word: str, text: str) -> None:
-            if not parent.closed:
-                parent.write(f"{word}\n{text}")
-                parent.close()
+            # Whoever started it may be gone: that is no reason to end.
+            with suppress(BrokenPipeError):
+                if not parent.closed:
+                    parent.write(f"{word}\n{text}")
+                    parent.close()
 
         try:
             logs.configure(settings.log_format, settings.log_file, service_account())

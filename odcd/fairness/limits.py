@@ -1,7 +1,8 @@
 """Keep each user's requests, streams and submits below their limits.
 
 odcd.slots shares the database; these limits share the daemon's own time, memory and descriptors.
-Pending jobs are counted in the database: odc._refused_by_pending.
+Pending jobs and stored bytes are counted in the database: odc._refused_by_pending and
+odc._refused_by_stored.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from odcd.fairness.bodies import Bodies, Receipt
 from odcd.fairness.settings import FairnessSettings
 from odcd.model import Identity
 
+MIB = 1024 * 1024
 BURST_S = 10.0
 """Requests that were not made for so long may be made at once."""
 MINUTE_S = 60.0
@@ -78,6 +80,11 @@ class Fairness:
     def pending(self) -> int | None:
         """Pending jobs that one user may have."""
         return self._settings.pending or None
+
+    @property
+    def stored_bytes(self) -> int | None:
+        """Bytes that the submits of one user may add to the database per day."""
+        return self._settings.stored_mib * MIB or None
 
     def request(self, who: Identity) -> None:
         """Count one request."""

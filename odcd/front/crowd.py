@@ -71,7 +71,7 @@ class Crowd:
         client = self._client(peer, address, origin)
         refused = self._refusal(peer, client, address)
         if refused is not None:
-            self._watch.connection_refused(refused)
+            self._watch.connection_refused(refused, address if peer is None else peer.uid)
             return refused
         self._count(client, peer is None, 1)
         return Entry(self, client, tcp=peer is None)

@@ -144,8 +144,13 @@ class Listener:
             )
         except (OSError, TimeoutError):  # ssl.SSLError is an OSError
             if certificate is not None:
-                self._watch.request_rejected("tls")
+                self._watch.request_rejected("tls", _client_of(connection))
             connection.close()
         except BaseException:
             connection.close()
             raise
+
+
+def _client_of(connection: socket.socket) -> str | int:
+    entry = connection.entry if isinstance(connection, CountedSocket) else None
+    return "" if entry is None else entry.client

@@ -179,19 +179,25 @@ class PeerProtocol(HttpToolsProtocol):
     def _stop(self, reason: Rejected, status: int, detail: str) -> None:
         """Within a callback of the parser, which cannot be fed any more."""
         self._answer = _answer(status, detail)
-        self._watch.request_rejected(reason)
+        self._watch.request_rejected(reason, self._client())
         raise _Rejected
 
     def send_400_response(self, msg: str) -> None:
         answer, self._answer = self._answer, None
         if answer is None:
-            self._watch.request_rejected("malformed")
+            self._watch.request_rejected("malformed", self._client())
             answer = _answer(400, "the request is not HTTP")
         self._end(answer)
 
     def _reject(self, reason: Rejected, status: int, detail: str) -> None:
-        self._watch.request_rejected(reason)
+        self._watch.request_rejected(reason, self._client())
         self._end(_answer(status, detail))
+
+    def _client(self) -> str | int:
+        peer = self.app_state.get(PEER)
+        if isinstance(peer, Peer):
+            return peer.uid
+        return "" if self.client is None else self.client[0]
 
     def _end(self, answer: bytes) -> None:
         self._drop_timer()

@@ -33,7 +33,7 @@ PASS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 
 SHORT_BUCKETS = (0.002, 0.01, 0.05, 0.25, 1.0, 5.0)
 """For what has many labels: each bucket is a series for each of them."""
 CALL_BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 30.0)
-LIMITS = ("requests", "streams", "sockets", "submits", "pending", "statements", "bodies")
+LIMITS = ("requests", "streams", "sockets", "submits", "pending", "stored", "statements", "bodies")
 BACKENDS = ("kubernetes", "aws", "runner", "prometheus", "nvml")
 
 
@@ -120,6 +120,17 @@ class Metrics:
             "How far this daemon's clock was ahead of PostgreSQL's when it last led or tried to.",
             registry=registry,
         )
+        self._disk_free = Gauge(
+            "odcd_database_disk_free_bytes",
+            "Free space of the embedded database's disk; -1: the database is not embedded.",
+            registry=registry,
+        )
+        self._disk_reserve = Gauge(
+            "odcd_database_disk_reserve_bytes",
+            "Jobs are refused while the embedded database's disk has less free space; 0: never.",
+            registry=registry,
+        )
+        self._disk_free.set(-1)
         self._phase_limits = Gauge(
             "odcd_reservation_phase_limit_seconds",
             "How long a dev server may be in a phase, by this daemon's settings, until it is given "
@@ -183,10 +194,10 @@ class Metrics:
     def connected(self, change: int) -> None:
         self._connections.inc(change)
 
-    def connection_refused(self, reason: Refused) -> None:
+    def connection_refused(self, reason: Refused, client: str | int = "") -> None:
         self._connections_refused.labels(reason).inc()
 
-    def request_rejected(self, reason: Rejected) -> None:
+    def request_rejected(self, reason: Rejected, client: str | int = "") -> None:
         self._rejected.labels(reason).inc()
 
     def know_sockets(self, route: str) -> None:
@@ -240,6 +251,10 @@ class Metrics:
 
     def watch_clock(self, ahead_s: Callable[[], float]) -> None:
         self._clock.set_function(ahead_s)
+
+    def watch_disk(self, free: Callable[[], float], reserve: Callable[[], float]) -> None:
+        self._disk_free.set_function(free)
+        self._disk_reserve.set_function(reserve)
 
     def queried(self, operation: str, seconds: float) -> None:
         """The database answered, be it by a refusal."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from time import perf_counter
@@ -99,7 +100,10 @@ class Page:
 
     async def run(self) -> None:
         """Keep what is looked at current, until cancelled or the events' hub closes."""
-        await self._live.run()
+        async with asyncio.TaskGroup() as group:
+            sessions = group.create_task(self._sessions.run(), name="page-sessions")
+            await self._live.run()
+            sessions.cancel()
 
     def _route(self, path: str, serve: Serve, method: str = "GET") -> Route:
         async def answer(request: Request) -> Response:

@@ -7,9 +7,11 @@ came from ends before.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import suppress
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +19,7 @@ from starlette.responses import Response
 from odcd.api.context import Api
 from odcd.api.identity import PEER, Identifier
 from odcd.api.streaming import Streamed
-from odcd.errors import NotAuthenticated, NotOwner
+from odcd.errors import NotAuthenticated, NotOwner, OdcError
 from odcd.keys import digest_of
 from odcd.model import Identity
 from odcd.page.places import Place, check_session, check_ticket, place_of
@@ -29,10 +31,12 @@ from odcd.page_keys import (
     ticket_digest,
     ticket_of,
 )
+from odcd.page_store import PageKey
 
 log = logging.getLogger(__name__)
 
 COOKIE = "odc-page"
+LOOK_S = 5.0
 HOW = "`odcctl page` prints an address that lets you in; it works once, for a minute."
 
 
@@ -59,12 +63,31 @@ class Sessions:
     def __init__(self, api: Api, identifier: Identifier) -> None:
         self._api = api
         self._identifier = identifier
+        # Whoever streams holds the event: what is over is not here.
+        self._streams: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
 
     def bind(self, response: Streamed, request: Request) -> None:
         """It goes on no longer than the session it is for."""
         value = _cookie(request)
         if PEER not in request.scope.get("state", {}) and value is not None:
-            response.until(self._api.credentials.watch(session_digest(value)))
+            digest = session_digest(value)
+            ended = self._streams[digest] = self._api.credentials.watch(digest)
+            response.until(ended)
+
+    async def run(self) -> None:
+        """End sessions that stream when their account is gone, until cancelled."""
+        while True:
+            await self._api.clock.sleep(LOOK_S)
+            for digest in [*self._streams]:
+                try:
+                    found = await self._api.store.page_key(digest, self._api.clock.now())
+                    if found is not None:
+                        await self._admit(digest, found)
+                except NotAuthenticated:
+                    continue
+                except OdcError as error:
+                    log.warning("page.sessions_unread", extra={"code": error.code})
+                    break
 
     async def who(self, request: Request) -> Identity:
         """Raises NotAuthenticated, NotOwner."""
@@ -85,7 +108,23 @@ class Sessions:
                 extra={"user": found.user_name, "made": found.place, "used": here.text},
             )
             raise
-        return self._identifier.admit(found.user_name, found.uid, found.gid)
+        return await self._admit(session_digest(value), found)
+
+    async def _admit(self, digest: str, found: PageKey) -> Identity:
+        """Whom a session or ticket speaks for, by the account that the machine has now.
+
+        Raises NotAuthenticated, and ends it, when that is not the account it was made for.
+        """
+        if not found.as_peer:
+            return self._identifier.admit(found.user_name, found.uid, found.gid)
+        who = await self._identifier.still(found.user_name, found.uid, found.gid)
+        if who is not None:
+            return who
+        log.warning("page.account_changed", extra={"user": found.user_name, "uid": found.uid})
+        await self._api.store.end_key(digest, self._api.clock.now())
+        raise NotAuthenticated(
+            f"uid {found.uid} of this machine is not user {found.user_name} any more", HOW
+        )
 
     async def guest(self, request: Request, ticket: str) -> Guest | None:
         """Whose a ticket is, which stays good; None: it is good no more, but the browser is in
@@ -138,7 +177,7 @@ class Sessions:
                 extra={"user": found.user_name, "for_uid": found.peer_uid, "used": here.text},
             )
             raise
-        return self._identifier.admit(found.user_name, found.uid, found.gid), here
+        return await self._admit(ticket_digest(ticket), found), here
 
     async def leave(self, request: Request) -> None:
         value = _cookie(request)

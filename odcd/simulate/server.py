@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import uvloop
 
@@ -36,10 +36,10 @@ SERVER_SETTINGS = {
 }
 
 
-def in_private_database(work: Callable[[str], Awaitable[T]]) -> T:
+def in_private_database(work: Callable[[str], Awaitable[T]], of: Any) -> T:
     """Call work with the DSN of a new, empty database, which is removed at the end, whatever ends
     it. As root the work is done by a child process under odcd's account: it reads and writes no
-    files."""
+    files. of: the type of what it returns."""
     _remove_left_over()
     before = signal.signal(signal.SIGTERM, _interrupt)
     home = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir="/tmp"))
@@ -52,7 +52,7 @@ def in_private_database(work: Callable[[str], Awaitable[T]]) -> T:
         async def call() -> T:
             return await work(dsn)
 
-        return as_account(postgres, lambda: uvloop.run(call()))
+        return as_account(postgres, lambda: uvloop.run(call()), of=of)
     finally:
         signal.signal(signal.SIGTERM, before)
         _remove(home)

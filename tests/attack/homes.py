@@ -26,7 +26,11 @@ def make_former(home: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedPostgres
         postgres = EmbeddedPostgres(home)
         dsn = postgres.start()
         source = schema.read_source(schema.sql_folder())
-        as_account(postgres, lambda: asyncio.run(schema.install(dsn, SystemClock(), source)))
+        as_account(
+            postgres,
+            lambda: asyncio.run(schema.install(dsn, SystemClock(), source)),
+            of=schema.Installed,
+        )
     (postgres.data / postgres_roles.MADE).unlink()
     give_all(home)
     return postgres

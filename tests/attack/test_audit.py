@@ -5,17 +5,22 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import socket
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from odcd.account import service_account
 from odcd.audit import AuditLog
+from odcd.audit_meter import KEPT, MOST, MOST_OF_ALL, WINDOW_S, RefusalMeter
 from odcd.clock import SystemClock
 from odcd.errors import OdcError
 from odcd.settings import read_audit
 from tests.attack.strangers import ALICE, BOB, enter, free_port, inside, over_socket, ticket_of
+from tests.support.clock import VirtualClock
 from tests.support.daemon import Odc, wait
 from tests.support.users import needs_root
 
@@ -118,3 +123,58 @@ def test_an_audit_log_that_cannot_be_is_refused(tmp_path: Path) -> None:
         read_audit({"ODC_AUDIT_LOG": "audit.log"}, detached=False)
     with pytest.raises(OdcError, match="needs standard output"):
         read_audit({"ODC_AUDIT_LOG": "-"}, detached=True)
+
+
+def test_a_client_that_is_refused_cannot_fill_the_disk_of_the_audit_log() -> None:
+    clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
+    meter = RefusalMeter(clock)
+    told = [meter.admit("203.0.113.1") for _ in range(1000)]
+    assert told == [0] * MOST + [None] * (1000 - MOST)
+    assert meter.admit("203.0.113.2") == 0
+    clock.move(WINDOW_S)
+    assert meter.admit("203.0.113.1") == 1000 - MOST
+    assert meter.admit("203.0.113.1") == 0
+    # Nor can many addresses.
+    clock.move(WINDOW_S)
+    lines = [meter.admit(f"2001:db8:0:{number:x}::/64") for number in range(50_000)]
+    assert sum(line is not None for line in lines) <= MOST_OF_ALL
+    assert len(meter._windows) <= KEPT + 1  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.long
+@needs_root
+def test_commands_and_the_front_door_are_in_the_audit_log(odc: Odc) -> None:
+    """Before: nobody could see who made an API key, or who was turned away before a login."""
+    folder = odc.work.with_name("audit")
+    folder.mkdir()
+    folder.chmod(0o777)
+    file, port = folder / "audit.log", free_port()
+    odc.environment |= {"ODC_LISTEN": f"127.0.0.1:{port}", "ODC_AUDIT_LOG": str(file)}
+    with odc.serving("up", "--node", "n1=h100:8"):
+        key = odc.odcd("token", "ann", "--uid", "64001", "--hours", "3").stdout.strip()
+        line = line_with(file, lambda line: line.get("route") == "odcd token")
+        assert (line["uid"], line["by"], line["status"]) == (0, "command", 200)
+        assert (line["for_user"], line["for_uid"], line["hours"]) == ("ann", 64001, 3.0)
+        assert key not in file.read_text()
+        assert line["key"] in key
+        for _ in range(MOST + 50):
+            with socket.create_connection(("127.0.0.1", port)) as connection:
+                connection.sendall(b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+                connection.recv(1000)
+        line = line_with(file, lambda line: line.get("reason") == "host")
+        assert (line["method"], line["from"]) == ("UNREAD", {"address": "127.0.0.1"})
+        backup = odc.work / "backup"
+        odc.odcd("backup", str(backup))
+        refused = odc.odcd("restore", str(backup), check=False)
+        assert refused.returncode != 0
+    assert len([line for line in lines_of(file) if line.get("reason")]) == MOST
+    # The daemon's account writes it, whoever runs the command.
+    assert file.stat().st_uid == service_account().uid
+    odc.odcd("restore", str(backup), "--replace")
+    line = line_with(file, lambda line: line.get("route") == "odcd restore")
+    assert (line["status"], line["replace"], line["file"]) == (200, True, str(backup))
+    # Without a line there is no key.
+    odc.environment["ODC_AUDIT_LOG"] = "/nowhere/audit.log"
+    assert "cannot be opened" in odc.odcd("token", "ann", "--uid", "64001", check=False).stderr
+    rows = odc.rows("select count(*) from odc.api_key where user_name = 'ann'")
+    assert rows[0]["count"] <= 1

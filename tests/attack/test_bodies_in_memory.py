@@ -229,7 +229,7 @@ def test_many_bodies_that_never_end_take_little_memory_and_stop_nobody() -> None
         job = {"script": "#!/bin/sh\n" + " " * 3 * MIB, "work_dir": "/"}
         assert "id" in over_socket(path, BOB, "POST", "/v1/jobs", job)
         refused = over_socket(path, MALLORY, "POST", "/v1/jobs", job)
-        assert refused["code"] in ("OD041", "OD042")
+        assert refused["code"] in ("OD041", "OD044")
         stack.close()
         wait(
             lambda: "id" in over_socket(path, MALLORY, "POST", "/v1/jobs", job) or None, odc.log

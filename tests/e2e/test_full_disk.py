@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
+import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +15,10 @@ from typing import Any
 
 import pytest
 
-from odcd.errors import OdcError
+from odcd.account import become
+from odcd.db import connect
+from odcd.postgres import EmbeddedPostgres
+from odcd.postgres_roles import ADMIN_ROLE, ROLE
 from tests.support.daemon import Odc, new_odc, wait
 from tests.support.database import make_home
 from tests.support.users import needs_root
@@ -27,17 +32,22 @@ NODES = ("--node", "n1=h100:8x64")
 class Disk:
     folder: Path
 
-    def fill(self) -> None:
+    def fill(self, leave_mib: int = 0) -> None:
         with contextlib.suppress(OSError), (self.folder / "filler").open("ab", 0) as file:
-            while True:
+            while leave_mib == 0 or self.free_mib > leave_mib:
                 file.write(bytes(4096))
+
+    @property
+    def free_mib(self) -> int:
+        disk = os.statvfs(self.folder)
+        return disk.f_bavail * disk.f_frsize // 2**20
 
     def free(self) -> None:
         (self.folder / "filler").unlink()
 
 
 @contextmanager
-def small_disk(mib: int) -> Iterator[Disk]:
+def small_disk(mib: int) -> Generator[Disk]:
     folder = make_home()
     command = ["mount", "-t", "tmpfs", "-o", f"size={mib}m,mode=755", "tmpfs", folder]
     mounted = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -64,8 +74,33 @@ def server_log(odc: Odc) -> str:
     return "".join(path.read_text() for path in odc.home.glob("data/*/log/*.log"))
 
 
+def use_up_wal(odc: Odc) -> None:
+    """Begin another file of PostgreSQL's log, as its superuser: the daemon's role may not.
+
+    PostgreSQL may end meanwhile, or take no session.
+    """
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)
+        return
+    try:
+        postgres = EmbeddedPostgres(odc.home)
+        become(postgres.owner, odc.home)
+        dsn = postgres.dsn.replace(f"//{ROLE}@", f"//{ADMIN_ROLE}@")
+
+        async def switch() -> None:
+            connection = await connect(dsn, name="odc test")
+            await connection.execute("select pg_switch_wal()")
+
+        with contextlib.suppress(Exception):
+            asyncio.run(switch())
+    finally:
+        os._exit(0)
+
+
 def test_a_full_disk_of_the_database_refuses_submits_clearly_and_loses_nothing() -> None:
     with small_disk(320) as disk, new_odc(disk.folder / "home") as odc:
+        odc.environment["ODC_DISK_RESERVE_MIB"] = "0"
         odc.up(*NODES)
         flag = odc.work / "go"
         running = odc.submit("--wrap", f"until [ -e {flag} ]; do sleep 0.05; done; exit 3")
@@ -106,14 +141,14 @@ def test_a_full_disk_of_the_database_refuses_submits_clearly_and_loses_nothing()
 def test_a_server_that_died_of_a_full_disk_comes_back_with_all_that_was_accepted() -> None:
     """Without room for its log PostgreSQL ends itself, and cannot start before there is space."""
     with small_disk(320) as disk, new_odc(disk.folder / "home") as odc:
+        odc.environment["ODC_DISK_RESERVE_MIB"] = "0"
         odc.up(*NODES)
         daemon = odc.pid
         accepted = [odc.submit("--hold", "--wrap", "echo $ODC_JOB_ID >> runs") for _ in range(3)]
         first = odc.postmaster_pid
         disk.fill()
         for number in range(200):
-            with contextlib.suppress(OdcError):
-                odc.rows("select pg_switch_wal()")
+            use_up_wal(odc)
             status, answer = post(odc, {"hold": True}, f"filling {number}")
             assert status in (201, 503), answer
             if status == 201:
@@ -129,6 +164,45 @@ def test_a_server_that_died_of_a_full_disk_comes_back_with_all_that_was_accepted
         for job in accepted:
             assert odc.wait_for(job, "COMPLETED")["attempt"] == 1
         assert odc.rows("select odc.check_books()") == []
+
+
+def test_jobs_are_refused_before_the_databases_disk_is_full() -> None:
+    with small_disk(320) as disk, new_odc(disk.folder / "home") as odc:
+        odc.environment["ODC_DISK_RESERVE_MIB"] = "40"
+        odc.up(*NODES)
+        flag = odc.work / "go"
+        running = odc.submit("--wrap", f"until [ -e {flag} ]; do sleep 0.05; done; exit 3")
+        odc.wait_for(running, "RUNNING")
+        held = odc.submit("--hold", "--wrap", "true")
+        disk.fill(leave_mib=30)
+
+        def refused() -> Any:
+            status, answer = post(odc, {"hold": True}, os.urandom(4).hex())
+            assert status in (201, 507), answer
+            return answer if status == 507 else None
+
+        problem = wait(refused, odc.log)
+        assert problem["code"] == "OD043"
+        assert "jobs are taken from 40 MiB" in problem["detail"]
+        assert "Free space there" in problem["hint"]
+        told = odc.odcctl("submit", "--wrap", "true", check=False)
+        assert told.returncode != 0
+        assert "OD043" in told.stderr
+        with odc.asking("GET", "/metrics") as connection:
+            metrics = connection.getresponse().read().decode()
+        (free,) = [
+            float(line.split()[1])
+            for line in metrics.splitlines()
+            if line.startswith("odcd_database_disk_free_bytes ")
+        ]
+        assert 0 < free < 40 * 2**20
+        # What makes jobs fewer, and what asks, goes on.
+        assert odc.odcctl("submit", "--test-only", "--wrap", "true").returncode == 0
+        odc.odcctl("cancel", str(held))
+        flag.touch()
+        assert odc.wait_for(running, "FAILED")["exit_code"] == 3
+        disk.free()
+        wait(lambda: refused() is None, odc.log)
 
 
 def test_a_job_whose_output_disk_is_full_fails_alone() -> None:

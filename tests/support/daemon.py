@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import pickle
 import shutil
 import signal
 import socket
@@ -123,11 +124,11 @@ class Odc:
     def rows(self, query: str) -> list[Mapping[str, Any]]:
         """What the embedded database answers, asked as odcd's account."""
 
-        async def fetch(dsn: str) -> list[Mapping[str, Any]]:
+        async def fetch(dsn: str) -> bytes:
             async with Database(dsn, size=1) as database:
-                return [dict(row) for row in await database.fetch(query)]
+                return pickle.dumps([dict(row) for row in await database.fetch(query)])
 
-        return with_database(self.home, None, fetch)
+        return pickle.loads(with_database(self.home, None, fetch, of=bytes))
 
     def up(self, *argv: str) -> str:
         return self.odcd("up", "--detach", *argv).stdout

@@ -226,7 +226,11 @@ def _make_seed() -> Path:
     dsn = postgres.start()
     # Read while this is root: the account may not enter the checkout.
     source = schema.read_source(schema.sql_folder())
-    as_account(postgres, lambda: asyncio.run(schema.install(dsn, SystemClock(), source)))
+    as_account(
+        postgres,
+        lambda: asyncio.run(schema.install(dsn, SystemClock(), source)),
+        of=schema.Installed,
+    )
     postgres.stop()
     return seed
 

@@ -1,9 +1,10 @@
 -- odc.use_page_key: whom a ticket or a session of the page speaks for, as use_api_key, and where it is good.
+-- Returns    as_peer: it was asked for on the socket, as a user of the daemon's machine; else by an API key
 -- Locks      api_key row for update, when the minute is over
 create or replace function odc.use_page_key(p_digest text, p_now timestamptz)
-returns table (user_name text, uid integer, gid integer, peer_uid integer, place text)
+returns table (user_name text, uid integer, gid integer, peer_uid integer, place text, as_peer boolean)
 language sql volatile as $$
-    select u.user_name, u.uid, u.gid, k.peer_uid, k.place
+    select u.user_name, u.uid, u.gid, k.peer_uid, k.place, k.origin is null
       from odc.use_api_key(p_digest, p_now) as u, odc.api_key as k
      where k.digest = p_digest
 $$;

@@ -1,14 +1,16 @@
 -- odc.submit_jobs: take many requests, each whole or not at all; one refused does not touch the others.
--- Arguments  p_requests          array of {uid, gid, user, operator, key, digest, dry_run, pending_limit, jobs: [job, ...]};
---                                pending_limit: jobs and tasks that the user may have pending; null: any number
+-- Arguments  p_requests          array of {uid, gid, user, operator, key, digest, dry_run, pending_limit, stored_limit, own_bytes,
+--                                jobs: [job, ...]}; pending_limit: jobs and tasks that the user may have pending; stored_limit:
+--                                bytes that the user may add per day; null: any number; own_bytes: of the jobs, without texts
 --            p_digests, p_texts  scripts and environments by SHA-256, parallel
 --            p_now               the daemon's clock; becomes submitted_at
 -- Returns    per job of each request, both counted from 0, its id or the refusal; in a refused request the jobs
 --            that are in order have neither. A dry run has no ids. A request sent again under its key (by uid)
 --            has the ids of the first.
 -- Locks      with dependencies or disks: all changes (_take_turn) and the jobs waited for; the partitions, from being deleted;
---            idempotency by (uid, key); with a pending_limit, pending_bound by uid
--- Raises     nothing that a caller can cause: refusals are rows (OD001-OD016)
+--            idempotency by (uid, key); with a pending_limit, pending_bound by uid;
+--            with a stored_limit, then stored_bound by uid
+-- Raises     nothing that a caller can cause: refusals are rows (OD001-OD016, OD041, OD042)
 create or replace function odc.submit_jobs(p_requests jsonb, p_digests text[], p_texts text[], p_now timestamptz)
 returns table (request integer, ord integer, job_id bigint, code text, message text, hint text)
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -30,6 +32,7 @@ declare
     v_keyed    boolean := jsonb_path_exists(p_requests, '$[*].key ? (@ != null)');
     v_submitted boolean := exists (select from resource_limit where what = 'submitted');
     v_pending  boolean := jsonb_path_exists(p_requests, '$[*].pending_limit ? (@ != null)');
+    v_stored   boolean := jsonb_path_exists(p_requests, '$[*].stored_limit ? (@ != null)');
     v_known    integer[] := '{}';      -- requests whose key has an answer already
     v_refused  integer[];
     v_lost     integer[];
@@ -161,6 +164,24 @@ begin
           from unnest(v_requests, v_verdict) as j (request, verdict)
           join unnest(v_codes) with ordinality as v (code, n) on v.n = j.verdict
          where v.code is not null);
+    if v_stored then
+        for v_ask in
+            select r.*
+              from (select array_agg(case when h.n - 1 <> all (v_known || v_refused) then (h.head ->> 'uid')::integer end
+                                     order by h.n) as uids,
+                           array_agg(h.head ->> 'user' order by h.n) as users,
+                           array_agg((h.head ->> 'stored_limit')::bigint order by h.n) as limits,
+                           array_agg(b.bytes order by h.n) as bytes
+                      from unnest(v_heads) with ordinality as h (head, n)
+                      left join _stored_bytes(v_heads, v_jobs, v_requests, p_digests, p_texts) as b on b.request = h.n - 1) as a
+             cross join lateral _refused_by_stored(a.uids, a.users, a.limits, a.bytes, p_now) as r
+        loop
+            v_count := v_count + 1;
+            v_codes[v_count] := v_ask.code;  v_messages[v_count] := v_ask.message;  v_hints[v_count] := v_ask.hint;
+            v_verdict[array_position(v_requests, v_ask.request)] := v_count;
+            v_refused := v_refused || v_ask.request;
+        end loop;
+    end if;
     -- The first of those that bring the same key is taken; ids in the order of the requests.
     with taken as materialized (
         select min(h.n) - 1 as request

@@ -1981,6 +1981,14 @@ CREATE TABLE odc.shared_storage (
     trouble text
 );
 
+CREATE TABLE odc.stored_bound (
+    uid integer NOT NULL,
+    bytes bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    CONSTRAINT stored_bound_bytes_check CHECK ((bytes >= 0))
+)
+WITH (fillfactor='50');
+
 CREATE TABLE odc.tally (
     metric text NOT NULL,
     labels text[] NOT NULL,
@@ -2893,6 +2901,9 @@ ALTER TABLE ONLY odc.shared_storage
 
 ALTER TABLE ONLY odc.shared_storage
     ADD CONSTRAINT shared_storage_pkey PRIMARY KEY (uid);
+
+ALTER TABLE ONLY odc.stored_bound
+    ADD CONSTRAINT stored_bound_pkey PRIMARY KEY (uid);
 
 ALTER TABLE ONLY odc.tally
     ADD CONSTRAINT tally_pkey PRIMARY KEY (metric, labels);

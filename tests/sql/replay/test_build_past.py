@@ -22,6 +22,7 @@ NO_PAST = {
     "facts": "a pass compares it with what it saw",
     "past_since": "is about the past",
     "pending_bound": "is a bound for submits, which counts again",
+    "stored_bound": "is a bound for submits",
     "prediction": "is the past of eta",
     "eta": "prediction tells its past",
     "eta_class": "what predictions learn from",

@@ -1,0 +1,39 @@
+-- odc._refused_by_stored: requests of a batch that would add more to the database than their user may in a day. What was
+-- added drains evenly, so nothing is counted again; jobs that ended or were cancelled give nothing back, for the database
+-- keeps them. Whoever added nothing of late may send one request above the limit, and waits longer then.
+-- Arguments  parallel, one per request: uid, user, the user's limit in bytes per day, bytes; uid null where the request is
+--            refused already, limit null where there is none
+-- Returns    request: its place in the arrays, from 0
+-- Locks      stored_bound by uid, to the end of the transaction: submits of a user go one by one
+create or replace function odc._refused_by_stored(
+    p_uids integer[], p_users text[], p_limits bigint[], p_bytes bigint[], p_now timestamptz)
+returns table (request integer, code text, message text, hint text)
+language plpgsql volatile set search_path = odc, pg_temp as $$
+declare
+    a       record;
+    v_bound stored_bound;
+    v_over  bigint;
+begin
+    for a in
+        select r.uid, r.user_name, r.most, r.bytes, (r.n - 1)::integer as request
+          from unnest(p_uids, p_users, p_limits, p_bytes) with ordinality as r (uid, user_name, most, bytes, n)
+         where r.uid is not null and r.most is not null
+         order by r.uid, r.n
+    loop
+        insert into stored_bound as b (uid, bytes, at) values (a.uid, 0, p_now) on conflict (uid) do nothing;
+        select * into v_bound from stored_bound as b where b.uid = a.uid for update;
+        v_bound.bytes := greatest(0, v_bound.bytes
+            - floor(a.most * greatest(0, extract(epoch from p_now - v_bound.at)) / 86400)::bigint);
+        v_over := v_bound.bytes + least(a.bytes, a.most) - a.most;
+        if v_over > 0 then
+            return query select a.request, 'OD042',
+                format('the jobs that user %s submits add more than %s MiB to the database in a day', a.user_name, a.most / 1048576),
+                format('This one may be sent in %s s. Scripts and environments that repeat add nothing; --export=NONE '
+                       'leaves the environment out. Operators set the limit by ODC_USER_STORED_MIB.',
+                       ceil(v_over * 86400.0 / a.most));
+        else
+            update stored_bound as b set bytes = v_bound.bytes + a.bytes, at = greatest(v_bound.at, p_now) where b.uid = a.uid;
+        end if;
+    end loop;
+end;
+$$;

@@ -1,0 +1,108 @@
+"""What works for root without its rights gives root data, and nothing that root would run."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odcd.backup import Summary
+from odcd.errors import OdcError, WrongState
+from odcd.postgres import EmbeddedPostgres
+from odcd.reach import as_account
+from tests.support.daemon import Odc, wait
+from tests.support.users import needs_root
+
+pytestmark = needs_root
+
+
+def answering(data: bytes) -> Any:
+    """Work of somebody who controls the child and answers as they like."""
+
+    def work() -> None:
+        pipes: list[tuple[int, int]] = []
+        for entry in Path("/proc/self/fd").iterdir():
+            with suppress(OSError):
+                if entry.readlink().name.startswith("pipe:") and int(entry.name) > 2:
+                    pipes.append((os.fstat(int(entry.name)).st_ino, int(entry.name)))
+        # The newest one is that of the answer.
+        os.write(max(pipes)[1], data)
+        os._exit(0)
+
+    return work
+
+
+class Evil:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_an_answer_of_the_child_runs_nothing_as_root(
+    odc_home: Path, tmp_path: Path, done: bool
+) -> None:
+    """Before: the answer was unpickled by root."""
+    taken = tmp_path / "root-was-here"
+    answer = pickle.dumps((done, Evil(taken)))
+    with pytest.raises(OdcError, match="gave an answer that is none"):
+        as_account(EmbeddedPostgres(odc_home), answering(answer), of=Summary)
+    assert not taken.exists()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"{}", b"[]", b"null", b'{"value": {"jobs": "many"}}', b'{"value": 1, "more": 2}',
+        b'{"refused": ["OD012"]}', b"\xff",
+    ],
+)  # fmt: skip
+def test_an_answer_of_another_form_is_refused(odc_home: Path, answer: bytes) -> None:
+    with pytest.raises(OdcError, match="gave an answer that is none"):
+        as_account(EmbeddedPostgres(odc_home), answering(answer), of=Summary)
+
+
+def test_results_and_refusals_of_the_child_arrive(odc_home: Path) -> None:
+    postgres = EmbeddedPostgres(odc_home)
+    made = Summary(made_at=datetime(2026, 1, 1, tzinfo=UTC), jobs=3, pending=2, running=1)
+    assert as_account(postgres, lambda: made, of=Summary) == made
+    assert as_account(postgres, os.geteuid, of=int) == postgres.account.uid
+
+    def refuse() -> None:
+        raise WrongState("it is so", "Do that.")
+
+    with pytest.raises(WrongState) as told:
+        as_account(postgres, refuse)
+    assert (told.value.message, told.value.hint) == ("it is so", "Do that.")
+    with pytest.raises(OdcError, match="cut short"):
+        as_account(postgres, lambda: os._exit(0))
+
+
+@pytest.mark.long
+def test_a_daemon_goes_on_when_whoever_detached_it_is_gone(odc: Odc) -> None:
+    """Before: BrokenPipe ended the daemon that was just ready."""
+    command = [sys.executable, "-m", "odcd", "up", "--detach", "--node", "n1=h100:8"]
+    starting = subprocess.Popen(command, env=odc.environment, stderr=subprocess.DEVNULL)
+    log = odc.home / "odcd.log"
+    # The child is there, and PostgreSQL begins: it is not ready for seconds.
+    wait(lambda: log.exists() and "postgres.starting" in log.read_text(), odc.log)
+    starting.send_signal(signal.SIGKILL)
+    starting.wait()
+    job = wait(lambda: _submitted(odc), odc.log)
+    assert odc.wait_for(job, "COMPLETED")["exit_code"] == 0
+    assert "BrokenPipe" not in odc.log()
+
+
+def _submitted(odc: Odc) -> int | None:
+    told = odc.odcctl("submit", "--parsable", "--wrap", "true", check=False)
+    return int(told.stdout) if told.returncode == 0 else None
