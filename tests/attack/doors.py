@@ -30,10 +30,10 @@ class Counts:
     def connected(self, change: int) -> None:
         self.open += change
 
-    def connection_refused(self, reason: Refused) -> None:
+    def connection_refused(self, reason: Refused, client: str | int = "") -> None:
         self.refused[reason] += 1
 
-    def request_rejected(self, reason: Rejected) -> None:
+    def request_rejected(self, reason: Rejected, client: str | int = "") -> None:
         self.rejected[reason] += 1
 
 
