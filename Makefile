@@ -30,10 +30,11 @@ test-long: $(STAMP)
 	  --max-suite-reruns 5 --rerun-show-tracebacks
 	ODC_TEST_PG=16 $(BIN)/python -m pytest -q -n $(WORKERS) tests/sql tests/sim
 
-# 10,000 jobs on 1,000 nodes while everything fails now and then, half an hour of faults under two
+# Many simulated days, 10,000 jobs on 1,000 nodes while everything fails now and then, half an hour of faults under two
 # daemons and one PostgreSQL, 20,000 requests made from the API's document, and ten minutes of
 # random texts for every parser; test-long has small ones.
 test-soak: $(STAMP)
+	ODC_SIM_SEEDS=20 $(BIN)/python -m pytest -q -n $(WORKERS) -m long tests/sim
 	ODC_SCHEMA_CASES=20000 $(BIN)/python -m pytest -q -s -n0 -m long tests/attack/test_schema.py
 	ODC_FUZZ_S=600 ODC_HUNT=1 $(BIN)/python -m pytest -q -s -n0 -m long tests/attack/test_parsers.py
 	ODC_NEMESIS_S=1800 ODC_NEMESIS_LEASE_S=10 $(BIN)/python -m pytest -q -s -m long tests/e2e/test_nemesis.py

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from odcd.db import Database
+from tests.sim.seeds import seeds
 from tests.sim.simulation import Simulation
 
 
@@ -31,6 +32,6 @@ def test_a_busy_day_keeps_every_promise(database_url: str, seed: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", [1, 2, *range(100, 106)])
+@pytest.mark.parametrize("seed", seeds(1, 100))
 def test_many_days_keep_every_promise(database_url: str, seed: int) -> None:
     live_through(database_url, seed, steps=1000)

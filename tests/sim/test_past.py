@@ -13,6 +13,7 @@ import pytest
 from odcd.db import Database
 from odcd.errors import BadRequest, UnknownJob
 from odcd.model import Selector
+from tests.sim.seeds import seeds
 from tests.sim.simulation import START, Simulation
 
 
@@ -119,6 +120,6 @@ def test_a_day_is_told_later_as_it_was_told_then(database_url: str, seed: int) -
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", [1, *range(200, 206)])
+@pytest.mark.parametrize("seed", seeds(1, 200))
 def test_many_days_are_told_later_as_they_were_told_then(database_url: str, seed: int) -> None:
     live_and_look_back(database_url, seed, steps=500, share=0.08)

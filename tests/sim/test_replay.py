@@ -8,6 +8,7 @@ import json
 import pytest
 
 from odcd.db import Database
+from tests.sim.seeds import seeds
 from tests.sim.simulation import Simulation
 
 
@@ -32,6 +33,6 @@ def test_every_pass_of_a_day_decides_the_same_again(database_url: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(300, 304))
+@pytest.mark.parametrize("seed", seeds(300))
 def test_every_pass_of_many_days_decides_the_same_again(database_url: str, seed: int) -> None:
     live_and_replay(database_url, seed, steps=200)
