@@ -16,14 +16,17 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from odcd.api.app import create_app
 from odcd.api.context import Api
+from odcd.api.credentials import Credentials
 from odcd.api.identity import Peer
 from odcd.api.server import HttpServer
 from odcd.clock import SystemClock
 from odcd.db import Database
 from odcd.events import EventHub
+from odcd.front.near import ORIGIN, Origin
 from odcd.metrics import Metrics
 from odcd.model import NodeReport
 from odcd.page.app import Page
@@ -41,6 +44,21 @@ NODES = [
     *(("l4", f"gpu-l4-{n}", 4) for n in range(1, 7)),
     *(("cpu-x86", f"cpu-{n}", 0) for n in range(1, 3)),
 ]
+
+
+BROWSERS = frozenset({os.getuid()})
+"""They are ours, whoever uses them: as for those behind a reverse proxy of this machine."""
+
+
+class _Proxied:
+    """The app, asked as by BROWSERS."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        origin = Origin("near", os.getuid(), 0)
+        await self._app({**scope, "state": {ORIGIN: origin}}, receive, send)
 
 
 async def _nothing(_: str | None) -> tuple[bytes, str]:
@@ -129,7 +147,7 @@ class Scene:
         """Those of a browser that was let in."""
         ticket = parse_qs(urlsplit(await self.ticket(user)).query)["ticket"]
         ours = {"origin": self.url, "sec-fetch-site": "same-origin"}
-        transport = httpx.ASGITransport(Spoken(self._page, None))
+        transport = httpx.ASGITransport(_Proxied(self._page))
         async with httpx.AsyncClient(transport=transport, base_url=self.url) as client:
             await client.post("/page/enter", data={"ticket": ticket}, headers=ours)
             return dict(client.cookies)
@@ -141,11 +159,13 @@ class Scene:
         async with Database(dsn, size=8) as self.database:
             self.store = Store(self.database)
             self.hub = EventHub(self.store, self.clock)
+            credentials = Credentials()
             api = Api(
                 store=self.store, batcher=SubmitBatcher(self.store, self.clock), events=self.hub,
                 clock=self.clock, wake=lambda: None, executor_of=lambda: None,
                 listening=lambda: True, led=lambda: True, metrics=Metrics(), scrape=_nothing,
-                own_uid=os.getuid(), listens=lambda: server.addresses,
+                own_uid=os.getuid(), listens=lambda: server.addresses, proxy_uids=BROWSERS,
+                credentials=credentials,
             )  # fmt: skip
             self._page = Page(api, create_app(api))
             server = HttpServer(
@@ -157,6 +177,7 @@ class Scene:
                 asyncio.create_task(work)
                 for work in (
                     self.hub.run(), server.run(), self._page.run(),
+                    credentials.run(self.store, self.clock),
                     self.database.listen("odc", self.hub.wake, self.clock),
                 )
             ]  # fmt: skip
