@@ -24,17 +24,22 @@ from tests.support.users import needs_root
 pytestmark = needs_root
 
 
+def pipes() -> dict[int, str]:
+    found: dict[int, str] = {}
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            if (name := entry.readlink().name).startswith("pipe:"):
+                found[int(entry.name)] = name
+    return found
+
+
 def answering(data: bytes) -> Any:
     """Work of somebody who controls the child and answers as they like."""
+    others = pipes().items()
 
     def work() -> None:
-        pipes: list[tuple[int, int]] = []
-        for entry in Path("/proc/self/fd").iterdir():
-            with suppress(OSError):
-                if entry.readlink().name.startswith("pipe:") and int(entry.name) > 2:
-                    pipes.append((os.fstat(int(entry.name)).st_ino, int(entry.name)))
-        # The newest one is that of the answer.
-        os.write(max(pipes)[1], data)
+        (answer,) = dict(pipes().items() - others)
+        os.write(answer, data)
         os._exit(0)
 
     return work
