@@ -172,6 +172,7 @@ def test_a_later_request_is_not_waited_for_either(folder: Path, more: bytes) -> 
         assert status(told(connection)) == 408
 
 
+@pytest.mark.long
 def test_a_client_that_has_its_answer_may_wait(folder: Path) -> None:
     with opened(folder, rules=SOON) as door, connected(door.place) as connection:
         for _ in range(2):

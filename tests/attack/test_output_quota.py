@@ -225,6 +225,7 @@ def kept_bytes(home: RunnerHome) -> int:
     return sum(path.stat().st_size for path in (home.run_dir / "output").iterdir())
 
 
+@pytest.mark.long
 def test_running_jobs_reach_the_limit_of_all_together(folder: Path, work_dir: Path) -> None:
     home = RunnerHome(folder / "runner")
     home.launch(output_mib=2, output_total_mib=3)

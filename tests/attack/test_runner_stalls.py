@@ -92,6 +92,7 @@ def test_clients_of_a_terminal_that_never_read_hold_up_nobody(
         os.close(fd)
 
 
+@pytest.mark.long
 def test_who_stops_the_process_that_opens_their_output_gets_an_error(
     home: RunnerHome, work_dir: Path
 ) -> None:

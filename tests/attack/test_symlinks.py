@@ -133,6 +133,7 @@ def restore(home: Path, name: str) -> None:
         away.replace(path)
 
 
+@pytest.mark.long
 def test_the_account_cannot_replace_what_root_keeps_in_the_home(odc: Odc) -> None:
     odc.up()
 
@@ -148,6 +149,7 @@ def test_the_account_cannot_replace_what_root_keeps_in_the_home(odc: Odc) -> Non
         assert as_user(who, try_all) == []
 
 
+@pytest.mark.long
 def test_a_link_for_the_lock_is_refused_and_named(odc: Odc, secret: Path) -> None:
     give_all_but_data(odc.home)
     as_user("odc", lambda: plant(odc.home / "odcd.lock", secret))
@@ -158,6 +160,7 @@ def test_a_link_for_the_lock_is_refused_and_named(odc: Odc, secret: Path) -> Non
     check_untouched(secret)
 
 
+@pytest.mark.long
 def test_a_hard_link_for_the_lock_is_refused(odc: Odc) -> None:
     """Some machines let everybody make one to a file of another user."""
     mine = odc.home.parent / "shadow"
@@ -176,6 +179,7 @@ def give_all_but_data(home: Path) -> None:
     home.chmod(0o755)
 
 
+@pytest.mark.long
 def test_a_backup_does_not_write_through_a_link(odc: Odc, secret: Path) -> None:
     """Beside its file, in a folder where everybody may write."""
     odc.up()
@@ -200,6 +204,7 @@ def left_over() -> Iterator[Path]:
     path.unlink(missing_ok=True)
 
 
+@pytest.mark.long
 def test_simulate_removes_nothing_through_a_link(left_over: Path, odc: Odc) -> None:
     """A home named `home`, as an operator may have one, whose server runs."""
     top = make_home()

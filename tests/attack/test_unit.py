@@ -42,6 +42,7 @@ def test_the_unit_is_as_little_exposed_as_the_documents_claim(tmp_path: Path) ->
     assert done.returncode == 0, done.stdout[-500:]
 
 
+@pytest.mark.long
 @needs_root
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
 def test_the_units_capabilities_and_umask_are_enough(odc: Odc) -> None:

@@ -60,6 +60,7 @@ def test_what_a_daemon_counted_the_next_one_goes_on_with(odc: Odc) -> None:
     told(ended.replace("COMPLETED", "CANCELLED"))
 
 
+@pytest.mark.long
 def test_a_daemon_is_well_formed_to_prometheus(odc: Odc) -> None:
     odc.up()
     with odc.asking("GET", "/health") as connection:

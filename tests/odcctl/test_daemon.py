@@ -150,6 +150,7 @@ def test_run_is_the_command_itself(odcctl: Odcctl, home: Path) -> None:
     assert list(home.glob("slurm-*.out")) == []
 
 
+@pytest.mark.long
 def test_run_with_a_terminal_can_be_left_and_taken_up_again(
     daemon: Odc, environment: dict[str, str], odcctl: Odcctl
 ) -> None:

@@ -45,6 +45,7 @@ def test_a_list_of_another_names_whose_they_are(peer: Peer, odcctl: Odcctl) -> N
     assert done.err == "odcctl: only operators may see the disks of all (OD013)\n  Ask.\n"
 
 
+@pytest.mark.long
 def test_a_watched_list_changes(peer: Peer, terminal: Screens, odcctl: Odcctl) -> None:
     """CLI-36: every two seconds, and when something happens."""
     peer.on("GET", PATH, disks(a_disk()), disks(a_disk()),

@@ -230,6 +230,7 @@ def test_without_credentials_the_hint_says_what_to_do(odcctl: Odcctl, server: Se
     assert server.logins == []
 
 
+@pytest.mark.long
 def test_profiles_are_those_of_the_aws_tools(odcctl: Odcctl, home: Path, server: Server) -> None:
     """AUT-01."""
     folder = home / ".aws"
@@ -388,6 +389,7 @@ def _signers(server: Server) -> list[str]:
     return [_signed(one)["X-Amz-Credential"].split("/")[0] for one in server.logins]
 
 
+@pytest.mark.long
 def test_another_profile_is_another_login(
     odcctl: Odcctl, home: Path, server: Server, profiles: dict[str, str]
 ) -> None:

@@ -166,6 +166,7 @@ def test_255_of_the_command_is_its_own(
     assert (done.code, "lost" in done.err, len(cancels(peer))) == (255, False, 1), done.err
 
 
+@pytest.mark.long
 def test_the_timeout_cancels(peer: Peer, box: Box, reserve: Callable[..., Run]) -> None:
     """CLI-50: 124, as timeout(1)."""
     done = reserve("--timeout", "0:02", "--", "sh", "-c", "exec sleep 20 >/dev/null 2>&1")

@@ -65,6 +65,7 @@ def test_list_hands_its_filters_on(peer: Peer, odcctl: Odcctl) -> None:
     assert unknown.err.startswith('odcctl: "running" is not a status\n  Statuses: pending, queued')
 
 
+@pytest.mark.long
 def test_list_watches_every_two_seconds_without_flicker(
     peer: Peer, terminal: Callable[..., Terminal]
 ) -> None:
@@ -363,6 +364,7 @@ def test_edit_sends_one_change(
     assert peer.requests[-1].body == body
 
 
+@pytest.mark.long
 def test_jupyter_is_looked_at_until_it_runs_or_fails(peer: Peer, odcctl: Odcctl) -> None:
     """CLI-30, ACC-15: what is in its way is told."""
     listed(peer, a_reservation(12))

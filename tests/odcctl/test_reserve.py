@@ -153,6 +153,7 @@ def test_several_nodes_without_saying_so_are_explained_and_refused(
     assert odcctl("reserve", "-t", "h100", "-g", "16", "-h", "1", "-d").code == 0
 
 
+@pytest.mark.long
 def test_every_step_is_a_line_and_the_way_in_the_result(
     box: Box, odcctl: Odcctl, golden: Golden
 ) -> None:

@@ -109,12 +109,14 @@ def with_manifest(file: io.BytesIO, **changes: object) -> io.BytesIO:
     return changed
 
 
+@pytest.mark.long
 def test_a_restored_queue_is_the_one_backed_up(queue: str, empty_database_url: str) -> None:
     done = restore(empty_database_url, backup(queue))
     assert (done.jobs, done.pending, done.running) == (20, 10, 1)
     assert contents(empty_database_url) == contents(queue)
 
 
+@pytest.mark.long
 def test_passes_of_before_cannot_be_replayed(queue: str, empty_database_url: str) -> None:
     with Sql(queue) as sql:
         pass_id = sql.value(
@@ -149,6 +151,7 @@ def test_a_backup_is_of_one_moment_whatever_happens_meanwhile(queue: str) -> Non
     assert file.interruptions == 1
 
 
+@pytest.mark.long
 def test_job_ids_go_on_above_everything_seen(queue: str, empty_database_url: str) -> None:
     file = backup(queue)
     restore(empty_database_url, file)
@@ -183,6 +186,7 @@ def test_the_term_rises_above_every_term_obeyed(queue: str, empty_database_url: 
         assert sql.value("select term from odc.term") == 91
 
 
+@pytest.mark.long
 def test_a_restored_queue_may_be_led_by_another_machine(
     queue: str, empty_database_url: str
 ) -> None:
@@ -193,6 +197,7 @@ def test_a_restored_queue_may_be_led_by_another_machine(
         sql.execute("select odc.check_host('another', 'host')")
 
 
+@pytest.mark.long
 def test_what_was_about_to_start_is_never_started_by_a_restore(
     queue: str, empty_database_url: str
 ) -> None:
@@ -206,6 +211,7 @@ def test_what_was_about_to_start_is_never_started_by_a_restore(
         assert all(member["started"] for member in live)
 
 
+@pytest.mark.long
 def test_a_queue_that_is_not_empty_is_replaced_only_when_asked(queue: str) -> None:
     file = backup(queue)
     before = contents(queue)

@@ -60,6 +60,7 @@ def test_up_tells_what_it_started_and_down_leaves_nothing(fresh: Odc) -> None:
     assert odc.odcd("down").returncode == 0
 
 
+@pytest.mark.long
 def test_only_the_parts_that_must_be_root_are(odc: Odc) -> None:
     odc.up()
     account = service_account().name
@@ -113,6 +114,7 @@ def test_killed_parts_are_found_or_started_again(odc: Odc) -> None:
     assert odc.wait_for(job, "COMPLETED")["exit_code"] == 0
 
 
+@pytest.mark.long
 def test_serve_runs_jobs_out_of_an_external_database(fresh: Odc, database_url: str) -> None:
     odc = fresh
     with odc.serving("serve", "--dsn", database_url, "--node", "n1=l4:4") as daemon:
@@ -213,6 +215,7 @@ def test_what_cannot_be_is_refused_with_a_reason(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_migrate_and_token_work_on_any_database(odc_home: Path, empty_database_url: str) -> None:
     odc = Odc(odc_home, odc_home)
     told = odc.odcd("migrate", "--dsn", empty_database_url).stdout
@@ -229,6 +232,7 @@ def test_migrate_and_token_work_on_any_database(odc_home: Path, empty_database_u
     assert kept["life"].total_seconds() == 2 * 3600
 
 
+@pytest.mark.long
 def test_a_backup_that_cannot_be_written_leaves_no_file(odc_home: Path, database_url: str) -> None:
     odc = Odc(odc_home, odc_home)
     done = odc.odcd("backup", "/no/such/folder/q.odc", "--dsn", database_url, check=False)

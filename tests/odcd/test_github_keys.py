@@ -124,6 +124,7 @@ def test_an_answer_that_tells_nothing_is_no_answer(answer: bytes | int, word: st
     run(work, octocat=answer)
 
 
+@pytest.mark.long
 def test_a_slow_github_and_one_that_is_away_are_told_in_time() -> None:
     """ACC-02: a clear refusal instead of a hang."""
 

@@ -43,6 +43,7 @@ def install(dsn: str, folder: Path | None = None) -> Installed:
     return asyncio.run(schema.install(dsn, SystemClock(), source))
 
 
+@pytest.mark.long
 def test_an_install_makes_everything_and_the_next_one_nothing(empty_database_url: str) -> None:
     first = install(empty_database_url)
     assert first.version >= 1
@@ -51,6 +52,7 @@ def test_an_install_makes_everything_and_the_next_one_nothing(empty_database_url
     assert (second.migrations, second.loaded, second.dropped) == ((), 0, ())
 
 
+@pytest.mark.long
 def test_two_installers_at_once_leave_one_schema(empty_database_url: str) -> None:
     async def both() -> list[Installed]:
         return await asyncio.gather(
@@ -218,6 +220,7 @@ def test_misnumbered_migrations_are_refused(tmp_path: Path, names: list[str]) ->
         schema.read_source(tmp_path)
 
 
+@pytest.mark.long
 def test_a_version_of_the_real_folder_can_grow(empty_database_url: str, tmp_path: Path) -> None:
     """An upgrade: a table that functions and rows use, and its past, get a column."""
     target = tmp_path / "sql"

@@ -91,6 +91,7 @@ def use_tables(dsn: str) -> float:
     return time.monotonic() - begun
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["migration", "functions"])
 def test_an_upgrade_behind_an_open_reader_stops_nobody(
     database_url: str, newer: Path, what: str, caplog: pytest.LogCaptureFixture
@@ -129,6 +130,7 @@ def test_an_upgrade_that_never_gets_its_locks_says_who_has_them(
     assert install(database_url, newer).loaded > 0
 
 
+@pytest.mark.long
 def test_a_migration_outside_a_transaction_gives_way_too(database_url: str, newer: Path) -> None:
     [path] = (newer / "migrations").glob("*_more.sql")
     path.write_text(

@@ -114,6 +114,7 @@ async def refuses_what_it_cannot_know(day: Remembering) -> None:
         await day.store.show_jobs(Selector(job_id=day.submitted[-1]), now, START)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(1))
 def test_a_day_is_told_later_as_it_was_told_then(database_url: str, seed: int) -> None:
     live_and_look_back(database_url, seed, steps=100, share=0.1)

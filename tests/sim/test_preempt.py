@@ -7,6 +7,8 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from odcd.db import Database
 from odcd.executor.simulated import Run
 from odcd.leader import Lead
@@ -54,6 +56,7 @@ class Calm(Simulation):
         return [row[0] for row in rows]
 
 
+@pytest.mark.long
 def test_victims_get_their_grace_and_the_preemptor_their_nodes_though_the_leader_changes(
     database_url: str,
 ) -> None:

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import httpx
+import pytest
 
 from odcd.model import NodeReport
 from tests.odcd.api.service import BODY, OPERATOR, Service, serve
@@ -52,6 +53,7 @@ OPTIONS = (
 UPDATES = ("name", "comment", "account", "partitions", "qos", "dependency", "constraint")
 
 
+@pytest.mark.long
 def test_a_field_of_any_size_is_taken_or_refused_clearly(database_url: str) -> None:
     async def work(service: Service) -> None:
         await _fill(service)

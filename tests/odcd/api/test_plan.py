@@ -10,6 +10,7 @@ from odcd.api.submit_answers import WhatIf
 from tests.odcd.api.service import Service, serve
 
 
+@pytest.mark.long
 def test_the_plan_is_told_compared_and_replayed(database_url: str) -> None:
     async def work(service: Service) -> None:
         running = await service.submit(gpus=8, time_limit_s=600)

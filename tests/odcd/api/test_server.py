@@ -222,6 +222,7 @@ def test_a_large_answer_waits_for_its_reader(database_url: str, folder: Path) ->
     serve(database_url, work)
 
 
+@pytest.mark.long
 def test_nothing_is_imported_when_it_serves() -> None:
     """Who began as root has let go of it by then, and a checkout in root's folder is closed."""
     script = (

@@ -149,6 +149,7 @@ async def said(process: asyncio.subprocess.Process, text: bytes) -> None:
         assert text in await process.stdout.readline()
 
 
+@pytest.mark.long
 def test_a_command_runs_and_its_exit_code_comes_back(database_url: str, folder: Path) -> None:
     """ACC-07, ACC-10, BUG-40: without a question, twice, and the environment's proxies do not
     matter; the second time the host key is known."""
@@ -211,6 +212,7 @@ def test_ports_are_forwarded(database_url: str, folder: Path) -> None:
     on_laptop(database_url, folder, work)
 
 
+@pytest.mark.long
 def test_jupyter_is_opened_by_a_port_of_this_machine(database_url: str, folder: Path) -> None:
     """ACC-13, ACC-14, ACC-23: by several connections at once, of which the client speaks first."""
     token = "0f" * 32
@@ -265,6 +267,7 @@ def test_jupyter_is_opened_by_a_port_of_this_machine(database_url: str, folder: 
     on_laptop(database_url, folder, work)
 
 
+@pytest.mark.long
 def test_the_agent_is_forwarded(database_url: str, folder: Path) -> None:
     """ACC-11: keys stay here, and git in the box can use them."""
 
@@ -334,6 +337,7 @@ def test_the_end_of_the_reservation_is_told_as_that(database_url: str, folder: P
     on_laptop(database_url, folder, work)
 
 
+@pytest.mark.long
 @needs_root
 def test_connect_runs_ssh_with_the_agent_and_gives_its_exit_code(
     database_url: str, folder: Path
@@ -362,6 +366,7 @@ def test_connect_runs_ssh_with_the_agent_and_gives_its_exit_code(
     on_laptop(database_url, folder, work)
 
 
+@pytest.mark.long
 def test_a_daemon_that_is_away_is_tried_three_times(database_url: str, folder: Path) -> None:
     """ACC-08: with pauses, and then told."""
 

@@ -220,6 +220,7 @@ def test_bytes_go_both_ways_and_each_way_ends_by_itself(
     serve(database_url, work, keys=Keys())
 
 
+@pytest.mark.long
 def test_a_side_that_does_not_read_holds_the_other_back(database_url: str, folder: Path) -> None:
     """Backpressure, both ways: nothing piles up in the daemon."""
     sent = 0

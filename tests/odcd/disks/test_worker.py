@@ -173,6 +173,7 @@ def all_is_well(site: Site) -> None:
     assert len(site.snapshots()) == 2, "orphans"
 
 
+@pytest.mark.long
 def test_a_disk_goes_from_zone_to_zone_by_its_ids(site: Site) -> None:
     """STO-05, SCH-08, BUG-31: volume, snapshot, volume; and the bytes with them."""
     a_life(site)
@@ -217,6 +218,7 @@ def test_each_call_may_fail(site: Site, action: str, fault: Any) -> None:
     all_is_well(site)
 
 
+@pytest.mark.long
 def test_the_next_waits_for_the_snapshot(site: Site) -> None:
     """STO-06, BUG-06: as a state in the queue; no worker waits."""
     site.disks.create(size_gib=10)
@@ -237,6 +239,7 @@ def test_the_next_waits_for_the_snapshot(site: Site) -> None:
     assert (site.bytes_of(after) / "new").exists()
 
 
+@pytest.mark.long
 def test_somebody_elses_copy_is_never_restored(site: Site) -> None:
     """STO-07, BUG-12: it has all our tags and is newer."""
     a_life(site)

@@ -43,6 +43,7 @@ def site(database_url: str) -> Iterator[Site]:
         yield Site(sql)
 
 
+@pytest.mark.long
 def test_what_retention_put_into_a_bucket_comes_back(site: Site, endpoint: str) -> None:
     before = contents(site)
     assert delete(site, export_target=TARGET, endpoint=endpoint).jobs == len(site.old)

@@ -125,6 +125,7 @@ def test_partitions_of_two_million_ids_stay_and_the_next_one_begins_behind_them(
     assert sql.value("select odc.create_partitions()") == []
 
 
+@pytest.mark.long
 def test_a_partition_that_cannot_be_created_now_is_left_for_later(sql: Sql) -> None:
     use_up(sql)
     before = parts(sql)

@@ -8,12 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.odcd.api.service import on_socket
 from tests.odcd.login.house import House, live
 from tests.support.served import free_port
 from tests.support.sts import Sts
 
 
+@pytest.mark.long
 def test_a_user_with_aws_credentials_just_works(
     database_url: str, sts: Sts, folder: Path, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ class Browser:
         )
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(st.lists(renderings(), min_size=2, max_size=6), st.lists(st.booleans(), min_size=6))
 def test_updates_bring_a_browser_to_what_was_rendered(
@@ -68,6 +70,7 @@ def test_updates_bring_a_browser_to_what_was_rendered(
     assert browser.shows(versions[-1])
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(st.lists(renderings(), min_size=2, max_size=8))
 def test_a_backlog_is_never_larger_than_the_view(versions: list[Rendered]) -> None:

@@ -74,6 +74,7 @@ async def news(viewer: Viewer) -> Update:
     return update
 
 
+@pytest.mark.long
 def test_a_change_reaches_all_viewers_by_one_rendering(database_url: str) -> None:
     """And at once: by its event, for nothing else is due."""
 
@@ -142,6 +143,7 @@ def test_a_storm_of_events_is_a_few_renderings(database_url: str) -> None:
     browse(database_url, work)
 
 
+@pytest.mark.long
 def test_a_jobs_page_is_touched_by_its_own_events_alone(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         mine, other = await it.service.submit(), await it.service.submit()
@@ -192,6 +194,7 @@ def test_nobody_looks_and_nothing_is_read(database_url: str) -> None:
     browse(database_url, work)
 
 
+@pytest.mark.long
 def test_trouble_of_the_database_is_outlasted(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         live = live_of(it)

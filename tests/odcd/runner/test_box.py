@@ -131,6 +131,7 @@ def test_without_a_shell_or_a_home_it_has_others(start: Start, work_dir: Path) -
         screen.read_until("in=/\r\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shell", LOGIN_SHELLS)
 def test_term_ends_it_with_a_shell_that_ignores_it(
     start: Start, work_dir: Path, shell: str
@@ -182,6 +183,7 @@ def test_a_shell_that_is_killed_is_followed_by_one_that_works(
         screen.read_until("is42tty")
 
 
+@pytest.mark.long
 def test_shells_that_end_at_once_do_not_spin(start: Start) -> None:
     with Screen(start(SHELL="/bin/false")) as screen:
         screen.read_until("the next one begins in 3 s.")

@@ -246,6 +246,7 @@ def test_a_fifo_nobody_reads_holds_up_no_one(home: RunnerHome, work_dir: Path) -
         assert "neither a regular file nor /dev/null" in end["detail"]
 
 
+@pytest.mark.long
 def test_what_a_script_leaves_behind_is_ended_with_it(home: RunnerHome, work_dir: Path) -> None:
     script = """#!/bin/sh
 sleep 1000 &

@@ -144,6 +144,7 @@ def test_every_order_is_its_easy_on_a_flat_machine(
     assert [job.end_s - job.start_s for job in done.jobs] == [job.run_s for job in jobs]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 4])
 def test_a_spare_node_that_one_job_wanted_is_spare_for_the_next(
     postgres_server: TestServer, seed: int

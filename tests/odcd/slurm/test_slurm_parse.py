@@ -414,6 +414,7 @@ def test_any_submit_is_a_job_or_a_refusal(
         parse(*argv, script=script, environment=environment, command=command)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "said",
     [

@@ -341,6 +341,7 @@ def a_busy_day(queue: Queue, chance: random.Random) -> int:
     return booked
 
 
+@pytest.mark.long
 def test_no_stranger_ever_runs_in_a_window_whatever_happens(queue: Queue) -> None:
     booked = 0
     for seed in range(5):
@@ -446,6 +447,7 @@ def named_by(why: list[dict[str, Any]]) -> tuple[set[int], set[int]]:
     )
 
 
+@pytest.mark.long
 def test_a_job_starts_when_the_jobs_and_bookings_that_why_names_are_gone(queue: Queue) -> None:
     named = 0
     for seed in range(8):

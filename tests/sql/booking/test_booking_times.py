@@ -53,6 +53,7 @@ def settle(ask: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
+@pytest.mark.long
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

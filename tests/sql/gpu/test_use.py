@@ -286,6 +286,7 @@ class Ledger(RuleBasedStateMachine):
         assert set(self.queue.owed()) == self.ran.keys() - self.stored.keys()
 
 
+@pytest.mark.long
 def test_each_attempt_is_stored_once(database_url: str) -> None:
     with Sql(database_url) as sql:
         machine = type("TestLedger", (Ledger,), {"sql": sql})

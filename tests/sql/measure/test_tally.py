@@ -21,6 +21,7 @@ STEPS = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -387,6 +387,7 @@ def test_without_canaries_an_operator_is_asked(cluster: Cluster) -> None:
     assert "without ODC_IMAGE no canary can try it, so an operator" in str(cluster.node()[1])
 
 
+@pytest.mark.long
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -199,6 +199,7 @@ def test_a_protected_job_is_exact_and_never_beyond_its_planned_start(queue: Queu
     assert seconds(queue, told[second]["p90"]) > HOUR
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 def test_forecasts_are_ordered_in_the_future_repeatable_and_change_nothing(
     queue: Queue, seed: int
