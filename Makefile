@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= auto
+# Tests start odcd and odcctl thousands of times; without compiled files each start compiles anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test test-long test-soak lint bench pictures docs lock clean
 
