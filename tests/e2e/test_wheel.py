@@ -75,7 +75,9 @@ def test_a_job_runs_out_of_nothing_but_the_wheel(wheel: Path) -> None:
         found = run(python, "-c", "import odcd; print(odcd.__file__)", cwd=odc.work)
         assert found.startswith(str(folder / "venv"))
         call = caller(odc, python.parent)
-        told = call("odcd", "up", "--node", "n1=h100:8", "--node", "self", "--detach")
+        told = call(
+            "odcd", "up", "--node", "n1=h100:8", "--node", "self", "--detach", "--allow-root-jobs"
+        )
         assert "odcd is ready" in told
         assert "this machine" in told
         assert call("odcctl", "run", "--gpus", "1", "echo", "out of a wheel") == "out of a wheel\n"

@@ -46,7 +46,7 @@ def free_port() -> int:
     raise AssertionError(f"no port is free from {_PORTS.start} to {_PORTS.stop - 1}")
 
 
-def wait_until(true: Callable[[], object], what: str, within_s: float = 60.0) -> None:
+def wait_until(true: Callable[[], object], what: str, within_s: float = 180.0) -> None:
     """Return when `true` says so; fails with `what` when it takes too long."""
     until = time.monotonic() + within_s
     while not true():
@@ -95,7 +95,7 @@ class Child:
                 preexec_fn=die_with_parent,
             )
 
-    def wait_until(self, true: Callable[[], object], what: str, within_s: float = 60.0) -> None:
+    def wait_until(self, true: Callable[[], object], what: str, within_s: float = 180.0) -> None:
         """As wait_until, but at once with the log's end when the program ended."""
 
         def or_dead() -> object:
