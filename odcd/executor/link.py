@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from odcd.runner import descriptors, launch, protocol
 ANSWER_S = 60.0
 """A runner that says nothing for so long is taken for dead; even a start of thousands takes
 less."""
+OPENED_S = 5.0
+"""For a file to be opened; the runner ends who opens it before."""
 MAX_LINE_BYTES = 64 * 1024 * 1024
 
 
@@ -140,6 +144,27 @@ def ask_for_descriptor(run_dir: Path, op: str, fields: Mapping[str, Any]) -> int
             os.close(fd)
         raise
     return fds[0]
+
+
+def open_output(run_dir: Path, fields: Mapping[str, Any]) -> int:
+    """A descriptor of a job's output. Blocks, as long as a file system of the user's likes to.
+
+    Raises RunnerDown or RunnerRefused.
+    """
+    fd = ask_for_descriptor(run_dir, "open_output", {**fields, "by_socket": True})
+    if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+        return fd
+    with socket.socket(fileno=fd) as sock:
+        sock.settimeout(OPENED_S)
+        try:
+            data, fds = descriptors.receive(sock, 65536, 1)
+        except OSError:
+            data, fds = b"", []
+    answer = json.loads(data) if data else {"error": "it could not be opened in time"}
+    if fds:
+        return fds[0]
+    code = protocol.NOT_FOUND if answer.get("missing") else protocol.IO_ERROR
+    raise RunnerRefused(code, answer["error"])
 
 
 def _receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]]:

@@ -5,15 +5,16 @@ The runner opens the files, as each job's user: the daemon may be unable to read
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Container
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from odcd.clock import Clock
 from odcd.errors import WrongState
-from odcd.executor.link import RunnerRefused, ask_for_descriptor
+from odcd.executor.file_threads import FileThreads
+from odcd.executor.link import RunnerRefused, ask_for_descriptor, open_output
 from odcd.executor.output import streams
 from odcd.executor.tail import tail
 from odcd.executor.terminals import Attached, Replayed
@@ -41,6 +42,7 @@ class LocalOutput:
         self._clock = clock
         self._is_live = is_live
         self._ended = ended
+        self._threads = FileThreads()
 
     async def logs(
         self, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool
@@ -57,11 +59,16 @@ class LocalOutput:
             fd = await self._open(dispatch, rank, stderr=stderr)
         if fd is None:
             return
+        is_over = self._watch(key) if follows else None
         try:
-            async for data in tail(fd, self._clock, self._watch(key) if follows else None):
+            async for data in tail(fd, self._clock, is_over, self._threads, dispatch.uid):
                 yield data
+        except OSError as error:
+            raise WrongState(
+                f"the output of job {dispatch.job_id} cannot be read: {error.strerror}"
+            ) from error
         finally:
-            os.close(fd)
+            self._threads.close(dispatch.uid, fd)
 
     async def _open(self, dispatch: Dispatch, rank: int, *, stderr: bool) -> int | None:
         """None: there is no such file (yet)."""
@@ -77,7 +84,8 @@ class LocalOutput:
             output = files.stderr if stderr and files.stderr else files.stdout
             fields["path"] = output.path
         try:
-            return await asyncio.to_thread(ask_for_descriptor, self._run_dir, "open_output", fields)
+            work = partial(open_output, self._run_dir, fields)
+            return await self._threads.run(dispatch.uid, work, drop=os.close)
         except RunnerRefused as error:
             if error.kind == protocol.NOT_FOUND:
                 return None
@@ -108,7 +116,8 @@ class LocalOutput:
         deadline = self._clock.monotonic() + ATTACH_WAIT_S
         while True:
             try:
-                fd = await asyncio.to_thread(ask_for_descriptor, self._run_dir, "attach", fields)
+                work = partial(ask_for_descriptor, self._run_dir, "attach", fields)
+                fd = await self._threads.run(dispatch.uid, work, drop=os.close)
                 return await Attached.open(fd)
             except RunnerRefused as error:
                 if not await self._is_live(key):
@@ -120,4 +129,6 @@ class LocalOutput:
                     ) from error
                 await self._clock.sleep(LOOK_S)
         kept = await self._open(dispatch, rank, stderr=False)
-        return Replayed(kept, tail(kept, self._clock, None) if kept is not None else None)
+        if kept is None:
+            return Replayed(None, None)
+        return Replayed(kept, tail(kept, self._clock, None, self._threads, dispatch.uid))

@@ -27,6 +27,19 @@ def open_as(path: str, uid: int, gid: int, *, switch_user: bool) -> Helper:
     return fork_as(uid, gid, work, switch_user=switch_user)
 
 
+def open_for(
+    path: str, uid: int, gid: int, answer_to: socket.socket, *, switch_user: bool
+) -> Helper:
+    """The same by answer_to, past the runner: whoever closes such a file may have to wait for its
+    file system. The channel is closed when it is over."""
+
+    def work(_: socket.socket) -> None:
+        answer, fds = _open(path)
+        socket.send_fds(answer_to, [json.dumps(answer).encode()], fds)
+
+    return fork_as(uid, gid, work, switch_user=switch_user, keep=[answer_to])
+
+
 def open_kept(path: str, uid: int) -> tuple[dict[str, Any], list[int]]:
     """Output that odc keeps, opened by the runner: nobody else enters its folder. It is for the
     user whose file it is."""

@@ -252,6 +252,9 @@ class Server:
             answer, fds = opener.open_kept(f"{self._roster.run_dir}/output/{name}", request["uid"])
             self._opened(connection, request, answer, fds)
             raise Deferred
+        if request.get("by_socket"):
+            self._open_by_socket(connection, request)
+            raise Deferred
         helper = opener.open_as(
             str(path), int(request["uid"]), int(request["gid"]), switch_user=os.geteuid() == 0
         )
@@ -275,6 +278,32 @@ class Server:
         self.loop.watch(helper.channel, ready)
         self.loop.at(time.time() + opener.OPEN_S, late)
         raise Deferred
+
+    def _open_by_socket(self, connection: Connection, request: dict[str, Any]) -> None:
+        """Answer with a socket, on which whoever opens the file answers."""
+        asking, answering = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            helper = opener.open_for(
+                str(request.get("path")), int(request["uid"]), int(request["gid"]), answering,
+                switch_user=os.geteuid() == 0,
+            )  # fmt: skip
+        except BaseException:
+            asking.close()
+            raise
+        finally:
+            answering.close()
+        over = False
+
+        def end(_: int = 0) -> None:
+            nonlocal over
+            if not over:
+                over = True
+                self.loop.forget(helper.channel)
+                helper.close()
+
+        self.loop.watch(helper.channel, end)
+        self.loop.at(time.time() + opener.OPEN_S, end)
+        connection.send({"id": request.get("id"), "ok": {}}, asking.detach())
 
     def _opened(
         self, connection: Connection, request: dict[str, Any], answer: dict[str, Any],

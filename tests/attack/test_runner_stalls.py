@@ -156,6 +156,32 @@ def test_who_stops_the_process_that_writes_their_notice_keeps_no_process(
     os.waitpid(pid, 0)
 
 
+def test_a_daemon_that_reads_output_does_not_wait_for_a_process_that_is_stopped(
+    home: RunnerHome, work_dir: Path
+) -> None:
+    """The file comes past the runner, which would wait for its file system when it closes it."""
+    (work_dir / "out").write_text("x")
+    fields = {"path": str(work_dir / "out"), **ANN}
+    runner = home.pid
+
+    def stop() -> None:
+        while True:
+            for process in processes.children(runner):
+                with contextlib.suppress(OSError):
+                    os.kill(process, signal.SIGSTOP)
+
+    def open_many() -> None:
+        for _ in range(200):
+            os.close(open_output(home.run_dir, fields))
+
+    with as_user(ANN, stop), pytest.raises(LinkRefused, match="could not be opened in time"):
+        open_many()
+    until(lambda: not any(is_stopped(pid) for pid in processes.children(runner)))
+    os.close(open_output(home.run_dir, fields))
+    with pytest.raises(LinkRefused, match="there is no file"):
+        open_output(home.run_dir, {**fields, "path": str(work_dir / "none")})
+
+
 def is_stopped(pid: int) -> bool:
     with contextlib.suppress(OSError):
         return "\nState:\tT" in Path(f"/proc/{pid}/status").read_text()
