@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from odcd.executor.link import RunnerRefused as LinkRefused
+from odcd.executor.link import open_output
 from odcd.runner import notices, processes, protocol
 from tests.attack.test_jobs import as_user
 from tests.support.database import make_home, remove_home
