@@ -90,4 +90,5 @@ class Log:
 
 def _quoted(value: object) -> str:
     text = str(value)
-    return repr(text) if not text or any(c in text for c in " \n\t\"'=") else text
+    plain = text and text.isprintable() and not any(mark in text for mark in " \"'=")
+    return text if plain else repr(text)
