@@ -82,9 +82,11 @@ class PeerProtocol(HttpToolsProtocol):
             self._reject("head_late", 408, why)
 
     def _check_upgrade(self) -> None:
-        if not (self.parser.should_upgrade() and self._should_upgrade()):
+        parser = self.parser
+        assert parser is not None  # there is one up to the connection's end
+        if not (parser.should_upgrade() and self._should_upgrade()):
             return
-        if self.parser.get_method() != b"GET":
+        if parser.get_method() != b"GET":
             self._stop("malformed", 400, "a WebSocket is opened by GET")
         if any(name in BODY_HEADERS for name, _ in self.headers):
             self._stop("malformed", 400, "a request that opens a WebSocket has no body")
