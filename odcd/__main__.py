@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from odcd import __version__, commands
-from odcd.errors import BadRequest, OdcError
+from odcd.errors import BadRequest, OdcError, shown
 
 DONE, REFUSED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -58,9 +58,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def tell(error: OdcError) -> None:
-    print(f"odcd: {error.message}", file=sys.stderr)
+    print(f"odcd: {shown(error.message)}", file=sys.stderr)
     if error.hint:
-        print(f"  {error.hint}", file=sys.stderr)
+        print(f"  {shown(error.hint)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""So many lines the audit log has of refusals: whoever is refused must not fill its disk."""
+"""How many lines the audit log has of what fails: whoever is refused must not fill its disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from odcd.clock import Clock
 
 WINDOW_S = 60.0
 MOST = 120
-"""Refusals of one client within the window that have a line each."""
+"""Failed requests of one client within the window that have a line each."""
 MOST_OF_ALL = 6_000
 KEPT = 10_000
 EVERYBODY = ""

@@ -58,6 +58,11 @@ DRAIN_S = 60
 """What a user may add to the database per day comes back evenly, so a minute brings a part."""
 
 
+def shown(text: str) -> str:
+    """Text that came from elsewhere, such as a database, made harmless to a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+
+
 class OdcError(Exception):
     """An expected error: what happened (message), and what to do about it (hint)."""
 

@@ -18,6 +18,8 @@ from odcd.model import Identity
 
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 REFUSED = frozenset({401, 403, 429})
+FAILED = 400
+"""From this status on a client has only so many lines."""
 GONE = 499
 """The status of a request whose client went before it was answered."""
 REQUEST_ID = b"x-request-id"
@@ -50,7 +52,7 @@ class Audited:
         who = who or scope.get(WHO)
         request_id = _new_id()
         left_out: int | None = 0
-        if status in REFUSED:
+        if status >= FAILED:
             left_out = self._log.refusals.admit(_client(scope, who))
         body = b"" if response is None else bytes(response.body or b"")
         if response is not None:

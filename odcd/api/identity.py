@@ -15,6 +15,7 @@ from odcd.errors import NotAuthenticated, NotOwner, Unavailable
 from odcd.front.peer import PEER, Peer
 from odcd.keys import digest_of
 from odcd.model import Identity
+from odcd.runner.subuids import Subuids
 
 NAMES_KEPT_S = 5.0
 LOGIN_HINT = (
@@ -45,6 +46,7 @@ class Identifier:
         operators: frozenset[str],
         serves_uid: int | None,
         oldest_client: Version | None = None,
+        subuids: Subuids | None = None,
     ) -> None:
         self._keys = keys
         self._clock = clock
@@ -52,11 +54,12 @@ class Identifier:
         self._operators = operators
         self._serves_uid = serves_uid
         self._oldest_client = oldest_client
+        self._subuids = subuids or Subuids()
         self._known: dict[Peer, tuple[float, Identity]] = {}
 
     async def identify(self, scope: Mapping[str, Any]) -> Identity:
-        """Raises NotAuthenticated without a valid key, NotOwner for a user who is not served,
-        ClientTooOld."""
+        """Raises NotAuthenticated without a valid key, NotOwner for a user who is not served or a
+        subordinate uid, ClientTooOld."""
         check_client(scope, self._oldest_client)
         peer: Peer | None = scope.get("state", {}).get(PEER)
         return await (self._of_key(scope) if peer is None else self._of_peer(peer))
@@ -69,10 +72,23 @@ class Identifier:
         until, who = self._known.get(peer, (0.0, None))
         if who is None or until <= self._clock.monotonic():
             # The user database may be far away (LDAP).
-            name = await asyncio.to_thread(_user_name, peer.uid)
+            name = await asyncio.to_thread(self._name_of, peer.uid)
             who = self.admit(name, peer.uid, peer.gid)
             self._known[peer] = (self._clock.monotonic() + NAMES_KEPT_S, who)
         return who
+
+    def _name_of(self, uid: int) -> str:
+        """Raises NotOwner: with subordinate uids a user would have many users' limits."""
+        name = _user_name(uid)
+        if name == str(uid) and uid != self._own_uid:
+            owner = self._subuids.user_of(uid)
+            if owner != uid:
+                user = _user_name(owner)
+                raise NotOwner(
+                    f"uid {uid} has no account of its own: it is a subordinate uid of {user}",
+                    f"Submit as {user}.",
+                )
+        return name
 
     async def still(self, name: str, uid: int, gid: int) -> Identity | None:
         """The user of this machine who had that name on its socket, as the machine knows the user

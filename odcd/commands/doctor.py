@@ -10,6 +10,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from odcd.commands import Subparsers, add_cluster, add_home, describe
+from odcd.errors import shown
 from odcd.settings import find_home, read_grace
 
 if TYPE_CHECKING:
@@ -44,9 +45,10 @@ def run(args: Namespace) -> int:
     else:
         width = max(len(finding.about) for finding in findings)
         for finding in findings:
-            print(f"{MARKS[finding.verdict]}  {finding.about:<{width}}  {finding.text}")
+            mark, text = MARKS[finding.verdict], shown(finding.text)
+            print(f"{mark}  {finding.about:<{width}}  {text}")
             if finding.hint:
-                print(f"{'':<{width + 8}}{finding.hint}")
+                print(f"{'':<{width + 8}}{shown(finding.hint)}")
     return 1 if any(finding.verdict == "bad" for finding in findings) else 0
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odcd.commands import Subparsers, add_home, describe
-from odcd.errors import OdcError
+from odcd.errors import OdcError, shown
 from odcd.settings import GRACE, find_home
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ def _give_up(home: Path, postgres: EmbeddedPostgres | None) -> None:
         with_database(home, None, lambda dsn: give_up_running(dsn, who, SystemClock()))
     except OdcError as error:
         # Force means force: the next daemon then finds them ended by a signal.
-        print(f"odcd: why the jobs end could not be noted: {error.message}", file=sys.stderr)
+        why = shown(error.message)
+        print(f"odcd: why the jobs end could not be noted: {why}", file=sys.stderr)
 
 
 def _jobs(count: int) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odcd.commands import Subparsers, add_database, describe
-from odcd.errors import BadRequest
+from odcd.errors import BadRequest, shown
 from odcd.settings import find_home
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ async def _list(target: str, endpoint: str | None) -> None:
             for name in await opened.exports():
                 manifest = await read_manifest(opened, name, Path(scratch))
                 summary = "cut short, not usable" if manifest is None else _words(manifest)
-                print(f"{name}: {summary}")
+                print(f"{shown(name)}: {summary}")
 
 
 def run_restore(args: Namespace) -> int:
@@ -130,7 +130,7 @@ def run_restore(args: Namespace) -> int:
 
 def _words(manifest: Manifest) -> str:
     size = sum(table.bytes for table in manifest.tables.values())
-    return (
+    return shown(
         f"{manifest.rows} {manifest.kind}, ids {manifest.low}-{manifest.high - 1}, "
         f"{size / 1e6:.1f} MB, made {manifest.made_at[:19]}Z"
     )

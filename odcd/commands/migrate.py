@@ -6,6 +6,7 @@ import os
 from argparse import Namespace
 
 from odcd.commands import Subparsers, add_database, describe
+from odcd.errors import shown
 from odcd.settings import find_home
 
 
@@ -40,9 +41,9 @@ def run(args: Namespace) -> int:
             f"  a newer odc wrote it; this one, of version {source.version}, works on it as it is"
         )
     for name in done.migrations:
-        print(f"  applied {name}")
+        print(f"  applied {shown(name)}")
     if done.loaded:
         print(f"  loaded {done.loaded} files of functions and views")
     for name in done.dropped:
-        print(f"  dropped {name}")
+        print(f"  dropped {shown(name)}")
     return 0

@@ -12,7 +12,7 @@ from odcd import logs
 from odcd.account import service_account
 from odcd.api.page import page_url
 from odcd.commands import Subparsers, add_serving, describe
-from odcd.errors import OdcError
+from odcd.errors import OdcError, shown
 from odcd.home_folder import prepare_home
 from odcd.lock import holder
 from odcd.postgres import WatchedPostgres
@@ -68,7 +68,7 @@ def _detach(settings: Settings) -> int:
             word, _, text = answers.read().partition("\n")
         ready = word == "ready"
         text = text or f"odcd: it ended at once; see {settings.log_file}"
-        print(text, file=sys.stdout if ready else sys.stderr)
+        print(shown(text), file=sys.stdout if ready else sys.stderr)
         return 0 if ready else 1
     os.close(reading)
     os.setsid()

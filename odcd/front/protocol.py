@@ -10,6 +10,7 @@ import asyncio
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from odcd.front.answers import bad_request
 from odcd.front.near import ORIGIN, Origin
@@ -18,6 +19,7 @@ from odcd.front.rules import Rules
 from odcd.front.watch import Nobody, Rejected, Watch
 
 HEAD_SLICE, BODY_SLICE = 16 * 1024, 64 * 1024
+BODY_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
 IDLE, HEAD, BODY = range(3)
 """Between requests; in the request line or the headers; after them."""
 
@@ -65,6 +67,31 @@ class PeerProtocol(HttpToolsProtocol):
     def handle_websocket_upgrade(self) -> None:
         self._drop_timer()
         super().handle_websocket_upgrade()
+        after = self.transport.get_protocol()
+        assert isinstance(after, WebSocketsSansIOProtocol)
+        if after.handshake_initiated:
+            self._timer = self.loop.call_later(self._rules.handshake_s, self._unanswered, after)
+        else:
+            # It could not read the head, and would never answer.
+            self._reject("malformed", 400, "the request is no handshake of a WebSocket")
+
+    def _unanswered(self, after: WebSocketsSansIOProtocol) -> None:
+        self._timer = None
+        if not after.handshake_complete and not self.transport.is_closing():
+            why = f"the handshake was not answered within {self._rules.handshake_s:g} s"
+            self._reject("head_late", 408, why)
+
+    def _check_upgrade(self) -> None:
+        parser = self.parser
+        assert parser is not None  # there is one up to the connection's end
+        if not (parser.should_upgrade() and self._should_upgrade()):
+            return
+        if parser.get_method() != b"GET":
+            self._stop("malformed", 400, "a WebSocket is opened by GET")
+        if any(name in BODY_HEADERS for name, _ in self.headers):
+            self._stop("malformed", 400, "a request that opens a WebSocket has no body")
+        if self._answering():
+            self._stop("malformed", 400, "a WebSocket was asked for before the last answer")
 
     # -- what arrives -----------------------------------------------------------------------------
 
@@ -122,6 +149,7 @@ class PeerProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if len(self.pipeline) >= self._rules.pipelined:
             self._stop("malformed", 400, "too many requests were sent before the first answer")
+        self._check_upgrade()
         self._phase, self._size = BODY, 0
         self._drop_timer()
         super().on_headers_complete()

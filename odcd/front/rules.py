@@ -9,6 +9,8 @@ from dataclasses import dataclass
 class Rules:
     head_s: float = 10.0
     """From the connection, or the first byte of a later request, to the end of its headers."""
+    handshake_s: float = 60.0
+    """From the end of a WebSocket's headers to its answer, which may wait for database and node."""
     head_bytes: int = 64 * 1024
     """Request line and headers together; also the trailers, and what stands between the pieces of a
     body."""

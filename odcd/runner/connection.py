@@ -27,6 +27,8 @@ class Connection:
         self.sock = sock
         self.version: int | None = None
         self.term: int | None = None
+        self.malformed = 0
+        """Requests of it that could not be read."""
         self._loop = loop
         self._on_line = on_line
         self._on_close = on_close

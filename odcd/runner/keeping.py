@@ -15,6 +15,7 @@ from pathlib import Path
 
 from odcd.runner.log import Log
 from odcd.runner.spool import FULL, full_of
+from odcd.runner.subuids import Subuids
 
 GONE = b"odc: this output was deleted: kept output of all jobs together reached its limit\n"
 MAX_FILES = 100_000
@@ -30,6 +31,8 @@ _MIB = 1024 * 1024
 @dataclass(slots=True)
 class _User:
     uid: int
+    uids: set[int] = field(default_factory=set[int])
+    """Whose files these are: the user's own, and subordinate ones."""
     size: int = 0
     running: int = 0
     ended: list[tuple[int, str, int]] = field(default_factory=list)
@@ -37,8 +40,9 @@ class _User:
 
 
 class Keeping:
-    def __init__(self, folder: Path, log: Log) -> None:
+    def __init__(self, folder: Path, log: Log, subuids: Subuids | None = None) -> None:
         self._folder = folder
+        self._subuids = subuids or Subuids()
         self._log = log
         self._next_look = 0.0
 
@@ -61,12 +65,13 @@ class Keeping:
         deleted, total = _replace_beyond(limit, users, total)
         if deleted:
             self._log.info("output.deleted", files=deleted, left_bytes=total)
-        wanted = {full_of(user.uid) for user in users if user.running > share}
+        wanted = {full_of(uid) for user in users if user.running > share for uid in user.uids}
         self._set_full(marks, wanted | {FULL} if total > limit else wanted)
 
     def _users(self, live: set[str]) -> tuple[list[_User], set[str]]:
         """Who keeps what, and which marks there are."""
         users: dict[int, _User] = {}
+        owners: dict[int, int] = {}
         marks: set[str] = set()
         for entry in os.scandir(self._folder):
             if entry.name.startswith("."):
@@ -74,7 +79,11 @@ class Keeping:
                 continue
             with contextlib.suppress(OSError):
                 status = entry.stat(follow_symlinks=False)
-                user = users.setdefault(status.st_uid, _User(status.st_uid))
+                uid = status.st_uid
+                if uid not in owners:
+                    owners[uid] = self._subuids.user_of(uid)
+                user = users.setdefault(owners[uid], _User(owners[uid]))
+                user.uids.add(uid)
                 user.size += status.st_size
                 if entry.name.rpartition(".")[0] in live:
                     user.running += status.st_size

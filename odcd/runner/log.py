@@ -8,6 +8,9 @@ import traceback
 from pathlib import Path
 
 MAX_BYTES = 10 * 1024 * 1024
+WINDOW_S = 3600.0
+MOST_ASKED = 100
+"""Lines of one event that peers may cause within the window."""
 
 
 class Log:
@@ -19,6 +22,7 @@ class Log:
         self._size = 0
         self._second = -1
         self._stamp = ""
+        self._asked: dict[str, tuple[float, int]] = {}
         self._open()
 
     def _open(self) -> None:
@@ -41,6 +45,19 @@ class Log:
     def exception(self, event: str, **fields: object) -> None:
         """The error being handled, with its traceback folded into the line."""
         self._write("ERROR", event, {**fields, "traceback": traceback.format_exc()})
+
+    def asked(self, event: str, **fields: object) -> None:
+        """A line that a peer causes, as often as it likes: beyond a bound it is only counted, or
+        the peer could have the log rotate until the lines of its starts are gone."""
+        now = time.monotonic()
+        since, count = self._asked.get(event, (now, 0))
+        left_out = 0
+        if now >= since + WINDOW_S:
+            left_out = max(0, count - MOST_ASKED)
+            since, count = now, 0
+        self._asked[event] = since, count + 1
+        if count < MOST_ASKED:
+            self._write("INFO", event, fields | ({"left_out": left_out} if left_out else {}))
 
     def _write(self, level: str, event: str, fields: dict[str, object]) -> None:
         now = time.time()
@@ -73,4 +90,5 @@ class Log:
 
 def _quoted(value: object) -> str:
     text = str(value)
-    return repr(text) if not text or any(c in text for c in " \n\t\"'=") else text
+    plain = text and text.isprintable() and not any(mark in text for mark in " \"'=")
+    return text if plain else repr(text)

@@ -8,6 +8,7 @@ import os
 import socket
 import struct
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,14 @@ from odcd.runner.roster import Roster
 from odcd.runner.texts import Texts
 from odcd.runner.uids import Users
 
+MALFORMED = (
+    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
+"""What a request may cause whose fields are missing or of another kind."""
+MOST_MALFORMED = 20
+"""Of one connection, which is closed then."""
 _CREDENTIALS = struct.Struct("3i")
+_LONGEST = 200
 
 
 class Deferred(Exception):
@@ -83,12 +91,12 @@ class Server:
         try:
             sock, _ = listener.accept()
         except OSError as error:
-            self._log.error("accept.failed", error=error)
+            self._log.asked("accept.failed", error=error)
             return
         raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         uid = _CREDENTIALS.unpack(raw)[1]
         if uid not in self._allowed:
-            self._log.error("peer.refused", uid=uid)
+            self._log.asked("peer.refused", uid=uid)
             sock.close()
             return
         sock.setblocking(False)
@@ -112,17 +120,20 @@ class Server:
         except ProtocolError as error:
             connection.send({"id": number, "error": {"code": error.code, "message": error.message}})
         except OSError as error:
-            self._log.error("request.failed", op=line[:80], error=error)
+            self._log.asked("request.failed", op=line[:80], error=str(error)[:_LONGEST])
             message = f"{error.strerror}: {error.filename}" if error.filename else str(error)
             connection.send(
                 {"id": number, "error": {"code": protocol.IO_ERROR, "message": message}}
             )
-        except (KeyError, TypeError, ValueError) as error:
-            self._log.exception("request.bad")
+        except MALFORMED as error:
+            self._log.asked("request.bad", why=repr(error)[:_LONGEST], where=_place(error))
             message = f"malformed: {error!r}"
             connection.send(
                 {"id": number, "error": {"code": protocol.BAD_REQUEST, "message": message}}
             )
+            connection.malformed += 1
+            if connection.malformed >= MOST_MALFORMED:
+                connection.close()
 
     def _obey(self, connection: Connection, request: dict[str, Any]) -> dict[str, Any]:
         op = request.get("op")
@@ -151,7 +162,7 @@ class Server:
                 )
             if term > self._memory.term:
                 self._memory.raise_term(int(term))
-                self._log.info("term.raised", term=term)
+                self._log.asked("term.raised", term=term)
         connection.version, connection.term = version, term
         return {"version": version, "term": self._memory.term, **self._about}
 
@@ -214,7 +225,7 @@ class Server:
 
     def _do_adopt(self, _: Connection, request: dict[str, Any]) -> dict[str, Any]:
         answer = self._roster.adopt([Key(*map(int, key)) for key in request["expected"]])
-        self._log.info("runner.adopted", expected=len(request["expected"]), **answer)
+        self._log.asked("runner.adopted", expected=len(request["expected"]), **answer)
         return answer
 
     def _do_acknowledge(self, _: Connection, request: dict[str, Any]) -> None:
@@ -348,3 +359,12 @@ class Server:
 
 def _key(request: dict[str, Any]) -> Key:
     return Key(int(request["job"]), int(request["attempt"]), int(request["rank"]))
+
+
+def _place(error: BaseException) -> str:
+    """Where it was raised."""
+    places = [
+        f"{os.path.basename(frame.f_code.co_filename)}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    return places[-1] if places else "?"

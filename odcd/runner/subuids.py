@@ -34,6 +34,15 @@ class Subuids:
                 return _uid_of(name, uid)
         return uid
 
+    def user_of(self, uid: int) -> int:
+        """The same, but an id with an account of its own is nobody else's: ranges that somebody
+        wrote by hand may overlap with a directory's users."""
+        owner = self.owner_of(uid)
+        if owner != uid:
+            with contextlib.suppress(KeyError):
+                return pwd.getpwuid(uid).pw_uid
+        return owner
+
     def of(self, uid: int) -> list[range]:
         """The ids of that user, the user's own first."""
         ranges = [numbers for name, numbers in self._all() if _uid_of(name, -1) == uid]

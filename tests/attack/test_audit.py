@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.responses import Response
 
 from odcd.account import service_account
+from odcd.api.audited import Audited
 from odcd.audit import AuditLog
 from odcd.audit_meter import KEPT, MOST, MOST_OF_ALL, WINDOW_S, RefusalMeter
 from odcd.clock import SystemClock
@@ -139,6 +141,24 @@ def test_a_client_that_is_refused_cannot_fill_the_disk_of_the_audit_log() -> Non
     lines = [meter.admit(f"2001:db8:0:{number:x}::/64") for number in range(50_000)]
     assert sum(line is not None for line in lines) <= MOST_OF_ALL
     assert len(meter._windows) <= KEPT + 1  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 422, 500])
+def test_requests_that_fail_cannot_fill_the_disk_either(tmp_path: Path, status: int) -> None:
+    """Before: only 401, 403 and 429 were counted; a malformed login had a line each time."""
+    file = tmp_path / "audit.log"
+    log = AuditLog(str(file), VirtualClock(datetime(2026, 1, 1, tzinfo=UTC)))
+    scope = {
+        "type": "http", "method": "POST", "path": "/v1/auth/login", "headers": [],
+        "client": ("203.0.113.1", 1), "state": {},
+    }  # fmt: skip
+    for _ in range(MOST + 50):
+        Audited(log).answered(scope, "/v1/auth/login", None, Response(b"", status))
+    for _ in range(MOST + 50):
+        Audited(log).answered(scope, "/v1/auth/login", None, Response(b"", 201))
+    log.close()
+    statuses = [line["status"] for line in lines_of(file)]
+    assert (statuses.count(status), statuses.count(201)) == (MOST, MOST + 50)
 
 
 @pytest.mark.long

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from odcd.front.rules import Rules
 from tests.attack.doors import Opened, opened, status, told
@@ -18,6 +20,10 @@ MIB = 1024 * 1024
 SOON = Rules(head_s=0.3, body_s=0.3)
 START = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
 POST = b"POST /x HTTP/1.1\r\nHost: localhost\r\n"
+UPGRADE = (
+    b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
@@ -188,3 +194,63 @@ def test_requests_that_wait_for_an_answer_are_bounded(folder: Path) -> None:
         answer = ends(door, first + b"x" + (START + b"\r\n") * 1000)
         assert status(answer) == 400
         assert door.counts.rejected["malformed"] == 1
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        POST + UPGRADE + b"\r\n",
+        POST + UPGRADE + b"Content-Length: 5\r\n\r\n",
+        START + UPGRADE + b"Content-Length: 5\r\n\r\n12345",
+        START + UPGRADE + b"Transfer-Encoding: chunked\r\n\r\n",
+        START + UPGRADE + b"x: " + b"a" * 10_000 + b"\r\n\r\n",
+        b"GET /" + b"a" * 10_000 + b" HTTP/1.1\r\nHost: x\r\n" + UPGRADE + b"\r\n",
+    ],
+)
+def test_a_handshake_that_cannot_be_answered_is_refused(folder: Path, request_: bytes) -> None:
+    """Before: the connection stayed open, without an answer and without a limit."""
+    with opened(folder, rules=Rules(head_s=60, body_s=60)) as door:
+        assert status(ends(door, request_)) == 400
+        assert dict(door.counts.rejected) == {"malformed": 1}
+        assert not door.seen
+        wait(lambda: door.counts.open == 0 or None, lambda: str(door.counts))
+
+
+def test_a_handshake_is_answered_in_time_or_closed(folder: Path) -> None:
+    async def never(scope: Scope, receive: Receive, send: Send) -> None:
+        while scope["type"] == "websocket" and (await receive())["type"] != "websocket.disconnect":
+            pass
+
+    with opened(folder, rules=Rules(handshake_s=0.3), app=never) as door:
+        assert status(ends(door, START + UPGRADE + b"\r\n")) == 408
+        assert dict(door.counts.rejected) == {"head_late": 1}
+
+
+def test_a_handshake_does_not_overtake_an_answer(folder: Path) -> None:
+    """Before: whoever answered the first request was never told that the client went."""
+    gone = threading.Event()
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+
+    with opened(folder, app=slow) as door:
+        assert status(ends(door, START + b"\r\n" + START + UPGRADE + b"\r\n")) == 400
+        assert gone.wait(30)
+
+
+def test_a_websocket_that_is_open_may_be_silent(folder: Path) -> None:
+    async def accepts(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "websocket.accept"})
+        while (await receive())["type"] != "websocket.disconnect":
+            pass
+
+    rules = Rules(head_s=0.1, body_s=0.1, handshake_s=0.1)
+    with opened(folder, rules=rules, app=accepts) as door, connected(door.place) as connection:
+        connection.sendall(START + UPGRADE + b"\r\n")
+        assert status(connection.recv(65_536)) == 101
+        connection.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
+        assert not door.counts.rejected

@@ -10,11 +10,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from odcd.runner.log import MOST_ASKED
+from odcd.runner.server import MOST_MALFORMED
 from tests.support.database import make_home, remove_home
 from tests.support.runner import (
+    RequestRefused,
     RunnerHome,
     a_dispatch,
     a_file,
@@ -331,3 +335,29 @@ def test_a_users_own_runner_ends_jobs_that_killed_their_shim(folder: Path) -> No
     client.close()
     until(lambda: not is_running(pid))
     os.waitpid(pid, 0)
+
+
+def test_malformed_requests_fill_no_log_and_end_their_connection(home: RunnerHome) -> None:
+    """Before: each left a traceback, and the lines of the starts were rotated away."""
+    log = home.run_dir / "runner.log"
+    size = log.stat().st_size
+    bad: list[dict[str, Any]] = [
+        {"op": "state", "job": "x"},
+        {"op": "open_output", "uid": "x"},
+        {"op": "open_output", "uid": float("inf")},
+        {"op": "hello", "versions": [1], "term": "x"},
+        {"op": "start", "texts": 5},
+    ]
+    for turn in range(MOST_ASKED // MOST_MALFORMED + 3):
+        client = home.client()
+        for number in range(MOST_MALFORMED):
+            with pytest.raises((RequestRefused, ConnectionError), match=r"malformed|closed"):
+                client.ask(**bad[number % len(bad)])
+        with pytest.raises(ConnectionError):
+            client.ask("list")
+        client.close()
+        assert turn > 0 or log.read_text().count("request.bad") == MOST_MALFORMED
+    text = log.read_text()
+    assert text.count("request.bad") == MOST_ASKED
+    assert "Traceback" not in text
+    assert log.stat().st_size - size < 100_000

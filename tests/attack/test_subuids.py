@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
+import pwd
 import signal
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from odcd.api.identity import Identifier
+from odcd.errors import NotOwner
 from odcd.front.crowd import Crowd, Limits
-from odcd.front.peer import Peer
+from odcd.front.peer import PEER, Peer
 from odcd.front.proxies import Proxies
 from odcd.front.watch import Nobody
+from odcd.model import Identity
 from odcd.runner import subuids
+from odcd.runner.keeping import Keeping
+from odcd.runner.log import Log
+from odcd.runner.spool import full_of
 from odcd.runner.subuids import Subuids
 from tests.attack.strangers import ALICE, BOB
 from tests.attack.test_jobs import PTRACE_SEIZE, PYTHON, pids_in
+from tests.support.clock import VirtualClock
 from tests.support.database import make_home, remove_home
 from tests.support.runner import Client, RunnerHome, a_dispatch, forked_runner, is_running, until
 from tests.support.users import needs_root
@@ -196,3 +207,49 @@ def test_a_users_subordinate_uids_share_one_limit_of_connections(listed: Path) -
         assert crowd.enter(Peer(uid, uid), "") == "user"
     for uid in (BOB, SUB + COUNT, SUB + 2 * COUNT):
         assert crowd.enter(Peer(uid, uid), "") != "user"
+
+
+class NoKeys:
+    async def key_owner(self, digest: str, now: datetime) -> tuple[str, int, int] | None:
+        return None
+
+    async def member_name(self, uid: int) -> str | None:
+        return None
+
+
+def test_the_daemon_takes_no_request_of_a_subordinate_uid(listed: Path) -> None:
+    """Before: each of 65,536 uids had a user's share, limits and requests under way."""
+    clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
+    identifier = Identifier(
+        NoKeys(), clock, own_uid=0, operators=frozenset(), serves_uid=None, subuids=Subuids(listed)
+    )
+
+    def identify(uid: int) -> Identity:
+        scope = {"state": {PEER: Peer(uid, uid)}, "headers": []}
+        return asyncio.run(identifier.identify(scope))
+
+    for uid in (ALICE, BOB, SUB - 1, SUB + 2 * COUNT):
+        assert identify(uid).uid == uid
+    for uid in (SUB, SUB + COUNT - 1):
+        with pytest.raises(NotOwner, match=f"subordinate uid of {ALICE}") as refused:
+            identify(uid)
+        assert refused.value.hint == f"Submit as {ALICE}."
+    # A range that overlaps with the users of this machine takes nobody's account.
+    listed.write_text(f"{ALICE}:1:{COUNT}\n")
+    assert identify(pwd.getpwnam("daemon").pw_uid).user == "daemon"
+
+
+def test_kept_output_of_subordinate_uids_counts_for_their_user(folder: Path, listed: Path) -> None:
+    class Silent:
+        def info(self, event: str, **fields: object) -> None: ...
+
+    output = folder / "output"
+    output.mkdir()
+    for job, uid in enumerate((ALICE, SUB, SUB + 1, BOB), 1):
+        path = output / f"{job}-1-0.out"
+        path.write_bytes(bytes(300_000))
+        os.chown(path, uid, uid)
+    keeping = Keeping(output, cast(Log, Silent()), Subuids(listed))
+    keeping.look_after({f"{job}-1-0" for job in range(1, 5)}, total_mib=1)
+    marks = {path.name for path in output.glob(".full-*")}
+    assert marks == {full_of(uid) for uid in (ALICE, SUB, SUB + 1)}

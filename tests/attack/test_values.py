@@ -11,10 +11,13 @@ from typing import Any
 import httpx
 import pytest
 
+from odcd.__main__ import tell
 from odcd.api.app import operations
 from odcd.api.identity import Peer
 from odcd.api.openapi import document
+from odcd.errors import OdcError
 from odcd.page.app import PAGES
+from odcd.runner import log
 from tests.odcd.api.service import ALICE, BODY, OPERATOR, Service, Spoken, serve
 from tests.odcd.api.test_who_may import REGISTRY, TABLE, Rule, Scene
 from tests.odcd.page.browse import Browsed, browse
@@ -304,3 +307,18 @@ def test_no_address_of_the_page_makes_the_daemon_fail(database_url: str) -> None
         assert not failed, "\n".join(failed)
 
     browse(database_url, work)
+
+
+def test_a_databases_message_writes_no_escapes_to_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tell(OdcError("a\x1b[2J\r\u202eb\nc é", "d\x9be"))
+    assert capsys.readouterr().err == "odcd: a?[2J??b\nc é\n  d?e\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [("plain", "plain"), ("a\x1b[2J", r"'a\x1b[2J'"), ("a\rb", r"'a\rb'"), ("a b", "'a b'")],
+)
+def test_the_runners_log_has_no_escapes(value: str, written: str) -> None:
+    assert log._quoted(value) == written  # pyright: ignore[reportPrivateUsage]
