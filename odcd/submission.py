@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import count
 from typing import Any, Protocol
 
 import msgspec
@@ -36,6 +37,8 @@ MAX_LISTS_CHARS = 2 * 1024 * 1024
 """Of the arrays and dependencies of one request, as written: each character takes about 2 us."""
 BATCH_JOBS = 2_000
 BATCH_BYTES = 8 * 1024 * 1024
+SMALL_JOBS = 200
+"""A request with more has a transaction that others do not wait for: it takes up to 1 ms a job."""
 ANSWER_TIMEOUT_S = 30.0
 """Longer than any commit; a client that waits this long had better ask again."""
 
@@ -315,13 +318,79 @@ class SubmitStore(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class _Waiting:
+    number: int
     prepared: Prepared
     answer: asyncio.Future[list[Submitted]]
+
+    @property
+    def uid(self) -> int:
+        return self.prepared.request["uid"]
+
+
+class _Lane:
+    """Requests that wait for a sender: of each user in their order, of users in turn."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.sender: asyncio.Task[None] | None = None
+        self.sending: set[int] = set()
+        """Users whose requests are in PostgreSQL."""
+        self._users: dict[int, deque[_Waiting]] = {}
+        """In the order of their turns."""
+
+    def __bool__(self) -> bool:
+        return bool(self._users)
+
+    def add(self, waiting: _Waiting) -> None:
+        self._users.setdefault(waiting.uid, deque()).append(waiting)
+
+    def first(self, uid: int) -> _Waiting | None:
+        """The next request of a user; those whose client has gone are dropped."""
+        requests = self._users.get(uid, deque())
+        while requests and requests[0].answer.done():
+            requests.popleft()
+        if not requests:
+            self._users.pop(uid, None)
+            return None
+        return requests[0]
+
+    def take_batch(self, may_go: Callable[[_Waiting], bool]) -> list[_Waiting]:
+        batch: list[_Waiting] = []
+        jobs = size = 0
+        left = list(self._users)
+        while left:
+            later: list[int] = []
+            for uid in left:
+                waiting = self.first(uid)
+                if waiting is None or not may_go(waiting):
+                    continue
+                jobs += waiting.prepared.job_count
+                size += waiting.prepared.size
+                if batch and (jobs > BATCH_JOBS or size > BATCH_BYTES):
+                    return batch
+                batch.append(waiting)
+                requests = self._users.pop(uid)
+                requests.popleft()
+                if requests:
+                    self._users[uid] = requests
+                    later.append(uid)
+            left = later
+        return batch
+
+    def cancel_all(self) -> None:
+        for requests in self._users.values():
+            for waiting in requests:
+                waiting.answer.cancel()
+        self._users.clear()
 
 
 class SubmitBatcher:
     """Submits that arrive in one tick of the event loop, and those that arrive while a batch is in
-    PostgreSQL, become the next batch."""
+    PostgreSQL, become the next batch. Large requests have batches of their own, at the same time.
+
+    A transaction holds what limits its users (pending_bound, stored_bound) to its end, so small
+    requests of a user never share one with others' while a large one of hers is being written.
+    """
 
     def __init__(
         self, store: SubmitStore, clock: Clock, *, pending: int | None = None,
@@ -337,8 +406,9 @@ class SubmitBatcher:
         }
         self._store = store
         self._clock = clock
-        self._waiting: deque[_Waiting] = deque()
-        self._sender: asyncio.Task[None] | None = None
+        self._numbers = count()
+        self._small = _Lane("send-submits")
+        self._large = _Lane("send-large-submits")
 
     async def submit(self, prepared: Prepared) -> list[Submitted]:
         """An answer for each job of the request, in order.
@@ -350,13 +420,10 @@ class SubmitBatcher:
         if not prepared.request["dry_run"]:
             self._check_disk()
         answer: asyncio.Future[list[Submitted]] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(prepared=prepared, answer=answer))
-        if self._sender is None:
-            # Not in a TaskGroup: it belongs to all who wait, and gives every error to them.
-            # Nor is it the user's who came first: its statements are the daemon's own.
-            self._sender = asyncio.create_task(
-                self._send(), name="send-submits", context=contextvars.Context()
-            )
+        large = prepared.job_count > SMALL_JOBS or prepared.size > BATCH_BYTES
+        lane = self._large if large else self._small
+        lane.add(_Waiting(number=next(self._numbers), prepared=prepared, answer=answer))
+        self._start(lane)
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 return await answer
@@ -366,29 +433,43 @@ class SubmitBatcher:
                 "Send it again with the same idempotency key: if it was taken, you get its id.",
             ) from None
 
-    async def _send(self) -> None:
-        try:
-            while batch := self._take_batch():
-                await self._send_batch(batch)
-        finally:
-            self._sender = None
-            for waiting in self._waiting:
-                waiting.answer.cancel()
+    def _start(self, lane: _Lane) -> None:
+        if lane and lane.sender is None:
+            # Not in a TaskGroup: it belongs to all who wait, and gives every error to them.
+            # Nor is it the user's who came first: its statements are the daemon's own.
+            lane.sender = asyncio.create_task(
+                self._send(lane), name=lane.name, context=contextvars.Context()
+            )
 
-    def _take_batch(self) -> list[_Waiting]:
-        batch: list[_Waiting] = []
-        jobs = size = 0
-        while self._waiting:
-            waiting = self._waiting[0]
-            if waiting.answer.done():
-                self._waiting.popleft()
-                continue
-            jobs += waiting.prepared.job_count
-            size += waiting.prepared.size
-            if batch and (jobs > BATCH_JOBS or size > BATCH_BYTES):
-                break
-            batch.append(self._waiting.popleft())
-        return batch
+    async def _send(self, lane: _Lane) -> None:
+        other = self._small if lane is self._large else self._large
+        try:
+            while batch := lane.take_batch(self._may_go(lane)):
+                lane.sending = {waiting.uid for waiting in batch}
+                try:
+                    await self._send_batch(batch)
+                finally:
+                    lane.sending = set()
+                # What waited for these users' turn there.
+                self._start(other)
+        except BaseException:
+            lane.cancel_all()
+            other.cancel_all()
+            raise
+        finally:
+            lane.sender = None
+
+    def _may_go(self, lane: _Lane) -> Callable[[_Waiting], bool]:
+        """Not beside a large request of the same user, nor, if it is large itself, before a small
+        one that came earlier."""
+        if lane is self._small:
+            return lambda waiting: waiting.uid not in self._large.sending
+
+        def large_may_go(waiting: _Waiting) -> bool:
+            earlier = self._small.first(waiting.uid)
+            return earlier is None or earlier.number > waiting.number
+
+        return large_may_go
 
     async def _send_batch(self, batch: list[_Waiting]) -> None:
         try:

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from odcd.api.identity import Peer
+from odcd.db import Session
 from odcd.errors import BadRequest, TooManyRequests
 from odcd.fairness.limits import Buckets, Fairness
 from odcd.fairness.settings import FairnessSettings, read_fairness
@@ -206,6 +207,46 @@ def test_concurrent_submits_through_two_daemons_keep_the_limit(database_url: str
         assert sum(taken) == pending == 48
 
     serve(database_url, work)
+
+
+def test_a_large_batch_of_one_user_keeps_nobody_else_from_submitting(database_url: str) -> None:
+    """Before: one sender wrote all requests as they came, so all waited for the slowest."""
+
+    async def work(service: Service) -> None:
+        sharing = batcher(service, 10_000)
+        specs = [
+            JobSpec(script="#!/bin/sh\ntrue\n", work_dir="/tmp", gpus=1, mem_per_node_mib=n)
+            for n in range(1, 302)
+        ]
+        bob = Identity(user="bob", uid=64002, gid=64002, operator=False)
+
+        def submit(who: Identity, jobs: list[JobSpec]) -> asyncio.Task[Any]:
+            prepared = prepare(who, jobs, key=None, dry_run=False)
+            return asyncio.create_task(sharing.submit(prepared))
+
+        await submit(EVE, specs[:1])
+        async with service.database.dedicated() as other:
+            await other.execute("begin")
+            await other.execute("select from odc.pending_bound where uid = $1 for update", EVE.uid)
+            large = [submit(EVE, specs) for _ in range(2)]
+            await _until_a_lock_is_waited_for(other)
+            small = submit(EVE, specs[:1])
+            # Of what Eve's batch asks for first, too: its shapes are not written yet.
+            for job in (specs[0], specs[200]):
+                answers = await asyncio.wait_for(submit(bob, [job]), 60)
+                assert answers[0].job_id is not None
+            assert not any(task.done() for task in (*large, small))
+            await other.execute("commit")
+        for task in (*large, small):
+            assert all(answer.job_id is not None for answer in await task)
+
+    serve(database_url, work)
+
+
+async def _until_a_lock_is_waited_for(session: Session) -> None:
+    waiting = "select exists (select from pg_locks where not granted)"
+    while not await session.fetchval(waiting):
+        await asyncio.sleep(0.01)
 
 
 def test_a_bucket_gives_back_what_time_brings() -> None:

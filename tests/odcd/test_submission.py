@@ -14,11 +14,12 @@ from odcd.db import Database
 from odcd.errors import BadDependency, BadRequest, DatabaseDown, OdcError, TooLarge
 from odcd.model import Identity, JobSpec, NodeReport, Submitted
 from odcd.store import Store
-from odcd.submission import BATCH_JOBS, Prepared, SubmitBatcher, prepare
+from odcd.submission import BATCH_JOBS, SMALL_JOBS, Prepared, SubmitBatcher, prepare
 from tests.support.database import Sql
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 ALICE = Identity(user="alice", uid=1001, gid=1001, operator=False)
+BOB = Identity(user="bob", uid=1002, gid=1002, operator=False)
 SCRIPT = "#!/bin/sh\ntrue\n"
 
 
@@ -26,8 +27,14 @@ def a_spec(**said: Any) -> JobSpec:
     return JobSpec(**({"script": SCRIPT, "work_dir": "/home/alice", "name": "a"} | said))
 
 
-def a_request(*specs: JobSpec, key: str | None = None, dry_run: bool = False) -> Prepared:
-    return prepare(ALICE, specs or [a_spec()], key=key, dry_run=dry_run)
+def a_request(
+    *specs: JobSpec, key: str | None = None, dry_run: bool = False, who: Identity = ALICE
+) -> Prepared:
+    return prepare(who, specs or [a_spec()], key=key, dry_run=dry_run)
+
+
+def a_large_request(key: str, who: Identity = ALICE) -> Prepared:
+    return a_request(*[a_spec()] * (SMALL_JOBS + 1), key=key, who=who)
 
 
 def the_job(**said: Any) -> dict[str, Any]:
@@ -187,6 +194,8 @@ class HeldStore:
         self.batches: list[list[dict[str, Any]]] = []
         self.sent = asyncio.Semaphore(0)
         self.gate = asyncio.Semaphore(0)
+        self.large_gate = asyncio.Event()
+        self.large_gate.set()
         self.spoilt: Callable[[list[dict[str, Any]]], Exception | None] = lambda _: None
         self._id = 0
 
@@ -198,6 +207,8 @@ class HeldStore:
         self.batches.append(batch)
         self.sent.release()
         await self.gate.acquire()
+        if any(len(request["jobs"]) > SMALL_JOBS for request in batch):
+            await self.large_gate.wait()
         if error := self.spoilt(batch):
             raise error
         return [[self._answer() for _ in request["jobs"]] for request in batch]
@@ -209,6 +220,10 @@ class HeldStore:
     @property
     def sizes(self) -> list[int]:
         return [len(batch) for batch in self.batches]
+
+    @property
+    def keys(self) -> list[list[str]]:
+        return [[request["key"] for request in batch] for batch in self.batches]
 
 
 def with_batcher(test: Callable[[HeldStore, SubmitBatcher], Awaitable[None]]) -> None:
@@ -282,7 +297,88 @@ def test_a_request_larger_than_the_cap_goes_alone() -> None:
         open_gate(store)
         requests = [a_request(), a_request(*[a_spec()] * (BATCH_JOBS + 1)), a_request()]
         await asyncio.gather(*submit_all(batcher, requests))
-        assert store.sizes == [1, 1, 1]
+        assert sorted(store.sizes) == [1, 2]
+
+    with_batcher(test)
+
+
+def test_small_requests_do_not_wait_for_a_large_one_of_another_user() -> None:
+    """Before: one sender wrote all requests as they came."""
+
+    async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
+        store.large_gate.clear()
+        open_gate(store)
+        large = submit_all(batcher, [a_large_request(f"large {n}") for n in range(20)])
+        await store.sent.acquire()
+        for _ in range(3):
+            assert await batcher.submit(a_request(who=BOB))
+        assert not any(task.done() for task in large)
+        store.large_gate.set()
+        await asyncio.gather(*large)
+
+    with_batcher(test)
+
+
+def test_a_batch_takes_requests_of_each_user_in_turn() -> None:
+    """Before: another user's request waited for all that came earlier."""
+
+    async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
+        jobs = [a_spec()] * SMALL_JOBS
+        requests = [a_request(*jobs, key=f"a{n}") for n in range(30)]
+        requests += [a_request(key=f"b{n}", who=BOB) for n in range(2)]
+        open_gate(store)
+        await asyncio.gather(*submit_all(batcher, requests))
+        assert store.keys[0][:4] == ["a0", "b0", "a1", "b1"]
+        assert [key for batch in store.keys for key in batch if key[0] == "a"] == [
+            f"a{n}" for n in range(30)
+        ]
+
+    with_batcher(test)
+
+
+def test_large_requests_take_turns_too() -> None:
+    async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
+        jobs = [a_spec()] * BATCH_JOBS
+        requests = [a_request(*jobs, key=f"a{n}") for n in range(3)]
+        requests.append(a_large_request("b", BOB))
+        open_gate(store)
+        await asyncio.gather(*submit_all(batcher, requests))
+        assert store.keys == [["a0"], ["b"], ["a1"], ["a2"]]
+
+    with_batcher(test)
+
+
+def test_small_requests_of_a_user_wait_for_her_large_one_and_then_go_before_the_next() -> None:
+    """Else the transaction would wait for the large one's, with what it has of other users."""
+
+    async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
+        store.large_gate.clear()
+        open_gate(store)
+        tasks = submit_all(batcher, [a_large_request("large 0")])
+        await store.sent.acquire()
+        tasks += submit_all(batcher, [a_request(key="gone"), a_request(key="small")])
+        tasks += submit_all(batcher, [a_large_request("large 1"), a_request(key="bob", who=BOB)])
+        await tasks.pop()
+        tasks.pop(1).cancel()
+        store.large_gate.set()
+        await asyncio.gather(*tasks)
+        assert store.keys == [["large 0"], ["bob"], ["small"], ["large 1"]]
+
+    with_batcher(test)
+
+
+def test_a_large_request_goes_when_the_small_one_before_it_is_cancelled() -> None:
+    async def test(store: HeldStore, batcher: SubmitBatcher) -> None:
+        store.large_gate.clear()
+        open_gate(store)
+        tasks = submit_all(batcher, [a_large_request("large 0")])
+        await store.sent.acquire()
+        tasks += submit_all(batcher, [a_request(key="gone"), a_large_request("large 1")])
+        await next_tick()
+        tasks.pop(1).cancel()
+        store.large_gate.set()
+        await asyncio.gather(*tasks)
+        assert store.keys == [["large 0"], ["large 1"]]
 
     with_batcher(test)
 
@@ -345,9 +441,10 @@ def test_when_the_daemon_ends_nobody_waits_for_ever() -> None:
         callers += submit_all(batcher, [a_request()])
         await next_tick()
         (sender,) = (task for task in asyncio.all_tasks() if task.get_name() == "send-submits")
+        callers += submit_all(batcher, [a_large_request("large")])
         sender.cancel()
         answers = await asyncio.gather(*callers, return_exceptions=True)
-        assert [type(answer) for answer in answers] == [asyncio.CancelledError] * 2
+        assert [type(answer) for answer in answers] == [asyncio.CancelledError] * 3
 
     with_batcher(test)
 

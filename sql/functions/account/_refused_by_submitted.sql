@@ -1,10 +1,10 @@
 -- odc._refused_by_submitted: jobs of a batch that are one too many for a limit on submitted jobs. A task counts as a
 -- job; what waits and what runs count alike. Jobs of the batch count in their order, refused ones, too.
--- Arguments  parallel, one per job of the batch: user, account, QOS, shape, tasks; null where it is refused already
+-- Arguments  parallel, one per job of the batch: user, account, QOS, partitions (as text), tasks; null where it is refused already
 -- Returns    position: of the job, from 1
 -- Locks      the limits that hold, to the end of the transaction: submits under the same limit go one by one
 create or replace function odc._refused_by_submitted(
-    p_uids integer[], p_accounts integer[], p_qos integer[], p_shapes integer[], p_tasks integer[])
+    p_uids integer[], p_accounts integer[], p_qos integer[], p_partitions text[], p_tasks integer[])
 returns table ("position" integer, code text, message text, hint text)
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
@@ -17,11 +17,11 @@ begin
     end if;
     for l in
         with job as materialized (
-            select j.n::integer, j.uid, j.account_id, j.qos_id, s.partition_ids::text as partitions, j.tasks,
-                   dense_rank() over (order by j.uid, j.account_id, j.qos_id, s.partition_ids)::integer as ask
-              from unnest(p_uids, p_accounts, p_qos, p_shapes, p_tasks) with ordinality
-                   as j (uid, account_id, qos_id, shape_id, tasks, n)
-              join shape as s on s.id = j.shape_id
+            select j.n::integer, j.uid, j.account_id, j.qos_id, j.partitions, j.tasks,
+                   dense_rank() over (order by j.uid, j.account_id, j.qos_id, j.partitions)::integer as ask
+              from unnest(p_uids, p_accounts, p_qos, p_partitions, p_tasks) with ordinality
+                   as j (uid, account_id, qos_id, partitions, tasks, n)
+             where j.partitions is not null
         ), ask as (
             select array_agg(a.uid order by a.ask) as uids, array_agg(a.account_id order by a.ask) as accounts,
                    array_agg(a.qos_id order by a.ask) as qos, array_agg(a.partitions order by a.ask) as partitions

@@ -62,7 +62,7 @@ begin
                             array_agg(n.mem_mib), array_agg(n.domain), array_agg(n.node_count))
            from _possible_nodes(v_shape.partition_ids, v_shape.gpu_type, v_shape.constraint_expr,
                                 _listed_nodes(v_shape), v_shape.exclude_nodes) as n;
-        v_shape.id := _shape_id(v_shape, true);
+        v_shape.id := _shape_id(v_shape);
     end if;
 
     v_account := v_job.account_id;

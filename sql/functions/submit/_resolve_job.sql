@@ -2,18 +2,17 @@
 -- Arguments  p_ask       the job as submitted, without what is its alone (name, script, paths, ...)
 --            p_uid, p_user  who asks
 --            p_operator  may it go before others?
---            p_keep      false: write nothing; shape_id is null then for a shape that is new
+-- Returns    wanted: the shape, without an id: nothing is written
 -- Raises     OD001 UnknownPartition, OD002 UnknownAccount, OD004 UnknownQos, OD005 UnknownGpuType,
 --            OD007 UnknownNode, OD008 NeverFits, OD009 LimitExceeded, OD010 BadRequest, OD012 WrongState,
 --            OD013 NotOwner, OD016 NotImplementedYet, OD018 UnknownBooking, OD025 UnknownLicence, OD026 NotAllowed
 create or replace function odc._resolve_job(
-    p_ask jsonb, p_uid integer, p_user text, p_operator boolean, p_keep boolean, p_now timestamptz,
-    out shape_id integer, out account_id integer, out qos_id integer, out time_limit_s integer)
+    p_ask jsonb, p_uid integer, p_user text, p_operator boolean, p_now timestamptz,
+    out wanted shape, out account_id integer, out qos_id integer, out time_limit_s integer)
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_ask           record;
     v_partition_ids integer[];
-    v_shape         shape;
     v_start_at      timestamptz;
 begin
     select * into v_ask
@@ -38,8 +37,7 @@ begin
     if v_ask.deadline_at is not null then
         perform _check_deadline(v_ask.deadline_at, v_start_at, v_ask.time_limit_s);
     end if;
-    v_shape := _resolve_shape(p_ask, v_partition_ids);
-    perform _check_limits(v_shape, p_uid, p_user, account_id, qos_id, time_limit_s);
-    shape_id := _shape_id(v_shape, p_keep);
+    wanted := _resolve_shape(p_ask, v_partition_ids);
+    perform _check_limits(wanted, p_uid, p_user, account_id, qos_id, time_limit_s);
 end;
 $$;

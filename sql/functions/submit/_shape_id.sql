@@ -1,17 +1,27 @@
 -- odc._shape_id: the id of a shape, kept once by value.
--- Arguments  p_keep  false: do not write it when it is new; the answer is null then
--- Locks      shape, the new row
+-- Locks      shape, the new row: others that want the same wait until this transaction ends
 -- Raises     OD010 BadRequest: another shape has the same digests
-create or replace function odc._shape_id(p_shape shape, p_keep boolean default true)
+create or replace function odc._shape_id(p_shape shape)
 returns integer
-language plpgsql volatile set search_path = odc, pg_temp as $$
+language plpgsql volatile set search_path = odc, pg_temp set enable_seqscan = off as $$
 declare
-    v_id integer;
+    v_id   integer;
+    v_hash bigint := hash_record_extended(row(
+        p_shape.node_count, p_shape.gpus_per_node, p_shape.gpu_type, p_shape.cpus_per_node, p_shape.mem_per_node_mib,
+        p_shape.exclusive, p_shape.partition_ids, p_shape.constraint_expr, p_shape.node_list, p_shape.exclude_nodes,
+        p_shape.node_count_max, p_shape.switches, p_shape.switches_wait_s, p_shape.booking_id, p_shape.licences), 0);
 begin
-    -- On the third try, the conflicting row is not one that was written meanwhile.
+    -- The planner has one way to find the rows, by shape_hash, also where it knows nothing of the table yet: no index serves
+    -- `is not distinct from`. On the third try, the conflicting row is not one that was written meanwhile.
     for v_try in 1..3 loop
         select s.id into v_id
-          from shape as s
+          from (select *
+                  from shape as h
+                 where hash_record_extended(row(
+                           h.node_count, h.gpus_per_node, h.gpu_type, h.cpus_per_node, h.mem_per_node_mib, h.exclusive,
+                           h.partition_ids, h.constraint_expr, h.node_list, h.exclude_nodes, h.node_count_max, h.switches,
+                           h.switches_wait_s, h.booking_id, h.licences), 0) = v_hash
+                offset 0) as s
          where s.node_count = p_shape.node_count and s.gpus_per_node = p_shape.gpus_per_node
            and s.gpu_type is not distinct from p_shape.gpu_type
            and s.cpus_per_node = p_shape.cpus_per_node and s.mem_per_node_mib = p_shape.mem_per_node_mib
@@ -24,7 +34,7 @@ begin
            and s.switches_wait_s is not distinct from p_shape.switches_wait_s
            and s.booking_id is not distinct from p_shape.booking_id
            and s.licences is not distinct from p_shape.licences;
-        if found or not p_keep then
+        if found then
             return v_id;
         end if;
         insert into shape (partition_ids, node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib,

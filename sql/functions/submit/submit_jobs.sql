@@ -9,7 +9,7 @@
 --            has the ids of the first.
 -- Locks      with dependencies or disks: all changes (_take_turn) and the jobs waited for; the partitions, from being deleted;
 --            idempotency by (uid, key); with a pending_limit, pending_bound by uid;
---            with a stored_limit, then stored_bound by uid
+--            with a stored_limit, then stored_bound by uid; shape, new rows
 -- Raises     nothing that a caller can cause: refusals are rows (OD001-OD016, OD041, OD042)
 create or replace function odc.submit_jobs(p_requests jsonb, p_digests text[], p_texts text[], p_now timestamptz)
 returns table (request integer, ord integer, job_id bigint, code text, message text, hint text)
@@ -40,7 +40,8 @@ declare
     v_terms    record;
     v_at       integer;
     v_count    integer := 0;           -- verdicts; of each:
-    v_shapes   integer[] := '{}';
+    v_wanted   shape[] := '{}';        --   without ids; these are in
+    v_shapes   integer[];
     v_accounts integer[] := '{}';
     v_qos      integer[] := '{}';
     v_limits   integer[] := '{}';
@@ -86,18 +87,17 @@ begin
     loop
         v_terms := null;  v_code := null;  v_message := null;  v_hint := null;
         begin
-            select * into v_terms from _resolve_job(v_ask.ask, v_ask.uid, v_ask.user_name, v_ask.operator,
-                                                       not v_ask.dry_run, p_now);
+            select * into v_terms from _resolve_job(v_ask.ask, v_ask.uid, v_ask.user_name, v_ask.operator, p_now);
         exception when others then
             if sqlstate not like 'OD%' then
                 raise;
             end if;
-            select null::integer as shape_id, null::integer as account_id, null::integer as qos_id,
+            select null::shape as wanted, null::integer as account_id, null::integer as qos_id,
                    null::integer as time_limit_s into v_terms;
             get stacked diagnostics v_code = returned_sqlstate, v_message = message_text, v_hint = pg_exception_hint;
         end;
         v_count := v_count + 1;
-        v_shapes[v_count] := v_terms.shape_id;    v_accounts[v_count] := v_terms.account_id;
+        v_wanted[v_count] := v_terms.wanted;      v_accounts[v_count] := v_terms.account_id;
         v_qos[v_count] := v_terms.qos_id;         v_limits[v_count] := v_terms.time_limit_s;
         v_codes[v_count] := v_code;  v_messages[v_count] := v_message;  v_hints[v_count] := nullif(v_hint, '');
         foreach v_at in array v_ask.positions loop
@@ -125,13 +125,14 @@ begin
             select r.*
               from (select array_agg((h.head ->> 'uid')::integer order by j.n) as uids,
                            array_agg(v.account_id order by j.n) as accounts, array_agg(v.qos_id order by j.n) as qos,
-                           array_agg(v.shape_id order by j.n) as shapes,
+                           array_agg(case when v.n is not null then (v_wanted[j.verdict]).partition_ids::text end
+                                     order by j.n) as partitions,
                            array_agg(coalesce((j.job #>> '{array,count}')::integer, 1) order by j.n) as tasks
                       from unnest(v_jobs, v_requests, v_verdict) with ordinality as j (job, request, verdict, n)
                       join unnest(v_heads) with ordinality as h (head, n) on h.n = j.request + 1
-                      left join unnest(v_shapes, v_accounts, v_qos, v_codes) with ordinality
-                                as v (shape_id, account_id, qos_id, code, n) on v.n = j.verdict and v.code is null) as b
-             cross join lateral _refused_by_submitted(b.uids, b.accounts, b.qos, b.shapes, b.tasks) as r
+                      left join unnest(v_accounts, v_qos, v_codes) with ordinality
+                                as v (account_id, qos_id, code, n) on v.n = j.verdict and v.code is null) as b
+             cross join lateral _refused_by_submitted(b.uids, b.accounts, b.qos, b.partitions, b.tasks) as r
         loop
             v_count := v_count + 1;
             v_codes[v_count] := v_ask.code;  v_messages[v_count] := v_ask.message;  v_hints[v_count] := v_ask.hint;
@@ -201,6 +202,16 @@ begin
     end if;
 
     if array_remove(v_ids, null) <> '{}' then
+        -- Late, and all in one order: another transaction that wants the same new shape waits for the end of this one.
+        v_shapes := array_fill(null::integer, array[v_count]);
+        for v_at in
+            select k.verdict
+              from (select distinct j.verdict
+                      from unnest(v_verdict, v_ids) as j (verdict, id) where j.id is not null) as k
+             order by hash_record_extended(v_wanted[k.verdict], 0)
+        loop
+            v_shapes[v_at] := _shape_id(v_wanted[v_at]);
+        end loop;
         perform _write_jobs(
                    v_heads, v_jobs, v_requests, v_ids,
                    array_agg(v.shape_id order by j.n), array_agg(v.account_id order by j.n),

@@ -3136,6 +3136,8 @@ CREATE INDEX running_preempted ON odc.running USING btree (preempted_by) WHERE (
 
 CREATE INDEX shape_booking ON odc.shape USING btree (booking_id) WHERE (booking_id IS NOT NULL);
 
+CREATE INDEX shape_hash ON odc.shape USING btree (hash_record_extended(ROW(node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, partition_ids, constraint_expr, node_list, exclude_nodes, node_count_max, switches, switches_wait_s, booking_id, licences), (0)::bigint));
+
 CREATE INDEX shape_licences ON odc.shape USING btree (id) WHERE (licences IS NOT NULL);
 
 CREATE UNIQUE INDEX shape_value ON odc.shape USING btree (node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, hash_array_extended(partition_ids, (0)::bigint), md5(constraint_expr), hash_array_extended(node_list, (0)::bigint), hash_array_extended(exclude_nodes, (0)::bigint), node_count_max, switches, switches_wait_s, booking_id, jsonb_hash_extended(licences, (0)::bigint)) NULLS NOT DISTINCT;
