@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pickle
 import signal
@@ -38,8 +39,10 @@ def answering(data: bytes) -> Any:
     others = pipes().items()
 
     def work() -> None:
-        (answer,) = dict(pipes().items() - others)
-        os.write(answer, data)
+        for fd in dict(pipes().items() - others):
+            # What libraries open after a fork is there, too.
+            if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY:
+                os.write(fd, data)
         os._exit(0)
 
     return work
