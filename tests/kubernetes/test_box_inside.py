@@ -83,13 +83,36 @@ class Inside:
         return self.pod()["status"]["containerStatuses"][0]["restartCount"]
 
     def kill(self, *words: str) -> None:
+        os.kill(self._first(*words), 9)
+
+    @staticmethod
+    def _first(*words: str) -> int:
         """The first process of the box with these in its command line."""
-        [first, *_] = sorted(
+        return min(
             process.pid
             for process in psutil.process_iter()
             if all(word in _argv(process) for word in words)
         )
-        os.kill(first, 9)
+
+    def as_root(self, script: str) -> str:
+        """Run it in the container, as `pods/exec` does."""
+        first = str(self._first("/bin/sh", "/odc/job/start"))
+        entered = [
+            "nsenter",
+            "--target",
+            first,
+            "--mount",
+            "--uts",
+            "--ipc",
+            "--pid",
+            "--root",
+            "--wdns=/",
+        ]
+        done = subprocess.run(
+            [*entered, "--", "/bin/sh", "-c", script],
+            capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        return done.stdout + done.stderr
 
     def log(self) -> str:
         return "\n" + self.site.stack("logs", str(self.box), check=False)[-3000:]
@@ -301,6 +324,11 @@ def test_jupyter_runs_when_it_is_asked_for_and_lets_nobody_in_without_its_token(
     # What the user sees has changed already; the program inside ends after it.
     wait(lambda: ":8888 " not in inside.ssh("ss -ltn"), inside.log)
     wait(lambda: "jupyter_token" not in inside.ssh("ls /etc/odc"), inside.log)
+    # The container that begins anew and the daemon, which saw that, both start it.
+    program = "/bin/sh /odc/job/jupyter"
+    for _ in range(5):
+        both = f"printf 'on\\n' >/odc/run/jupyter; {program} begin & {program} on; wait"
+        assert inside.as_root(f"{both}; {program} off; ss -ltn | grep ':8888 '") == ""
 
 
 @contextmanager

@@ -6,7 +6,9 @@
 set -u
 umask 022
 job=/odc/job keys=/odc/keys run=/odc/run etc=/etc/odc home=/home/dev workspace=/workspace
-pidfile=$run/jupyter.pid log=$run/jupyter.log token=$etc/jupyter_token
+log=$run/jupyter.log token=$etc/jupyter_token
+# They go with the container: no number of a process of the one before is read here.
+pidfile=$etc/jupyter.pid begun=$etc/jupyter.begun lock=$etc/jupyter.lock
 port=8888 port_hex=22B8
 WAIT_S=40
 
@@ -15,6 +17,22 @@ has() { command -v "$1" >/dev/null 2>&1; }
 listens() { grep -qs ":$port_hex [0-9A-F]*:0000 0A " /proc/net/tcp /proc/net/tcp6; }
 # Numbers of processes come again: it is one of ours by what it runs.
 lives() { read -r pid 2>/dev/null <"$pidfile" && grep -qs "$job/jupyter" "/proc/$pid/cmdline"; }
+# One at a time. Both the container that begins anew and odc, which sees that, start it: each by itself would
+# start one, and only one of them would end later.
+take_turn() {
+  has flock || return 0
+  exec 9>"$lock" && flock -w "$WAIT_S" 9
+}
+end_turn() { exec 9>&-; }
+# Nothing can be started before: there may be no user yet.
+await_begin() {
+  left=$((WAIT_S * 2))
+  until [ -e "$begun" ]; do
+    [ "$left" -gt 0 ] || return 1
+    left=$((left - 1))
+    sleep 0.5
+  done
+}
 # The last thing that it wrote.
 last() { grep -v '^[[:space:]]*$' "$log" 2>/dev/null | tail -n 1; }
 
@@ -29,9 +47,9 @@ start() {
   (umask 077 && cat "$keys/jupyter" >"$token") && chown dev "$token" && chmod 400 "$token" || return 1
   gid=$(id -g dev)
   if setpriv --reuid=dev --regid="$gid" --init-groups true 2>/dev/null; then
-    setpriv --reuid=dev --regid="$gid" --init-groups /bin/sh "$job/jupyter" run </dev/null >"$log" 2>&1 &
+    setpriv --reuid=dev --regid="$gid" --init-groups /bin/sh "$job/jupyter" run </dev/null >"$log" 2>&1 9>&- &
   else
-    su -s /bin/sh -c 'exec /bin/sh /odc/job/jupyter run' dev </dev/null >"$log" 2>&1 &
+    su -s /bin/sh -c 'exec /bin/sh /odc/job/jupyter run' dev </dev/null >"$log" 2>&1 9>&- &
   fi
   printf '%s\n' "$!" >"$pidfile"
 }
@@ -51,15 +69,18 @@ stop() {
 case ${1-} in
   begin)
     [ "${MULTINODE_RANK:-0}" = 0 ] || exit 0
-    # What one container began may have outlived it.
-    stop
+    take_turn
+    : >"$begun"
     wish=$job/jupyter_wish
     [ ! -f "$run/jupyter" ] || wish=$run/jupyter
     ! grep -qsx on "$wish" || start
     ;;
   on)
     printf 'on\n' >"$run/jupyter"
+    await_begin || { say "the dev server begins anew, and is not ready after $WAIT_S s"; exit 1; }
+    take_turn || { say "another start of it has not ended for $WAIT_S s"; exit 1; }
     start || exit 1
+    end_turn
     left=$((WAIT_S * 2))
     until listens; do
       lives || { last >&2; exit 1; }
@@ -70,6 +91,9 @@ case ${1-} in
     ;;
   off)
     printf 'off\n' >"$run/jupyter"
+    # It is not started either, if the container begins later than that.
+    await_begin || exit 0
+    take_turn || { say "a start of it has not ended for $WAIT_S s"; exit 1; }
     stop
     ;;
   run)
