@@ -20,13 +20,17 @@ log = logging.getLogger(__name__)
 MIN_GAP_S = 0.005
 """Between passes, so that a burst of submits costs few of them."""
 REST_SHARE = 2
-"""How many times its own length a pass that started nothing rests; one that did rests its length:
-jobs that end leave GPUs idle until the next pass."""
+"""How many times its own length a pass that started nothing rests."""
+STARTED_REST_SHARE = 0.5
+"""The same for a pass that started jobs: where jobs start, others end, whose GPUs are idle until
+the next pass."""
 MAX_GAP_S = 0.05
 """What it grows to while pass after pass starts nothing: submits onto a full cluster."""
 BUSY_RETRY_S = 1.0
 RESEND_AFTER = timedelta(seconds=5)
 """How long what was sent may say nothing; also between two looks for such."""
+MAX_SENT = 250
+"""Jobs handed over at once: those begin while the next are read."""
 MAX_CACHED_TEXTS = 64 * 1024 * 1024
 
 
@@ -76,7 +80,7 @@ class Planner:
             if done.started:
                 self._unsent += done.started
                 self._to_send.set()
-            share = 1 if done.started else REST_SHARE
+            share = STARTED_REST_SHARE if done.started else REST_SHARE
             gap_s = max(share * done.took_ms / 1000, min(MIN_GAP_S * 2**in_vain, MAX_GAP_S))
             if done.more:
                 self._wake.set()
@@ -110,7 +114,9 @@ class Planner:
         while True:
             await self._to_send.wait()
             self._to_send.clear()
-            job_ids, self._unsent = self._unsent, []
+            job_ids, self._unsent = self._unsent[:MAX_SENT], self._unsent[MAX_SENT:]
+            if self._unsent:
+                self._to_send.set()
             try:
                 await self.send(job_ids)
             except DatabaseBusy as error:

@@ -24,8 +24,8 @@ MAX_GATHER_S = 0.05
 MIN_SWEEP_GAP_S = 0.5
 """Between two sweeps that starts call for."""
 BUSY_RETRY_S = 1.0
-MAX_FACTS = 2000
-"""In one transaction."""
+MAX_FACTS = 250
+"""In one transaction: a pass fills the GPUs of these while the next are written."""
 JUDGE_S = 5.0
 """Between two judgements on nodes that may eat jobs: all failures of an hour are looked at."""
 
@@ -86,35 +86,33 @@ class Reaper:
     async def _record(self) -> None:
         async for facts in self._executor.observe():
             begun = self._clock.monotonic()
-            ended = await self._write(facts)
+            await self._write(facts)
             await self._executor.acknowledge(facts)
             # One member of a gang that failed leaves others to be stopped.
             self._wake.set()
-            if ended:
-                log.info("reap.ended", extra={"jobs": len(ended)})
-                self._on_change()
             # A transaction costs the same for one fact and for many: when they come thick, let
             # some gather.
             took_s = self._clock.monotonic() - begun
             if took_s > 0:
-                await self._clock.sleep(min(2 * took_s, MAX_GATHER_S))
+                await self._clock.sleep(min(took_s, MAX_GATHER_S))
 
-    async def _write(self, facts: Sequence[Fact]) -> list[int]:
+    async def _write(self, facts: Sequence[Fact]) -> None:
         """Write the executor's facts, retrying while the database is busy: each comes once. Fewer
         at a time after each failure, for a batch may be too large for the limit of a statement."""
-        ended: list[int] = []
         batch = MAX_FACTS
         while facts:
             some, now = facts[:batch], self._clock.now()
             try:
-                ended += await self._store.record_facts(self._lead.term, some, now)
+                ended = await self._store.record_facts(self._lead.term, some, now)
             except DatabaseBusy as error:
                 log.warning("reap.busy", extra={"facts": len(some), "why": error.message})
                 batch = max(1, batch // 2)
                 await self._clock.sleep(BUSY_RETRY_S)
-            else:
-                facts = facts[batch:]
-        return ended
+                continue
+            facts = facts[len(some) :]
+            if ended:
+                log.info("reap.ended", extra={"jobs": len(ended)})
+                self._on_change()
 
     async def _carry_out(self) -> None:
         while True:
