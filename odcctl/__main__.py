@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from odcctl import exits
+from odcctl.complaints import describe
 from odcctl.exits import Failure, WrongUsage
 from odcctl.options import COMMON, OUTPUT, Command, option_lines
 
@@ -96,7 +97,7 @@ def dispatch(argv: Sequence[str]) -> int:
     except Failure as failure:
         refused = failure.exit_code == exits.REFUSED and not reads
         what = command.what if command and refused else None
-        print(exits.describe(failure, what), file=sys.stderr)
+        print(describe(failure, what), file=sys.stderr)
         return failure.exit_code
 
 

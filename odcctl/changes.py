@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from odcctl.exits import DONE, REFUSED, complaint
+from odcctl.complaints import complaint
+from odcctl.exits import DONE, REFUSED
 from odcctl.render import note, put, put_json
 
 MAX_COMPLAINTS = 20

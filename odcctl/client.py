@@ -6,19 +6,16 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from odcctl import __version__
 from odcctl.address import Address, connect, find_server, warn_of_clear_text
-from odcctl.exits import Failure, Refused, Unreachable
+from odcctl.exits import Refused, Unreachable
+from odcctl.kept_key import KeptKey
 from odcctl.options import Arguments
 from odcctl.wire import Answer, LostAnswer, exchange
 
 ANSWER_TIMEOUT_S = 120.0
-RENEW_GAP_S = 60.0
-RENEW_BEFORE_S = 300.0
-"""A key that ends so soon is renewed first."""
 RETRY_FOR_S = 60.0
 """How long a submit whose answer was lost is sent again, under its idempotency key."""
 
@@ -49,18 +46,16 @@ class Reply(NamedTuple):
 
 
 class Client:
-    """token: what the user gave for a key. Without one, a key that a login has left is used over
-    TCP (keeps: unless it is not to be), and renewed when it ends."""
+    """token: the API key that the user gave. Without one, requests over TCP use the key that a
+    login left, unless keeps is False."""
 
     def __init__(
         self, addresses: Sequence[Address], token: str | None, *, keeps: bool = True
     ) -> None:
         self.addresses = list(addresses)
         self.token = token
-        self._keeps = keeps and token is None
-        self._renewed_at: float | None = None
+        self._kept = KeptKey(post_login) if keeps and token is None else None
         self._warned = False
-        self._trouble: Failure | None = None
 
     @classmethod
     def of(cls, arguments: Arguments) -> Client:
@@ -149,9 +144,12 @@ class Client:
         answer = self._send(*sent, timeout_s)
         if answer.status == 401:
             refusal = _refusal(answer)
-            # Nothing was done: what was asked may be asked again, with a key that holds.
-            if not self._log_in_again():
-                raise _with_trouble(refusal, self._trouble)
+            # The server has done nothing, so the request may be sent again with another key.
+            if self._kept is None:
+                raise refusal
+            if not self._kept.renew_rejected(self.addresses[0]):
+                raise self._kept.explain(refusal)
+            self.token = self._kept.token
             answer = self._send(*sent, timeout_s)
         if answer.status >= 400:
             raise _refusal(answer)
@@ -176,77 +174,15 @@ class Client:
         """The header that tells a server elsewhere who asks."""
         if address.path is not None:
             return {}
-        if self.token is None and self._keeps:
-            self._take_kept(address)
+        if self.token is None and self._kept is not None:
+            self._kept.load(address)
+            self.token = self._kept.token
         if not self.token:
             return {}
         if not self._warned:
             self._warned = True
             warn_of_clear_text(address)
         return {"Authorization": f"Bearer {self.token}"}
-
-    def _take_kept(self, address: Address) -> None:
-        """The key of a login, and a new one before it ends; silently: if there is none, the server
-        will say so."""
-        from odcctl import keys  # for servers elsewhere alone
-
-        entry = keys.find(address)
-        if entry is None or "key" not in entry:
-            return
-        if keys.is_of_another_profile(entry):
-            self._take_new(address, entry)
-            return
-        self.token = str(entry["key"])
-        if _left_s(entry.get("expires_at")) < RENEW_BEFORE_S:
-            from odcctl.login import log_in_again
-
-            self._renewed_at = time.monotonic()
-            try:
-                self.token = log_in_again(address, entry)
-            except Failure as failure:
-                self._trouble = failure
-
-    def _take_new(self, address: Address, entry: Mapping[str, Any]) -> bool:
-        """A key in the place of one that is of no use: if there is none, that is forgotten."""
-        from odcctl import keys
-        from odcctl.login import log_in_again
-
-        self._renewed_at = time.monotonic()
-        try:
-            self.token = log_in_again(address, dict(entry))
-        except Failure as failure:
-            self._trouble = failure
-            if "key" in entry:
-                with suppress(Failure):  # where nothing can be written, it is only not used
-                    keys.forget(address, str(entry["key"]))
-            return False
-        return True
-
-    def _log_in_again(self) -> bool:
-        """After a 401, but not twice within a minute: a key that was just made and is refused will
-        not get better."""
-        now_s, renewed_at = time.monotonic(), self._renewed_at
-        just_now = renewed_at is not None and now_s < renewed_at + RENEW_GAP_S
-        if not self._keeps or just_now or self.addresses[0].path is not None:
-            return False
-        self._renewed_at = now_s
-        from odcctl import keys
-        from odcctl.login import may_log_in_unasked
-
-        [address] = self.addresses
-        entry = keys.find(address)
-        if entry is None and not may_log_in_unasked(address):
-            return False
-        if entry is not None and "out" in entry:
-            return False
-        if (
-            entry is not None
-            and entry.get("key") not in (None, self.token)
-            and not (keys.is_of_another_profile(entry))
-        ):
-            self.token = entry["key"]  # another command was faster
-            return True
-        return self._take_new(address, entry or {})
 
     def _told(
         self, method: str, path: str, params: Params | None = None, *, body: object = None,
@@ -256,6 +192,15 @@ class Client:
             return self.request(method, path, params, body=body, timeout_s=timeout_s)
         except LostAnswer as error:
             raise _gone(error) from error
+
+
+def post_login(address: Address, body: Mapping[str, Any]) -> object:
+    """Send a signed login; the decoded answer, None if it is not JSON."""
+    reply = Client([address], None, keeps=False).post("/v1/auth/login", body)
+    try:
+        return reply.json()
+    except ValueError:
+        return None
 
 
 def target(path: str, params: Params | None = None) -> str:
@@ -287,23 +232,6 @@ def _refusal(answer: Answer) -> Refused:
     if not isinstance(problem, dict):
         problem = {"detail": f"the server answered with HTTP status {answer.status}"}
     return Refused(answer.status, problem)
-
-
-def _with_trouble(refusal: Refused, trouble: Failure | None) -> Refused:
-    """Why no login helped, before the hint to log in."""
-    if trouble is not None:
-        lines = [f"No login by AWS: {trouble.message}.", trouble.hint, refusal.hint]
-        refusal.hint = "\n".join(line for line in lines if line)
-    return refusal
-
-
-def _left_s(expires_at: object) -> float:
-    from datetime import datetime
-
-    try:
-        return datetime.fromisoformat(str(expires_at)).timestamp() - time.time()
-    except ValueError:
-        return 0.0
 
 
 def _date(text: str) -> float | None:

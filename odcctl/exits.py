@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from odcctl.render import local_moments
-
 DONE = 0
 REFUSED = 1
 USAGE = 2
@@ -52,21 +50,6 @@ class Refused(Failure):
     @property
     def title(self) -> str:
         return str(self.problem.get("title", ""))
-
-
-def describe(failure: Failure, what: str | None = None) -> str:
-    """The lines for stderr. what: the thing that did not happen, as in "job not submitted"."""
-    return complaint(failure.message, getattr(failure, "code", None), failure.hint, what)
-
-
-def complaint(
-    message: str, code: str | None = None, hint: str | None = None, what: str | None = None
-) -> str:
-    lines = [f"odcctl: {what}: {message}" if what else f"odcctl: {message}"]
-    if code:
-        lines[0] += f" ({code})"
-    lines += [f"  {line}" for line in (hint or "").splitlines()]
-    return local_moments("\n".join(lines))
 
 
 def job_exit_code(jobs: Iterable[Mapping[str, Any]]) -> int:

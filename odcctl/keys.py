@@ -5,13 +5,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from odcctl.address import Address, config_path
 from odcctl.exits import Failure
 
+Post = Callable[[Address, Mapping[str, Any]], object]
+"""Sends a signed login to a server and returns the decoded answer; None if that is not JSON."""
 Entry = dict[str, Any]
 """key, expires_at, user; how to log in again: profile, region, github_user, server_id; and named,
 the profile that the environment named at the login. A key that failed is forgotten, the rest stays.

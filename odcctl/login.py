@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from odcctl import keys
 from odcctl.address import Address, is_safe, parse_address, read_config
 from odcctl.exits import Failure, WrongUsage
+from odcctl.keys import Post
 
 DEFAULT_REGION = "us-east-2"
 LEAST_LIFE_S = 60
@@ -31,21 +32,21 @@ class Choice(NamedTuple):
     server_id: str | None = None
 
 
-def log_in(address: Address, choice: Choice) -> dict[str, Any]:
+def log_in(address: Address, choice: Choice, post: Post) -> dict[str, Any]:
     """The server's answer; the key is kept. Raises Failure."""
-    answer = _ask(address, choice)
+    answer = _ask(address, choice, post)
     _keep(address, choice, answer, keys.named_profile())
     return answer
 
 
-def log_in_again(address: Address, entry: keys.Entry) -> str:
+def log_in_again(address: Address, entry: keys.Entry, post: Post) -> str:
     """A new key in the place of one that has ended, or soon will: of the same user, unless another
     profile is named now."""
     choice = Choice(**{name: entry.get(name) for name in Choice._fields})
     named, user = entry.get("named"), entry.get("user")
     if keys.is_of_another_profile(entry):
         choice, named, user = choice._replace(profile=None), keys.named_profile(), None
-    answer = _ask(address, choice)
+    answer = _ask(address, choice, post)
     if user not in (None, answer["user"]):
         raise Failure(
             f"the AWS credentials here are now those of {answer['user']}, and not of {user}, "
@@ -56,9 +57,7 @@ def log_in_again(address: Address, entry: keys.Entry) -> str:
     return answer["key"]
 
 
-def _ask(address: Address, choice: Choice) -> dict[str, Any]:
-    from odcctl.client import Client  # which imports this for a renewal
-
+def _ask(address: Address, choice: Choice, post: Post) -> dict[str, Any]:
     server_id = choice.server_id or os.environ.get("ODC_SERVER_ID") or _config("server_id", address)
     server_id = server_id or keys.server_name(address)
     github_user = choice.github_user or _config("github_user", None)
@@ -68,11 +67,7 @@ def _ask(address: Address, choice: Choice) -> dict[str, Any]:
     }
     if github_user:
         body["github_user"] = github_user
-    reply = Client([address], None, keeps=False).post("/v1/auth/login", body)
-    try:
-        answer = reply.json()
-    except ValueError:
-        answer = None
+    answer: Any = post(address, body)
     if not isinstance(answer, dict) or not {"key", "expires_at", "user"} <= answer.keys():
         raise Failure(f"what answers at {address} gives no key", "Is it an odc server?")
     return answer

@@ -14,7 +14,8 @@ from odcctl import render
 from odcctl.client import Client, Reply
 from odcctl.exits import Refused, Unreachable
 from odcctl.follow import Patience
-from odcctl.reservations import WAITING, Reservation, message, queue_place, status
+from odcctl.reservation_states import WAITING
+from odcctl.reservations import Reservation, message, queue_place, status
 from odcctl.sse import Events
 from odcctl.wire import LostAnswer
 

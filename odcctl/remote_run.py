@@ -17,14 +17,13 @@ from typing import Any, NamedTuple
 
 from odcctl import ssh
 from odcctl.client import Client
+from odcctl.complaints import complaint, describe
 from odcctl.exits import (
     INTERRUPTED,
     REFUSED,
     UNREACHABLE,
     Failure,
     Unreachable,
-    complaint,
-    describe,
 )
 from odcctl.folders import Amount, Unpacked, measure, pack, unpack
 from odcctl.hours import read_time

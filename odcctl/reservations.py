@@ -13,6 +13,8 @@ from odcctl.exits import Failure, Refused, WrongUsage
 from odcctl.hostlist import fold
 from odcctl.jobs import local_times
 from odcctl.options import Arguments
+from odcctl.reservation_states import LIVE, STATUSES
+from odcctl.ssh import links
 
 Reservation = Mapping[str, Any]
 _STEP = re.compile(r"image: step \d+/\d+")
@@ -20,10 +22,6 @@ _STEP = re.compile(r"image: step \d+/\d+")
 IDLE_S = 600
 """From then on it is worth telling."""
 
-WAITING = ("pending", "queued", "preparing")
-LIVE = (*WAITING, "active")
-OVER = ("expired", "cancelled", "failed")
-STATUSES = (*LIVE, *OVER)
 STORAGES = {"home": "your home folder", "temporary": "none: its home ends with it"}
 
 
@@ -234,8 +232,6 @@ def _jupyter(one: Reservation) -> str:
 def _links(one: Reservation) -> list[tuple[str, str]]:
     if one.get("connect") != "ssh":
         return []
-    from odcctl.ssh import links
-
     return links(one)
 
 

@@ -19,7 +19,7 @@ from odcctl.address import read_config
 from odcctl.client import Client
 from odcctl.config import keep
 from odcctl.exits import Failure
-from odcctl.reservations import OVER
+from odcctl.reservation_states import OVER
 
 Reservation = Mapping[str, Any]
 

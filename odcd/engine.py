@@ -31,7 +31,6 @@ from odcd.executor.kubernetes.pods import PodSettings, whole_seconds
 from odcd.executor.kubernetes.starts import Budgets
 from odcd.executor.kubernetes.template import PodTemplate, read_template
 from odcd.executor.local import LocalExecutor
-from odcd.leader import Lead
 from odcd.metrics import Metrics
 from odcd.model import Dispatch, Identity, JobSpec
 from odcd.reservations import check_local
@@ -41,6 +40,18 @@ from odcd.store import Store
 log = logging.getLogger(__name__)
 
 Launcher = Callable[[], Awaitable[None]]
+
+
+class Term(Protocol):
+    """The term of a leader."""
+
+    @property
+    def term(self) -> int: ...
+
+    @property
+    def certain(self) -> bool:
+        """No other daemon can lead yet."""
+        ...
 
 
 class Engine(Protocol):
@@ -62,7 +73,7 @@ class Engine(Protocol):
         """Before the daemon serves: raises BadRequest, OtherHost for what can never work."""
         ...
 
-    async def make(self, lead: Lead) -> Executor:
+    async def make(self, lead: Term) -> Executor:
         """For a leader; closed by it."""
         ...
 
@@ -70,7 +81,7 @@ class Engine(Protocol):
         """Make the database this executor's. Raises OtherHost, RunnerDown."""
         ...
 
-    async def make_builder(self, lead: Lead) -> Builder:
+    async def make_builder(self, lead: Term) -> Builder:
         """What builds images of users' Dockerfiles, for a leader; closed by it. Only where the
         settings name a registry for them."""
         ...
@@ -126,7 +137,7 @@ class LocalEngine:
     async def prepare(self) -> None:
         await self._store.check_host(*_place(self._settings.runner_folder))
 
-    async def make(self, lead: Lead) -> Executor:
+    async def make(self, lead: Term) -> Executor:
         return LocalExecutor(
             self._settings.runner_folder,
             self._launcher,
@@ -140,7 +151,7 @@ class LocalEngine:
     async def claim(self, term: int) -> None:
         await self._store.claim_host(term, *_place(self._settings.runner_folder))
 
-    async def make_builder(self, lead: Lead) -> Builder:
+    async def make_builder(self, lead: Term) -> Builder:
         raise AssertionError("processes of a machine have no registry")
 
     def reader(self) -> Executor | None:
@@ -188,10 +199,10 @@ class KubernetesEngine:
     async def _connect(self) -> Cluster:
         return await Cluster.connect(self._own.kubeconfig, self._own.context, self._calls)
 
-    async def make(self, lead: Lead) -> Executor:
+    async def make(self, lead: Term) -> Executor:
         return self._executor(await self._connect(), lead.term, lambda: lead.certain)
 
-    async def make_builder(self, lead: Lead) -> Builder:
+    async def make_builder(self, lead: Term) -> Builder:
         sizes = await self._store.gpu_type_sizes()
         types = await self._store.instance_types()
         gpus = [instance for instance, name in types.items() if sizes[name].gpus > 0]

@@ -321,6 +321,22 @@ class NodeReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredNode:
+    """A node for accounting only, of --node NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]].
+
+    cpus None: the type's share. topology: the layers, outermost first; the last is its block.
+    """
+
+    name: str
+    gpu_type: str
+    gpus: int
+    cpus: int | None
+    zone: str | None = None
+    efa_domain: str | None = None
+    topology: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuTypeSize:
     """What a whole node of a type has; fills in what a declared node leaves out."""
 

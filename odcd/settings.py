@@ -23,6 +23,7 @@ from odcd.front.settings import FrontSettings, read_front
 from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
 from odcd.history.settings import HistorySettings, read_history
 from odcd.login.settings import LoginSettings, read_login
+from odcd.model import DeclaredNode
 from odcd.slurm.hostlists import expand_hosts
 from odcd.variables import read_seconds, read_words
 
@@ -52,22 +53,6 @@ NODE = re.compile(
 NODE_FORM = "NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]]"
 URL = re.compile(r"^https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?$")
 ADDRESS = re.compile(r"^(?P<host>\[[0-9a-fA-F:]+\]|[^:]*):(?P<port>\d{1,5})$")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclaredNode:
-    """A node for accounting only, of --node NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]].
-
-    cpus None: the type's share. topology: the layers, outermost first; the last is its block.
-    """
-
-    name: str
-    gpu_type: str
-    gpus: int
-    cpus: int | None
-    zone: str | None = None
-    efa_domain: str | None = None
-    topology: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

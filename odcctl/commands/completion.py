@@ -11,7 +11,7 @@ from odcctl.commands._submitting import SubmitCommand
 from odcctl.exits import DONE, Failure
 from odcctl.me import me
 from odcctl.options import Arguments, Command
-from odcctl.reservations import STATUSES
+from odcctl.reservation_states import STATUSES
 from odcctl.wire import LostAnswer
 
 ASK_TIMEOUT_S = 1.0

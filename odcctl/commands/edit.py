@@ -11,7 +11,8 @@ from odcctl.client import Client
 from odcctl.commands.extend import YES, extend
 from odcctl.hours import hours_of
 from odcctl.options import Arguments, Command, Option
-from odcctl.reservations import LIVE, named_or_only
+from odcctl.reservation_states import LIVE
+from odcctl.reservations import named_or_only
 
 CHANGES = {
     "extend": "more hours for it", "name": "its name", "add-user": "let another user in",

@@ -11,7 +11,8 @@ from odcctl.client import Client, Reply
 from odcctl.exits import DONE
 from odcctl.jobs import gpus
 from odcctl.options import Arguments, Command, Option
-from odcctl.reservations import OVER, WAITING, disk, expected_at, parse_statuses, status, until
+from odcctl.reservation_states import OVER, WAITING
+from odcctl.reservations import disk, expected_at, parse_statuses, status, until
 
 HEADER = (
     "ID", "TYPE", "USER", "GPUS", "STATUS", "STORAGE", "QUEUE", "CREATED", "EXPIRES / ETA",

@@ -7,7 +7,7 @@ from typing import Any
 
 from odcctl import render
 from odcctl.address import Address, is_safe
-from odcctl.client import Client
+from odcctl.client import Client, post_login
 from odcctl.exits import DONE
 from odcctl.options import Arguments, Command, Option
 
@@ -26,6 +26,7 @@ def run(arguments: Arguments) -> int:
             github_user=arguments.value("github-user"),
             server_id=arguments.value("server-id"),
         ),
+        post_login,
     )
     # The key is in its file, and nowhere else.
     told: dict[str, Any] = {name: value for name, value in answer.items() if name != "key"}

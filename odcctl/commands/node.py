@@ -6,7 +6,8 @@ from typing import Any
 
 from odcctl import render
 from odcctl.client import Client, quote
-from odcctl.exits import DONE, REFUSED, Refused, describe
+from odcctl.complaints import describe
+from odcctl.exits import DONE, REFUSED, Refused
 from odcctl.hostlist import unfold
 from odcctl.options import Arguments, Command, Option
 

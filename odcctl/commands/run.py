@@ -12,7 +12,8 @@ from typing import Any
 
 from odcctl.client import Client
 from odcctl.commands._submitting import SubmitCommand, submit_words
-from odcctl.exits import DONE, Failure, Refused, describe, job_exit_code
+from odcctl.complaints import describe
+from odcctl.exits import DONE, Failure, Refused, job_exit_code
 from odcctl.follow import Patience, outages, output
 from odcctl.jobs import LIVE, place
 from odcctl.options import Arguments

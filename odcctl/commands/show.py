@@ -13,6 +13,7 @@ from odcctl.exits import DONE, Failure, Refused
 from odcctl.hostlist import fold
 from odcctl.moments import AS_OF, past
 from odcctl.options import Arguments, Command, Option
+from odcctl.reservation_states import LIVE, OVER
 
 _LIKE_A_JOB = re.compile(r"[\d_.,:%\[\]-]+", re.ASCII)
 """An id, or an attempt at one."""
@@ -86,9 +87,7 @@ def _boxes(client: Client, found: list[dict[str, Any]]) -> dict[int, dict[str, A
     """What only reservations have, by the id of the job."""
     numbers = [job["id"] for job in found if job["kind"] == "reservation"]
     boxes = {number: client.get(f"/v1/reservations/{number}").json() for number in numbers}
-    if any(
-        box.get("connect") == "ssh" or box["status"] in reservations.OVER for box in boxes.values()
-    ):
+    if any(box.get("connect") == "ssh" or box["status"] in OVER for box in boxes.values()):
         from odcctl import ssh
 
         for box in boxes.values():
@@ -100,7 +99,7 @@ def _show_mine(client: Client, arguments: Arguments, moment: str | None) -> int:
     """My reservations that are active or wait."""
     if moment or arguments.flag("script"):
         arguments.command.wrong("name a job")
-    reply = client.get("/v1/reservations", {"status": ",".join(reservations.LIVE)})
+    reply = client.get("/v1/reservations", {"status": ",".join(LIVE)})
     mine: list[dict[str, Any]] = reply.json()["reservations"]
     if arguments.form == "json":
         render.put(reply.text.rstrip("\n") + "\n")

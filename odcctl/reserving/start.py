@@ -12,7 +12,8 @@ from typing import Any
 from odcctl import render
 from odcctl.asking import agree, on_terminal
 from odcctl.client import Client, target
-from odcctl.exits import DONE, REFUSED, Failure, describe
+from odcctl.complaints import describe
+from odcctl.exits import DONE, REFUSED, Failure
 from odcctl.hostlist import fold
 from odcctl.options import Arguments
 from odcctl.progress import Progress, follow

@@ -23,9 +23,18 @@ from odcd.executor.machine import declared_nodes, this_machine
 from odcd.executor.output import shares_file
 from odcd.executor.terminals import Attached, Replayed
 from odcd.executor.wire import Encoder, fact_of
-from odcd.model import Canary, CanaryEnd, Dispatch, Fact, GpuTypeSize, Member, NodeReport, Notice
+from odcd.model import (
+    Canary,
+    CanaryEnd,
+    DeclaredNode,
+    Dispatch,
+    Fact,
+    GpuTypeSize,
+    Member,
+    NodeReport,
+    Notice,
+)
 from odcd.runner.launch import LaunchFailed
-from odcd.settings import DeclaredNode
 
 log = logging.getLogger(__name__)
 

@@ -17,9 +17,8 @@ from odcd.clock import SystemClock
 from odcd.errors import LeadershipLost, RunnerDown, WrongState
 from odcd.executor.base import Executor
 from odcd.executor.local import LocalExecutor
-from odcd.model import Fact, GpuTypeSize, Notice
+from odcd.model import DeclaredNode, Fact, GpuTypeSize, Notice
 from odcd.runner.server import Server
-from odcd.settings import DeclaredNode
 from tests.support.dispatches import a_dispatch_of, a_member, expecting
 from tests.support.runner import PATIENCE_S, RunnerHome, forked_runner
 
