@@ -11,7 +11,7 @@ from importlib.metadata import version
 from benchmarks import looking, planning, policies, runner_alone, running, submitting
 from benchmarks.figures import HEAD, Figure, explained
 from benchmarks.results import RESULTS, git, kept_sections, machine
-from odcd.postgres_files import INSTALLS
+from odcd.home.postgres_files import INSTALLS
 
 FIGURES: dict[str, Callable[[int], list[Figure]]] = {
     "submit": submitting.submits,

@@ -19,15 +19,17 @@ from benchmarks.planning import served
 from benchmarks.report import report
 from benchmarks.results import ARRAY_ENDS
 from odcd.clock import Clock, SystemClock
-from odcd.db import Database
+from odcd.database.pool import Database
 from odcd.executor.simulated import Run, SimulatedExecutor
-from odcd.leader import APPLICATION, Lead, Pass
-from odcd.leading import take_over
-from odcd.model import Dispatch, Identity, JobSpec, NodeReport
-from odcd.planner import Planner
-from odcd.reaper import Reaper
-from odcd.store import Store
-from odcd.submission import SubmitBatcher, prepare
+from odcd.jobs.submission import SubmitBatcher, prepare
+from odcd.loops.election import APPLICATION, Lead, Pass
+from odcd.loops.leader_term import take_over
+from odcd.loops.planner import Planner
+from odcd.loops.reconciler import Reaper
+from odcd.records.dispatch import Dispatch
+from odcd.records.job import Identity, JobSpec
+from odcd.records.node import NodeReport
+from odcd.stores.store import Store
 
 NODES = 1000
 GPUS = 8

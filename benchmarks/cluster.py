@@ -13,8 +13,8 @@ from typing import Any
 
 from odcd.clock import SystemClock
 from odcd.executor.kubernetes.cluster import Cluster
+from odcd.executor.kubernetes.informer import Mirror
 from odcd.executor.kubernetes.inventory import take_inventory
-from odcd.executor.kubernetes.mirror import Mirror
 from odcd.executor.kubernetes.objects import Node, Pod
 from tests.support.controlplane.api import Api, Manifest
 from tests.support.controlplane.watch import Watch

@@ -23,11 +23,11 @@ from pathlib import Path
 from benchmarks.figures import HEAD, Figure, explained, timed_ms
 from benchmarks.planning import NOW
 from benchmarks.results import HISTORY, RESULTS, git, machine, with_section
-from odcd import schema
 from odcd.clock import SystemClock
+from odcd.database import schema
 from odcd.history.partitions import finish_indexes
-from odcd.model import Identity
-from odcd.postgres import EmbeddedPostgres
+from odcd.home.postgres import EmbeddedPostgres
+from odcd.records.job import Identity
 from tests.support.builders import Queue
 from tests.support.database import Sql, admit_root, remove_home
 

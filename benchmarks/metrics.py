@@ -22,16 +22,16 @@ from benchmarks.figures import HEAD, Figure, explained
 from benchmarks.planning import served
 from benchmarks.results import METRICS, RESULTS, git, machine, with_section
 from odcd.api.app import create_app, operations
-from odcd.api.context import Api
-from odcd.api.server import HttpServer
+from odcd.api.http.context import Api
+from odcd.api.http.server import HttpServer
 from odcd.clock import SystemClock
-from odcd.db import Database
+from odcd.database.pool import Database
 from odcd.events import EventHub
+from odcd.jobs.submission import SubmitBatcher
 from odcd.metrics import Metrics
 from odcd.metrics.families import MEASURES
 from odcd.metrics.sampler import APPLICATION, Sampler
-from odcd.store import Store
-from odcd.submission import SubmitBatcher
+from odcd.stores.store import Store
 from tests.support.database import Sql
 
 PENDING = 100_000

@@ -23,7 +23,7 @@ import httpx
 
 from benchmarks.figures import HEAD, Figure, explained, percentile
 from benchmarks.results import PAGE, RESULTS, git, machine, with_section
-from odcd.model import NodeReport
+from odcd.records.node import NodeReport
 from tests.support.browser import CHROMIUM, Tab, chromium
 from tests.support.database import shared_server
 from tests.support.scene import Scene, scene

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.figures import Figure, timed_ms
-from odcd import schema
 from odcd.clock import SystemClock
-from odcd.postgres import EmbeddedPostgres
+from odcd.database import schema
+from odcd.home.postgres import EmbeddedPostgres
 from tests.support.database import Sql, admit_root, make_home, remove_home
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

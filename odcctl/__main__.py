@@ -6,42 +6,16 @@ Verbs are imported when they are called: `odcctl queue` pays for nothing that `o
 from __future__ import annotations
 
 import getopt
-import importlib
 import io
 import os
 import sys
 from collections.abc import Sequence
 
 from odcctl import exits
-from odcctl.complaints import describe
+from odcctl.commands import GROUPS, load
 from odcctl.exits import Failure, WrongUsage
 from odcctl.options import COMMON, OUTPUT, Command, option_lines
-
-GROUPS = {
-    "Jobs": (
-        "submit", "run", "queue", "show", "why", "wait", "logs", "attach", "cancel", "history",
-    ),
-    "Dev servers": ("reserve", "list", "connect", "extend", "edit", "disk", "avail", "status"),
-    "Changing jobs": ("hold", "release", "requeue", "update", "checkpoint"),
-    "The cluster": (
-        "nodes", "node", "partition", "policy", "booking", "licence", "plan", "replay", "events",
-        "diag", "page",
-    ),
-    "Who may use how much": (
-        "account", "user", "qos", "shares", "priority", "usage", "idle",
-    ),
-    "This program": ("login", "logout", "config", "ssh-proxy", "completion"),
-}  # fmt: skip
-VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
-
-ELSEWHERE = {
-    "sbatch": "submit", "srun": "run", "salloc": "reserve", "squeue": "queue", "sinfo": "nodes",
-    "scancel": "cancel", "sacct": "history", "scontrol": "show", "sattach": "attach",
-    "sprio": "priority", "sshare": "shares", "sreport": "usage", "sacctmgr": "account",
-    "sdiag": "diag", "drain": "node drain", "cordon": "node drain", "resume": "node resume",
-    "uncordon": "node resume",
-}  # fmt: skip
-"""What Slurm and Kubernetes call it -> our words."""
+from odcctl.text.complaints import describe
 
 EXITS = """\
 Exit codes: 0 done, 1 refused, 2 wrong usage, 3 daemon not reached, 130 interrupted. `wait`, `run`
@@ -112,17 +86,6 @@ def split(argv: Sequence[str]) -> tuple[list[str], str | None, list[str]]:
     longer = {"-h": "--help", "-V": "--version"}
     names = [f"{name}={value}" if value else longer.get(name, name) for name, value in pairs]
     return names, (rest[0] if rest else None), rest[1:]
-
-
-def load(verb: str) -> Command:
-    if verb not in VERBS:
-        import difflib  # only for those who mistyped
-
-        near = [ELSEWHERE.get(verb), *difflib.get_close_matches(verb, VERBS, n=1)]
-        meant = next(filter(None, near), None)
-        hint = f"Did you mean: odcctl {meant}" if meant else "See: odcctl --help"
-        raise WrongUsage(f'no command "{verb}"', hint)
-    return importlib.import_module(f"odcctl.commands.{verb.replace('-', '_')}").COMMAND
 
 
 def overview() -> str:

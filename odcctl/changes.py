@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from odcctl.complaints import complaint
 from odcctl.exits import DONE, REFUSED
-from odcctl.render import note, put, put_json
+from odcctl.text.complaints import complaint
+from odcctl.text.render import note, put, put_json
 
 MAX_COMPLAINTS = 20
 _WORDS = {"ended": "had ended already", "not_held": "not held: nothing to release"}

@@ -7,10 +7,10 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from odcctl.client import Client, Params, quote
 from odcctl.exits import Refused, Unreachable
-from odcctl.render import note
-from odcctl.wire import LostAnswer
+from odcctl.http.client import Client, Params, quote
+from odcctl.http.wire import LostAnswer
+from odcctl.text.render import note
 
 LONG_POLL_S = 300
 OUTAGE_S = 600.0

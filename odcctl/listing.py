@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from odcctl.client import Client, Reply
 from odcctl.exits import Failure
+from odcctl.http.client import Client, Reply
 
 PAGE = 10_000
 

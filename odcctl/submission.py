@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from odcctl.client import Client
 from odcctl.exits import Failure, Refused
-from odcctl.render import note
+from odcctl.http.client import Client
+from odcctl.text.render import note
 
 READ_AT_MOST = 8 * 1024 * 1024
 """Twice what the daemon takes as a script: enough to be refused, too little to fill memory."""

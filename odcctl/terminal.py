@@ -20,10 +20,10 @@ from typing import Any
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.connection import Connection
 
-from odcctl.client import Client, quote
 from odcctl.exits import NO_EXIT_CODE, Failure, Unreachable
-from odcctl.render import clean
-from odcctl.websocket import connected
+from odcctl.http.client import Client, quote
+from odcctl.http.websocket import connected
+from odcctl.text.render import clean
 
 PREFIX, DETACH = b"\x1d", b"d"
 DETACH_KEYS = "Ctrl-] d"

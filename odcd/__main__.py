@@ -53,6 +53,8 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--version", action="version", version=f"odcd {__version__}")
     subparsers = root.add_subparsers(metavar="COMMAND", required=True)
     for module in pkgutil.iter_modules(commands.__path__):
+        if module.name.startswith("_"):
+            continue
         importlib.import_module(f"odcd.commands.{module.name}").add(subparsers)
     return root
 

@@ -11,37 +11,37 @@ from collections.abc import Awaitable, Callable, Sequence
 from urllib.parse import urlsplit
 
 from odcd.api.app import create_app
-from odcd.api.clients import version_of
-from odcd.api.context import Api
-from odcd.api.credentials import Credentials
-from odcd.api.door import Door
-from odcd.api.server import HttpServer
-from odcd.audit import AuditLog
-from odcd.audit_front import AuditedWatch
+from odcd.api.http.clients import version_of
+from odcd.api.http.context import Api
+from odcd.api.http.credentials import Credentials
+from odcd.api.http.door import Door
+from odcd.api.http.server import HttpServer
+from odcd.audit.front import AuditedWatch
+from odcd.audit.log import AuditLog
 from odcd.builds.settings import LIMIT, no_target
 from odcd.clock import Clock, SystemClock
-from odcd.connections import API, LEADER
-from odcd.db import Database
-from odcd.disk_reserve import DiskReserve
+from odcd.database.connections import API, LEADER
+from odcd.database.pool import Database
+from odcd.database.slots import AT_ONCE, Slots
 from odcd.engine import make_engine
 from odcd.errors import BadRequest
 from odcd.events import EventHub
 from odcd.executor.base import Executor
+from odcd.fairness.disk_reserve import DiskReserve
 from odcd.fairness.limits import Fairness
 from odcd.front.hosts import Hosts
 from odcd.front.tls import warn_of_clear_text
-from odcd.github_keys import GithubKeys
-from odcd.leader import Lead, Leader, Pass
-from odcd.leading import Leading
+from odcd.home.postgres import WatchedPostgres
+from odcd.jobs.github_keys import GithubKeys
+from odcd.jobs.submission import SubmitBatcher
 from odcd.login.logins import Logins
+from odcd.loops.election import Lead, Leader, Pass
+from odcd.loops.leader_term import Leading
 from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
 from odcd.page.app import Page
-from odcd.postgres import WatchedPostgres
 from odcd.settings import Settings
-from odcd.slots import AT_ONCE, Slots
-from odcd.store import Store
-from odcd.submission import SubmitBatcher
+from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
 

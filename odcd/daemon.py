@@ -11,21 +11,24 @@ from collections.abc import Callable, Coroutine, Sequence
 
 import uvloop
 
-from odcd import account as accounts
-from odcd import app, descriptors, keeper, schema, schema_guard
-from odcd.api.server import take_tcp
+from odcd import app
+from odcd.api.http.server import take_tcp
 from odcd.clock import Clock, SystemClock
-from odcd.connections import check_direct
+from odcd.database import schema, schema_guard
+from odcd.database.connections import check_direct
 from odcd.errors import OdcError, Unavailable
-from odcd.home_folder import own_folder, prepare_home
-from odcd.lock import HomeLock
+from odcd.home import account as accounts
+from odcd.home import descriptors
+from odcd.home import root_helper as keeper
+from odcd.home.folder import own_folder, prepare_home
+from odcd.home.lock import HomeLock
+from odcd.home.ping import answers
+from odcd.home.postgres import EmbeddedPostgres, WatchedPostgres
+from odcd.home.processes import harden
+from odcd.home.shutdown import count_running, end_runner
 from odcd.page import app as page
-from odcd.postgres import EmbeddedPostgres, WatchedPostgres
-from odcd.probe import answers
-from odcd.processes import harden
 from odcd.runner import rules
 from odcd.settings import Settings
-from odcd.shutdown import count_running, end_runner
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,8 @@ from typing import Protocol
 
 import msgspec
 
-from odcd.box_model import BoxKeys
 from odcd.builds.worker import Builder
-from odcd.calls import Calls
+from odcd.call_metrics import Calls
 from odcd.clock import Clock
 from odcd.errors import BadRequest, RunnerDown
 from odcd.executor.base import Executor
@@ -31,11 +30,13 @@ from odcd.executor.kubernetes.pods import PodSettings, whole_seconds
 from odcd.executor.kubernetes.starts import Budgets
 from odcd.executor.kubernetes.template import PodTemplate, read_template
 from odcd.executor.local import LocalExecutor
+from odcd.jobs.reservations import check_local
 from odcd.metrics import Metrics
-from odcd.model import Dispatch, Identity, JobSpec
-from odcd.reservations import check_local
+from odcd.records.dev_server import BoxKeys
+from odcd.records.dispatch import Dispatch
+from odcd.records.job import Identity, JobSpec
 from odcd.settings import Settings
-from odcd.store import Store
+from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
 

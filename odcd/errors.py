@@ -285,7 +285,7 @@ def _leaves(root: type[OdcError]) -> dict[str, type[OdcError]]:
 
 
 BY_CODE: dict[str, type[OdcError]] = _leaves(OdcError)
-"""OD code (= SQLSTATE) to class; odcd.db and odcd.api.problems look errors up here."""
+"""OD code (= SQLSTATE) to class, for odcd.database.pool and odcd.api.http.problems."""
 
 
 def refusal(code: str, message: str, hint: str | None) -> OdcError:

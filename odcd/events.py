@@ -17,7 +17,7 @@ import msgspec
 
 from odcd.clock import Clock
 from odcd.errors import OdcError
-from odcd.model import Selector
+from odcd.records.job import Selector
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from odcd.account import Account, current
+from odcd.home.account import Account, current
 
 MAX_BYTES = 10 * 1024 * 1024
 

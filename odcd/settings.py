@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Literal
 
 from odcd.builds.settings import BuildSettings, read_builds
-from odcd.disk_reserve import read_reserve
 from odcd.disks.settings import DiskSettings, read_disks
 from odcd.errors import BadRequest
 from odcd.executor.job_rules import JobSettings, read_jobs
 from odcd.executor.kubernetes.settings import KubernetesSettings, read_kubernetes
+from odcd.fairness.disk_reserve import read_reserve
 from odcd.fairness.settings import FairnessSettings, read_fairness
 from odcd.front.settings import FrontSettings, read_front
 from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
 from odcd.history.settings import HistorySettings, read_history
 from odcd.login.settings import LoginSettings, read_login
-from odcd.model import DeclaredNode
+from odcd.records.node import DeclaredNode
 from odcd.slurm.hostlists import expand_hosts
 from odcd.variables import read_seconds, read_words
 

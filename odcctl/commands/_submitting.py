@@ -6,8 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from odcctl.client import Client
 from odcctl.exits import Failure
+from odcctl.http.client import Client
+from odcctl.http.wire import LostAnswer
 from odcctl.options import (
     HELP_WIDTH,
     OF_SUBMIT,
@@ -18,9 +19,8 @@ from odcctl.options import (
     option_lines,
     wrap,
 )
-from odcctl.render import local_moments, note, put, put_json
 from odcctl.submission import submit
-from odcctl.wire import LostAnswer
+from odcctl.text.render import local_moments, note, put, put_json
 
 NO_OPTIONS = """\
 No daemon answers, so its options cannot be listed here. They are sbatch's, and described in

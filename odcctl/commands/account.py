@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from odcctl import render
-from odcctl.books import act, client, put_list, qos_text, some, tell
-from odcctl.client import quote
+from odcctl.admin_actions import act, client, put_list, qos_text, some, tell
 from odcctl.exits import DONE
-from odcctl.limits import LIMIT, limits, names, on_off, text_of, text_or_none
+from odcctl.http.client import quote
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import render
+from odcctl.text.limit_args import LIMIT, limits, names, on_off, text_of, text_or_none
 
 HEADER = ("ACCOUNT", "SHARES", "QOS", "USERS", "COORDINATORS", "LIMITS")
 TERMS = ("parent", "description", "organisation", "shares", "qos", "default-qos", "limit")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from odcctl.client import Client
 from odcctl.exits import DONE
-from odcctl.jobs import check_selector
+from odcctl.http.client import Client
 from odcctl.options import Arguments, Command
-from odcctl.render import note
+from odcctl.text.jobs import check_selector
+from odcctl.text.render import note
 
 
 def run(arguments: Arguments) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from odcctl import render
-from odcctl.availability import fetch_types, waits
-from odcctl.client import Client
 from odcctl.exits import DONE
+from odcctl.http.client import Client
 from odcctl.options import Arguments, Command, Option
+from odcctl.reservations.availability import fetch_types, waits
+from odcctl.text import render
 
 HEADER = ("TYPE", "FREE", "MOST", "NODES", "WHOLE", "QUEUED", "WAIT FOR 8 H")
 WATCH_S = 5.0
@@ -18,7 +18,7 @@ WATCH_S = 5.0
 def run(arguments: Arguments) -> int:
     client = Client.of(arguments)
     if arguments.flag("watch"):
-        from odcctl.watch import watch
+        from odcctl.live_table import watch
 
         if arguments.form != "table":
             arguments.command.wrong("--watch shows a table; read events for a stream of JSON")

@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from odcctl import render
-from odcctl.client import Client, Reply, quote
 from odcctl.exits import DONE
-from odcctl.hostlist import fold, unfold
+from odcctl.http.client import Client, Reply, quote
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import render
+from odcctl.text.hostlist import fold, unfold
 
 HEADER = ("BOOKING", "KIND", "STATE", "STARTS", "ENDS", "REPEATS", "NODES", "OWNERS / LACKS")
 TERMS = (

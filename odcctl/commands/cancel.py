@@ -6,14 +6,14 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from odcctl.asking import agree, on_terminal
+from odcctl.caller import me
 from odcctl.changes import tell
-from odcctl.client import Client
 from odcctl.exits import Failure
-from odcctl.jobs import check_selectors, parse_states
-from odcctl.me import me
+from odcctl.http.client import Client
 from odcctl.options import Arguments, Command, Option
-from odcctl.reservations import own, pick
+from odcctl.reservations.lookup import own, pick
+from odcctl.text.jobs import check_selectors, parse_states
+from odcctl.text.prompts import agree, on_terminal
 
 
 def run(arguments: Arguments) -> int:
@@ -51,7 +51,7 @@ def run(arguments: Arguments) -> int:
 def _forget(client: Client, answer: dict[str, Any]) -> None:
     """What ssh knew of those that were reservations goes."""
     if os.path.isdir(os.path.expanduser("~/.odc/ssh")):
-        from odcctl import ssh
+        from odcctl.ssh import host_files as ssh
 
         with suppress(OSError):
             ssh.remove(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from odcctl.changes import tell
-from odcctl.client import Client, quote
-from odcctl.jobs import check_selector
+from odcctl.http.client import Client, quote
 from odcctl.options import Arguments, Command
+from odcctl.text.jobs import check_selector
 
 
 def run(arguments: Arguments) -> int:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from odcctl import jobs, render
-from odcctl.__main__ import VERBS, load
-from odcctl.client import Client
+from odcctl.caller import me
+from odcctl.commands import VERBS, load
 from odcctl.commands._submitting import SubmitCommand
 from odcctl.exits import DONE, Failure
-from odcctl.me import me
+from odcctl.http.client import Client
+from odcctl.http.wire import LostAnswer
 from odcctl.options import Arguments, Command
 from odcctl.reservation_states import STATUSES
-from odcctl.wire import LostAnswer
+from odcctl.text import jobs, render
 
 ASK_TIMEOUT_S = 1.0
 MAX_JOBS = 200

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from odcctl import render
-from odcctl.address import config_path, find_server, parse_address, read_config
-from odcctl.client import Client
 from odcctl.exits import DONE, Failure
+from odcctl.http.address import config_path, find_server, parse_address, read_config
+from odcctl.http.client import Client
 from odcctl.options import Arguments, Command
-from odcctl.reservations import named_or_only
+from odcctl.reservations.lookup import named_or_only
+from odcctl.text import render
 
 WHO_S = 5.0
 KEYS = ("server", "github_user", "forward_agent")
@@ -30,7 +30,7 @@ def run(arguments: Arguments) -> int:
 
 
 def _show(arguments: Arguments) -> int:
-    from odcctl.ssh import FORWARD, REMEMBERED
+    from odcctl.ssh.host_files import FORWARD, REMEMBERED
 
     config = read_config()
     told: dict[str, Any] = {
@@ -68,7 +68,7 @@ def _who(arguments: Arguments) -> str | None:
 
 
 def _set(arguments: Arguments, key: str, value: str) -> int:
-    from odcctl.config import keep
+    from odcctl.http.config import keep
 
     if key not in KEYS:
         arguments.command.wrong(f'"{key}" cannot be set; what can: {", ".join(KEYS)}')
@@ -88,7 +88,7 @@ def _set(arguments: Arguments, key: str, value: str) -> int:
 
 
 def _include(arguments: Arguments, *, on: bool) -> int:
-    from odcctl.ssh import INCLUDE, include
+    from odcctl.ssh.host_files import INCLUDE, include
 
     changed = include(on)
     for path in changed:
@@ -100,8 +100,8 @@ def _include(arguments: Arguments, *, on: bool) -> int:
 
 def _ssh(arguments: Arguments) -> int:
     """Make ssh find a reservation, and say where that stands."""
-    from odcctl import ssh
-    from odcctl.ways import not_now
+    from odcctl.reservations.errors import not_now
+    from odcctl.ssh import host_files as ssh
 
     client = Client.of(arguments)
     chosen = named_or_only(client, arguments, ("active",))

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from odcctl.asking import choose, on_terminal
-from odcctl.client import Client
 from odcctl.exits import DONE, Failure, Unreachable
+from odcctl.http.client import Client
 from odcctl.options import Arguments, Command, Option
-from odcctl.render import note, when
-from odcctl.reservations import message, named_or_only
-from odcctl.ways import denied, dropped, not_now
+from odcctl.reservations.errors import denied, dropped, not_now
+from odcctl.reservations.lookup import message, named_or_only
+from odcctl.text.prompts import choose, on_terminal
+from odcctl.text.render import note, when
 
 
 def run(arguments: Arguments) -> int:
@@ -34,7 +34,7 @@ def run(arguments: Arguments) -> int:
     if one["status"] != "active" or not one.get("connect"):
         raise not_now(client, one, reply.now_s)
     if arguments.flag("jupyter"):
-        from odcctl import jupyter
+        from odcctl.reservations import jupyter
 
         return jupyter.open_here(client, one, arguments.number("port"))
     if one["connect"] == "ssh":
@@ -85,8 +85,8 @@ def _ssh(client: Client, one: Mapping[str, Any], rank: int, agent: bool | None) 
     """With ssh's own exit code. It runs what is written here; nothing of it is the daemon's."""
     import shutil
 
-    from odcctl import ssh
-    from odcctl.ssh_pipe import SSH_FAILED
+    from odcctl.ssh import host_files as ssh
+    from odcctl.ssh.process import SSH_FAILED
 
     if shutil.which("ssh") is None:
         raise Failure("there is no ssh on this machine", "OpenSSH's client is what it takes.")
@@ -110,7 +110,7 @@ def _run_ssh(words: Sequence[str]) -> tuple[int, bytes]:
     """Its exit code, and the end of what it told on standard error, which is shown as it comes."""
     import subprocess
 
-    from odcctl.ssh_pipe import exit_code, showing
+    from odcctl.ssh.process import exit_code, showing
 
     # A handler, since what is ignored would be ignored by ssh, too: the keys are ssh's.
     before = signal.signal(signal.SIGINT, lambda number, frame: None)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from odcctl import render
-from odcctl.asking import agree, on_terminal
-from odcctl.books import act, put_list, tell
-from odcctl.client import Client, Params, Reply, quote, target
-from odcctl.disks import NAME, NAME_RULE, NONE, PATH, make_disk, size, state
+from odcctl.admin_actions import act, put_list, tell
 from odcctl.exits import DONE, Failure
+from odcctl.http.client import Client, Params, Reply, quote, target
 from odcctl.options import Arguments, Command, Option
+from odcctl.reservations.disks import NAME, NAME_RULE, NONE, PATH, make_disk, size, state
+from odcctl.text import render
+from odcctl.text.prompts import agree, on_terminal
 
 HEADER = ("NAME", "USED/SIZE", "STATE", "SNAPSHOTS", "CREATED", "LAST USED")
 STRAYS = ("ID", "KIND", "USER", "DISK", "CREATED", "FIRST SEEN")
@@ -40,7 +40,7 @@ def _list(arguments: Arguments, _: Sequence[str]) -> int:
     users = arguments.flag("user")
     header = ("USER", *HEADER) if users else HEADER
     if arguments.flag("watch"):
-        from odcctl.watch import watch
+        from odcctl.live_table import watch
 
         if arguments.form != "table":
             arguments.command.wrong("--watch shows a table; ask again and again for JSON")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from odcctl import render
-from odcctl.asking import ask_until, choose, on_terminal
-from odcctl.books import tell
-from odcctl.client import Client
+from odcctl.admin_actions import tell
 from odcctl.commands.extend import YES, extend
-from odcctl.hours import hours_of
+from odcctl.http.client import Client
 from odcctl.options import Arguments, Command, Option
 from odcctl.reservation_states import LIVE
-from odcctl.reservations import named_or_only
+from odcctl.reservations.lookup import named_or_only
+from odcctl.text import render
+from odcctl.text.hours import hours_of
+from odcctl.text.prompts import ask_until, choose, on_terminal
 
 CHANGES = {
     "extend": "more hours for it", "name": "its name", "add-user": "let another user in",
@@ -70,7 +70,7 @@ def _set_jupyter(
     client: Client, arguments: Arguments, one: dict[str, Any], *, on: bool
 ) -> int:  # fmt: skip
     """Asked for, and looked at until it is so."""
-    from odcctl import jupyter
+    from odcctl.reservations import jupyter
 
     path = f"/v1/reservations/{one['id']}"
     reply = client.patch(path, {"jupyter": on})

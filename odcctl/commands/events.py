@@ -7,13 +7,13 @@ import sys
 from collections.abc import Mapping
 from typing import Any, cast
 
-from odcctl import render
-from odcctl.client import Client, quote
 from odcctl.exits import DONE
 from odcctl.follow import Patience, outages
-from odcctl.jobs import check_selector
+from odcctl.http.client import Client, quote
+from odcctl.http.sse import Events
 from odcctl.options import Arguments, Command, Option
-from odcctl.sse import Events
+from odcctl.text import render
+from odcctl.text.jobs import check_selector
 
 LAGGED = "lagged"
 """The daemon's word that this client was too slow: it comes again, after the last event it got."""

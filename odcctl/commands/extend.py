@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from odcctl import render
-from odcctl.asking import agree, on_terminal
-from odcctl.books import tell
-from odcctl.client import Client
+from odcctl.admin_actions import tell
 from odcctl.exits import DONE, INTERRUPTED, REFUSED
-from odcctl.hours import ask_hours, hours_of
+from odcctl.http.client import Client
 from odcctl.options import Arguments, HoursCommand, Option
-from odcctl.reservations import named_or_only
+from odcctl.reservations.lookup import named_or_only
+from odcctl.text import render
+from odcctl.text.hours import ask_hours, hours_of
+from odcctl.text.prompts import agree, on_terminal
 
 MOST_DELAYS = 5
 YES = Option("yes", "y", None, "do not ask; elsewhere than on a terminal: though jobs start later")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from odcctl import gpu_use, jobs, render
-from odcctl.client import Client
+from odcctl.caller import me
 from odcctl.exits import DONE
-from odcctl.hostlist import fold
+from odcctl.http.client import Client
 from odcctl.listing import fetch_jobs
-from odcctl.me import me
-from odcctl.moments import past
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import gpu_use, jobs, render
+from odcctl.text.hostlist import fold
+from odcctl.text.time_args import past
 
 HEADER = ("JOB", "NAME", "USER", "PARTITION", "GPUS", "STATE", "EXIT", "ELAPSED", "ENDED", "NODES")
 FIELDS = (

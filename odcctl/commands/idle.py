@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from odcctl import gpu_use, jobs, render
-from odcctl.client import Client
+from odcctl.caller import me
 from odcctl.exits import DONE
-from odcctl.hostlist import fold
-from odcctl.me import me
+from odcctl.http.client import Client
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import gpu_use, jobs, render
+from odcctl.text.hostlist import fold
 
 HEADER = ("JOB", "NAME", "USER", "ACCOUNT", "TYPE", "IDLE", "BUSY", "SINCE", "LOST GPU-H", "ENDS",
           "NODES")  # fmt: skip

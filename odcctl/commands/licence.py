@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from odcctl import render
-from odcctl.client import Client, quote
 from odcctl.exits import DONE
+from odcctl.http.client import Client, quote
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import render
 
 HEADER = ("LICENCE", "TOTAL", "USED", "FREE", "JOBS")
 WORDS = {"list": 0, "set": 2, "delete": 1}

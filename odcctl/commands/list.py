@@ -6,13 +6,13 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from odcctl import render
-from odcctl.client import Client, Reply
 from odcctl.exits import DONE
-from odcctl.jobs import gpus
+from odcctl.http.client import Client, Reply
 from odcctl.options import Arguments, Command, Option
 from odcctl.reservation_states import OVER, WAITING
-from odcctl.reservations import disk, expected_at, parse_statuses, status, until
+from odcctl.reservations.lookup import disk, expected_at, parse_statuses, status, until
+from odcctl.text import render
+from odcctl.text.jobs import gpus
 
 HEADER = (
     "ID", "TYPE", "USER", "GPUS", "STATUS", "STORAGE", "QUEUE", "CREATED", "EXPIRES / ETA",
@@ -28,7 +28,7 @@ def run(arguments: Arguments) -> int:
     }
     client = Client.of(arguments)
     if arguments.flag("watch"):
-        from odcctl.watch import watch
+        from odcctl.live_table import watch
 
         if arguments.form != "table":
             arguments.command.wrong("--watch shows a table; read events for a stream of JSON")
@@ -52,7 +52,7 @@ def _tidy(client: Client, reply: Reply) -> None:
     """Of reservations that are over ssh is to know nothing more."""
     over = [one for one in reply.json()["reservations"] if one["status"] in OVER]
     if over and os.path.isdir(os.path.expanduser("~/.odc/ssh")):
-        from odcctl import ssh
+        from odcctl.ssh import host_files as ssh
 
         ssh.tidy(client, over)
 

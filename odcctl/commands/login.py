@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from odcctl import render
-from odcctl.address import Address, is_safe
-from odcctl.client import Client, post_login
 from odcctl.exits import DONE
+from odcctl.http.address import Address, is_safe
+from odcctl.http.client import Client, post_login
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import render
 
 
 def run(arguments: Arguments) -> int:
     address = tcp_address(arguments)
     if not is_safe(address):
         render.note(f"odcctl: {address} has no TLS: the key can be read on the way")
-    from odcctl.login import Choice, log_in
+    from odcctl.http.login import Choice, log_in
 
     answer = log_in(
         address,

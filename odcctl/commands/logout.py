@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from odcctl import keys, render
-from odcctl.books import tell
-from odcctl.client import Client, quote
+from odcctl.admin_actions import tell
 from odcctl.commands.login import tcp_address
 from odcctl.exits import DONE, Failure, Refused
+from odcctl.http import keys
+from odcctl.http.client import Client, quote
+from odcctl.http.wire import LostAnswer
 from odcctl.options import Arguments, Command, Option
-from odcctl.wire import LostAnswer
+from odcctl.text import render
 
 
 def run(arguments: Arguments) -> int:

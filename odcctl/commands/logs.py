@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from odcctl import render
-from odcctl.client import Client
 from odcctl.exits import DONE, Failure
 from odcctl.follow import Patience, output
-from odcctl.jobs import check_selector
+from odcctl.http.client import Client
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import render
+from odcctl.text.jobs import check_selector
 
 
 def run(arguments: Arguments) -> int:

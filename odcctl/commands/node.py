@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from odcctl import render
-from odcctl.client import Client, quote
-from odcctl.complaints import describe
 from odcctl.exits import DONE, REFUSED, Refused
-from odcctl.hostlist import unfold
+from odcctl.http.client import Client, quote
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import render
+from odcctl.text.complaints import describe
+from odcctl.text.hostlist import unfold
 
 STATES = {"drain": "DRAIN", "resume": "UP", "down": "DOWN"}
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from odcctl import render
-from odcctl.client import Client
 from odcctl.exits import DONE
-from odcctl.hostlist import unfold
+from odcctl.http.client import Client
 from odcctl.listing import refuse_unknown
-from odcctl.moments import AS_OF, past
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import render
+from odcctl.text.hostlist import unfold
+from odcctl.text.time_args import AS_OF, past
 
 STATES = {"IDLE", "MIXED", "ALLOCATED", "DRAIN", "DRAINING", "DOWN"}
 TOPOLOGY_HEADER = ("NODE", "TYPE", "STATE", "GPUS", "ZONE", "GROUP", "TOPOLOGY")

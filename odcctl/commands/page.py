@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 
-from odcctl import render
-from odcctl.client import Client
 from odcctl.exits import DONE
+from odcctl.http.client import Client
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import render
 
 
 def run(arguments: Arguments) -> int:
@@ -60,7 +60,7 @@ def _through(arguments: Arguments, base: str) -> str:
 def _open(url: str) -> None:
     import webbrowser  # for --open alone
 
-    from odcctl import redirect
+    from odcctl.http import redirect
 
     # A command line can be read by every user of the machine, a file by its owner alone.
     file = redirect.make(url)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from odcctl import render
-from odcctl.books import tell
-from odcctl.client import Client, quote
+from odcctl.admin_actions import tell
 from odcctl.exits import DONE
-from odcctl.hostlist import fold, unfold
-from odcctl.limits import LIMIT, limits, text_of
+from odcctl.http.client import Client, quote
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import render
+from odcctl.text.hostlist import fold, unfold
+from odcctl.text.limit_args import LIMIT, limits, text_of
 
 HEADER = (
     "PARTITION", "STATE", "POLICY", "DEPTH", "PLACEMENT", "TIER", "LIMIT", "GPUS", "NODES",

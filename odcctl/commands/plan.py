@@ -10,13 +10,13 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from odcctl import render
-from odcctl.client import Client
 from odcctl.exits import DONE, REFUSED
-from odcctl.hostlist import fold
-from odcctl.jobs import expected_start, gpus, job_id, local_times
-from odcctl.moments import AS_OF, moment_of, past
+from odcctl.http.client import Client
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import render
+from odcctl.text.hostlist import fold
+from odcctl.text.jobs import expected_start, gpus, job_id, local_times
+from odcctl.text.time_args import AS_OF, moment_of, past
 
 HEADER = ("JOB", "USER", "PARTITION", "GPUS", "LIMIT", "PLANNED", "LIKELY", "NODES")
 MOVES = ("JOB", "USER", "CHANGE", "PLANNED", "NOW", "PASS", "BECAUSE")
@@ -97,7 +97,7 @@ def _show(arguments: Arguments) -> int:
 
 def _gantt(arguments: Arguments) -> int:
     """All pages; as JSON one answer with the nodes of all of them."""
-    from odcctl.gantt import draw
+    from odcctl.text.gantt import draw
 
     hours = arguments.number("hours", GANTT_HOURS)
     params = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from odcctl import render
-from odcctl.books import tell
-from odcctl.client import Client, quote
+from odcctl.admin_actions import tell
 from odcctl.commands.partition import depth, depth_text
 from odcctl.exits import DONE
+from odcctl.http.client import Client, quote
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import render
 
 HEADER = ("POLICY", "ORDERING", "LONGEST WAIT", "BACKFILL", "DEPTH", "PARTITIONS")
 

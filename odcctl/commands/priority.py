@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from odcctl import render
-from odcctl.books import tell
-from odcctl.client import Client
+from odcctl.admin_actions import tell
 from odcctl.exits import DONE
+from odcctl.http.client import Client
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import render
 
 FACTORS = ("age", "size", "fairshare", "qos", "partition")
 FILTERS = ("user", "account", "partition", "limit")

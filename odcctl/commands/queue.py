@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from odcctl import jobs, render
-from odcctl.client import Client
+from odcctl.caller import me
 from odcctl.exits import DONE
+from odcctl.http.client import Client
 from odcctl.listing import Listing, fetch_jobs
-from odcctl.me import me
-from odcctl.moments import AS_OF, past
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import jobs, render
+from odcctl.text.time_args import AS_OF, past
 
 HEADER = ("JOB", "USER", "PARTITION", "QOS", "GPUS", "STATE", "LIMIT", "NODES / WHY")
 START_HEADER = (
@@ -27,7 +27,7 @@ def run(arguments: Arguments) -> int:
     client = Client.of(arguments)
     params = filters(arguments, client)
     if arguments.flag("watch"):
-        from odcctl.watch import watch
+        from odcctl.live_table import watch
 
         if arguments.form != "table":
             arguments.command.wrong("--watch shows a table; read events for a stream of JSON")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from odcctl.changes import tell
-from odcctl.client import Client
-from odcctl.jobs import check_selectors
+from odcctl.http.client import Client
 from odcctl.options import Arguments, Command
+from odcctl.text.jobs import check_selectors
 
 
 def run(arguments: Arguments) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from odcctl import render
-from odcctl.client import Client, quote
 from odcctl.commands.partition import depth
 from odcctl.exits import DONE, REFUSED
-from odcctl.jobs import local_times
+from odcctl.http.client import Client, quote
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import render
+from odcctl.text.jobs import local_times
 
 DIGITS = 16  # of a digest; --json has all
 HEADER = ("WHAT", "JOB", "THEN", "NOW")

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from odcctl import render
-from odcctl.asking import on_terminal
-from odcctl.client import Client
 from odcctl.exits import INTERRUPTED, Refused
-from odcctl.guide import agree_on_nodes, refuse_nodes
+from odcctl.http.client import Client
 from odcctl.options import Arguments, HoursCommand, Option
-from odcctl.reserving.asking import complete, of_several_nodes
-from odcctl.reserving.request import wanted_of
-from odcctl.reserving.start import foresee, make, see_it_start, tell_interrupted
+from odcctl.reservations.asking import complete, of_several_nodes
+from odcctl.reservations.guide import agree_on_nodes, refuse_nodes
+from odcctl.reservations.request import wanted_of
+from odcctl.reservations.start import foresee, make, see_it_start, tell_interrupted
+from odcctl.text import render
+from odcctl.text.prompts import on_terminal
 
 if TYPE_CHECKING:
-    from odcctl.context import Context
-    from odcctl.remote_run import Task
+    from odcctl.reservations.build_context import Context
+    from odcctl.reservations.remote_run import Task
 
 
 def run(arguments: Arguments) -> int:
@@ -29,7 +29,7 @@ def run(arguments: Arguments) -> int:
         context = _context(client, arguments)
         complete(client, arguments, wanted)
         if context is not None:
-            from odcctl.context import send
+            from odcctl.reservations.build_context import send
 
             wanted["build"] = send(client, context, anew=arguments.flag("rebuild"))
         try:
@@ -57,7 +57,7 @@ def _carry_out(
     if made is None:
         return INTERRUPTED
     if task is not None:
-        from odcctl.remote_run import see_through
+        from odcctl.reservations.remote_run import see_through
 
         verbose = arguments.flag("verbose")
         return see_through(client, made, task, verbose=verbose, interrupted=interrupted)
@@ -74,7 +74,7 @@ def _context(client: Client, arguments: Arguments) -> Context | None:
     dockerfile = arguments.value("dockerfile")
     if dockerfile is None:
         return None
-    from odcctl.context import check_builds, pack  # for these alone
+    from odcctl.reservations.build_context import check_builds, pack  # for these alone
 
     # What is wrong with the folder is no matter where nothing is built.
     check_builds(client)
@@ -84,7 +84,7 @@ def _context(client: Client, arguments: Arguments) -> Context | None:
 def _task(arguments: Arguments) -> Task | None:
     """What is to run in it. What a command needs is loaded for one alone."""
     if arguments.words:
-        from odcctl.remote_run import task_of
+        from odcctl.reservations.remote_run import task_of
 
         return task_of(arguments)
     for option in ("send", "no-fetch", "keep-alive", "timeout"):

@@ -10,16 +10,16 @@ import time
 from types import FrameType
 from typing import Any
 
-from odcctl.client import Client
 from odcctl.commands._submitting import SubmitCommand, submit_words
-from odcctl.complaints import describe
 from odcctl.exits import DONE, Failure, Refused, job_exit_code
 from odcctl.follow import Patience, outages, output
-from odcctl.jobs import LIVE, place
+from odcctl.http.client import Client
+from odcctl.http.sse import Events
+from odcctl.http.wire import LostAnswer
 from odcctl.options import Arguments
-from odcctl.render import note, put_json
-from odcctl.sse import Events
-from odcctl.wire import LostAnswer
+from odcctl.text.complaints import describe
+from odcctl.text.jobs import LIVE, place
+from odcctl.text.render import note, put_json
 
 TELL_AFTER_S = 1.0
 """A job that has not started by then is told to wait, with the reason."""

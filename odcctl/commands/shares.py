@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from odcctl import render
-from odcctl.client import Client
 from odcctl.exits import DONE
+from odcctl.http.client import Client
 from odcctl.listing import refuse_unknown
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import render
 
 HEADER = (
     "ACCOUNT", "USER", "SHARES", "NORM", "USED GPU-H", "EFFECTIVE", "LEVEL FS", "FAIRSHARE",

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from odcctl import gpu_use, jobs, render, reservations
-from odcctl.client import Client, Reply, quote
 from odcctl.exits import DONE, Failure, Refused
-from odcctl.hostlist import fold
-from odcctl.moments import AS_OF, past
+from odcctl.http.client import Client, Reply, quote
 from odcctl.options import Arguments, Command, Option
 from odcctl.reservation_states import LIVE, OVER
+from odcctl.reservations import lookup as reservations
+from odcctl.text import gpu_use, jobs, render
+from odcctl.text.hostlist import fold
+from odcctl.text.time_args import AS_OF, past
 
 _LIKE_A_JOB = re.compile(r"[\d_.,:%\[\]-]+", re.ASCII)
 """An id, or an attempt at one."""
@@ -88,7 +89,7 @@ def _boxes(client: Client, found: list[dict[str, Any]]) -> dict[int, dict[str, A
     numbers = [job["id"] for job in found if job["kind"] == "reservation"]
     boxes = {number: client.get(f"/v1/reservations/{number}").json() for number in numbers}
     if any(box.get("connect") == "ssh" or box["status"] in OVER for box in boxes.values()):
-        from odcctl import ssh
+        from odcctl.ssh import host_files as ssh
 
         for box in boxes.values():
             ssh.keep_up(client, box)

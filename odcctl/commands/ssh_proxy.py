@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-from odcctl.client import Client
 from odcctl.exits import DONE, Failure, Unreachable
+from odcctl.http.client import Client
 from odcctl.options import Arguments, Command
 
 TRIES = 3
@@ -59,8 +59,8 @@ def _number(arguments: Arguments, word: str) -> int:
 
 def _carry(client: Client, number: int, rank: int) -> int:
     """Until either side ends. Raises _Passing, Failure."""
-    from odcctl.tunnel import Lost, carry
-    from odcctl.ways import dropped
+    from odcctl.reservations.errors import dropped
+    from odcctl.ssh.tunnel import Lost, carry
 
     try:
         ours = carry(client, f"/v1/reservations/{number}/ssh?rank={rank}")
@@ -81,8 +81,8 @@ def _carry(client: Client, number: int, rank: int) -> int:
 
 def _refusal(client: Client, number: int, code: int, reason: str) -> Failure:
     """What the tunnel said; of what is not active, what it is instead, in full."""
-    from odcctl import ssh
-    from odcctl.ways import not_now
+    from odcctl.reservations.errors import not_now
+    from odcctl.ssh import host_files as ssh
 
     said = Failure(
         reason or f"reservation {number} cannot be reached", REFUSALS[code].format(number=number)

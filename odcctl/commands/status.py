@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from odcctl import render
-from odcctl.client import Client
 from odcctl.exits import DONE
+from odcctl.http.client import Client
 from odcctl.options import Arguments, Command
+from odcctl.text import render
 
 HEADER = ("TYPE", "FREE", "RUNNING", "PENDING")
 

@@ -6,9 +6,9 @@ import os
 from typing import Any
 
 from odcctl.changes import tell
-from odcctl.client import Client, quote
-from odcctl.jobs import check_selectors
+from odcctl.http.client import Client, quote
 from odcctl.options import Arguments, Command, Option
+from odcctl.text.jobs import check_selectors
 
 
 def run(arguments: Arguments) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from odcctl import render
-from odcctl.client import Client
+from odcctl.caller import me
 from odcctl.exits import DONE
-from odcctl.me import me
-from odcctl.moments import past
+from odcctl.http.client import Client
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import render
+from odcctl.text.time_args import past
 
 GROUPS = {"user": "user", "account": "account", "qos": "qos", "partition": "partition",
           "type": "gpu_type", "kind": "kind"}  # fmt: skip

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from odcctl import render
-from odcctl.books import act, client, put_list, qos_text, some, tell
-from odcctl.client import quote
+from odcctl.admin_actions import act, client, put_list, qos_text, some, tell
 from odcctl.exits import DONE
-from odcctl.limits import LIMIT, limits, names, text_of, text_or_none
+from odcctl.http.client import quote
 from odcctl.listing import refuse_unknown
 from odcctl.options import Arguments, Command, Option
+from odcctl.text import render
+from odcctl.text.limit_args import LIMIT, limits, names, text_of, text_or_none
 
 HEADER = ("USER", "ACCOUNT", "PARTITION", "SHARES", "QOS", "LIMITS")
 TERMS = ("account", "partition", "shares", "default", "qos", "default-qos", "limit")

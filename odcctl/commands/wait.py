@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from odcctl import jobs, render
-from odcctl.client import Client, quote
 from odcctl.exits import job_exit_code
 from odcctl.follow import Patience, wait_for_end
+from odcctl.http.client import Client, quote
 from odcctl.options import Arguments, Command
+from odcctl.text import jobs, render
 
 
 def run(arguments: Arguments) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from odcctl import render
-from odcctl.client import Client, quote
 from odcctl.exits import DONE
-from odcctl.jobs import cause_text, check_selector
-from odcctl.moments import AS_OF, past
+from odcctl.http.client import Client, quote
 from odcctl.options import Arguments, Command
+from odcctl.text import render
+from odcctl.text.jobs import cause_text, check_selector
+from odcctl.text.time_args import AS_OF, past
 
 
 def run(arguments: Arguments) -> int:

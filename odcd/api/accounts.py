@@ -10,12 +10,12 @@ from msgspec import UNSET
 from msgspec import UnsetType as Unset
 from starlette.responses import Response
 
-from odcd.api.account_answers import Account, AccountList, Qos, QosList
-from odcd.api.context import Api
+from odcd.api.answers.accounts import Account, AccountList, Qos, QosList
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.limits import Limits, said
-from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, NotImplementedYet
-from odcd.model import PRINTABLE, Name
+from odcd.records.fields import PRINTABLE, Name
 
 MAX_KEY_CHARS = 200
 

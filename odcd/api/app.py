@@ -11,16 +11,20 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from odcd.api.accounts import AccountRoutes, QosRoutes
 from odcd.api.attach import AttachEndpoint
-from odcd.api.audited import Audited
 from odcd.api.availability import AvailabilityRoutes
 from odcd.api.bookings import BookingRoutes
 from odcd.api.builds import BuildRoutes
 from odcd.api.changes import ChangeRoutes
 from odcd.api.cluster import ClusterRoutes
-from odcd.api.context import Api
 from odcd.api.disks import DiskRoutes
 from odcd.api.events import EventRoutes
-from odcd.api.identity import Identifier
+from odcd.api.http.audited import Audited
+from odcd.api.http.context import Api
+from odcd.api.http.identity import Identifier
+from odcd.api.http.openapi import OpenApiRoutes
+from odcd.api.http.problems import of_http
+from odcd.api.http.routing import Endpoint, Operation
+from odcd.api.http.sockets import CountedSocket
 from odcd.api.idle import IdleRoutes
 from odcd.api.jobs import JobRoutes
 from odcd.api.licences import LicenceRoutes
@@ -28,15 +32,11 @@ from odcd.api.login import LoginRoutes
 from odcd.api.logs import LogRoutes
 from odcd.api.me import MeRoutes
 from odcd.api.nodes import NodeRoutes
-from odcd.api.openapi import OpenApiRoutes
 from odcd.api.page import PageRoutes
 from odcd.api.partitions import PartitionRoutes, PolicyRoutes
 from odcd.api.plan import PlanRoutes
 from odcd.api.priority import PriorityRoutes
-from odcd.api.problems import of_http
 from odcd.api.reservations import ReservationRoutes
-from odcd.api.routing import Endpoint, Operation
-from odcd.api.sockets import CountedSocket
 from odcd.api.submit import SubmitRoutes
 from odcd.api.tunnel import PORTS, TunnelEndpoint
 from odcd.api.usage import UsageRoutes
@@ -44,7 +44,7 @@ from odcd.api.users import UserRoutes
 
 
 def create_app(deps: Api) -> Starlette:
-    """The ASGI application. Serve it by odcd.api.server, which tells who is at the unix socket."""
+    """The ASGI application. Serve it with odcd.api.http.server, which knows the peer's uid."""
     identifier, audited = identifier_of(deps), Audited(deps.audit)
     endpoints = {
         (o.method, o.path): Endpoint(

@@ -17,14 +17,15 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from odcd.api.audited import WHO
-from odcd.api.context import Api
-from odcd.api.credentials import ENDED, WHY_ENDED
-from odcd.api.identity import key_of
-from odcd.api.problems import problem_of, unexpected
-from odcd.api.routing import Identifies
+from odcd.api.http.audited import WHO
+from odcd.api.http.context import Api
+from odcd.api.http.credentials import ENDED, WHY_ENDED
+from odcd.api.http.identity import key_of
+from odcd.api.http.problems import problem_of, unexpected
+from odcd.api.http.routing import Identifies
 from odcd.errors import BadRequest, OdcError, TooManyRequests, WrongState
-from odcd.model import Dispatch, Identity, Selector
+from odcd.records.dispatch import Dispatch
+from odcd.records.job import Identity, Selector
 from odcd.slurm.lists import parse_selector
 
 log = logging.getLogger(__name__)

@@ -9,23 +9,13 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.context import Api
+from odcd.api.answers.reservations import AvailabilityList, ClusterCount, Wait
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.previews import iso
-from odcd.api.reservation_answers import (
-    AvailabilityList,
-    ClusterCount,
-    Wait,
-)
-from odcd.api.routing import JSON, Call, Operation
-from odcd.model import Identity
-from odcd.reservations import (
-    Reserve,
-    read_types,
-    seconds_of,
-    sizes_of,
-    spec_of,
-)
-from odcd.submission import prepare
+from odcd.jobs.reservations import Reserve, read_types, seconds_of, sizes_of, spec_of
+from odcd.jobs.submission import prepare
+from odcd.records.job import Identity
 
 WAITS_KEPT_S = 5.0
 """The waits of `avail` are decided anew no sooner: each size of each type is a plan of its own."""

@@ -13,11 +13,11 @@ from msgspec import UNSET
 from msgspec import UnsetType as Unset
 from starlette.responses import Response
 
-from odcd.api.booking_answers import Booking, BookingList
-from odcd.api.context import Api
-from odcd.api.routing import JSON, Call, Operation
+from odcd.api.answers.bookings import Booking, BookingList
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
 from odcd.errors import BadRequest
-from odcd.model import Comment, Count, Name
+from odcd.records.fields import Comment, Count, Name
 from odcd.slurm.times import parse_moment, parse_span, zone_of
 
 MAX_KEY_CHARS = 200

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.context import Api
-from odcd.api.routing import JSON, Call, Operation
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
 from odcd.builds.context import DOCKERFILE, MAX_SENT_BYTES, own_digest
 from odcd.builds.reading import Reader
 from odcd.errors import BadRequest

@@ -10,17 +10,18 @@ from typing import Annotated, Any
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.context import Api
-from odcd.api.job_answers import Outcomes
+from odcd.api.answers.jobs import Outcomes
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Method, Operation
 from odcd.api.jobs import filters_of, parse_states
-from odcd.api.routing import JSON, Call, Method, Operation
 from odcd.clock import Turns
 from odcd.errors import BadRequest, NotOwner
-from odcd.model import UNLIMITED_S, Comment, Name, Seconds, Selector
+from odcd.jobs.submission import dependency_request
+from odcd.records.fields import UNLIMITED_S, Comment, Name, Seconds
+from odcd.records.job import Selector
 from odcd.slurm.lists import parse_selector
 from odcd.slurm.signals import signal_number
 from odcd.slurm.times import parse_duration, parse_moment, zone_of
-from odcd.submission import dependency_request
 
 MAX_IDS = 100_000
 MAX_IDS_CHARS = 2 * 1024 * 1024

@@ -8,10 +8,10 @@ import msgspec
 from starlette.responses import Response
 
 from odcd import __version__
-from odcd.api.cluster_answers import Cluster, Health, Info, Ready
-from odcd.api.context import Api
-from odcd.api.node_answers import Fragmentation
-from odcd.api.routing import JSON, Call, Operation
+from odcd.api.answers.cluster import Cluster, Health, Info, Ready
+from odcd.api.answers.nodes import Fragmentation
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
 from odcd.errors import OdcError
 
 

@@ -8,11 +8,12 @@ import msgspec
 from starlette.responses import Response
 
 from odcd.api.accounts import digest_of, key_of
-from odcd.api.context import Api
-from odcd.api.disk_answers import Disk, DiskContents, DiskList, StrayList
-from odcd.api.routing import JSON, Call, Operation
+from odcd.api.answers.disks import Disk, DiskContents, DiskList, StrayList
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
 from odcd.errors import NotImplementedYet
-from odcd.model import Identity, Name
+from odcd.records.fields import Name
+from odcd.records.job import Identity
 
 
 class DiskQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 import msgspec
 from starlette.responses import Response
 
-from odcd.api import cluster_answers
-from odcd.api.context import Api, unknown_job
-from odcd.api.routing import Call, Operation
-from odcd.api.streaming import Streamed
+from odcd.api.answers import cluster as cluster_answers
+from odcd.api.http.context import Api, unknown_job
+from odcd.api.http.routing import Call, Operation
+from odcd.api.http.streaming import Streamed
 from odcd.errors import BadRequest
 from odcd.events import Event, Heartbeat, Lagged, Wanted
-from odcd.model import Identity
+from odcd.records.job import Identity
 
 MEDIA_TYPE = "text/event-stream"
 MAX_ID = 2**63 - 1

@@ -7,10 +7,10 @@ from typing import Literal
 
 from starlette.responses import Response
 
-from odcd.api.answers import Answer
-from odcd.api.context import Api
+from odcd.api.answers.common import Answer
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.names import refuse_unknown_users
-from odcd.api.routing import JSON, Call, Operation
 from odcd.api.whose import WhoseQuery
 
 

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.context import Api
-from odcd.api.job_answers import END_STATES, LIVE_STATES, Ended, Explanation, JobList, Jobs
+from odcd.api.answers.jobs import END_STATES, LIVE_STATES, Ended, Explanation, JobList, Jobs
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
+from odcd.api.http.streaming import unless_gone
 from odcd.api.names import refuse_unknown_users
 from odcd.api.past import as_of
 from odcd.api.paths import with_paths
-from odcd.api.routing import JSON, Call, Operation
-from odcd.api.streaming import unless_gone
 from odcd.errors import BadRequest, UnknownJob
 from odcd.slurm.lists import parse_selector, split_selectors
 

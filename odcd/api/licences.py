@@ -7,9 +7,9 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.booking_answers import Licence, LicenceList
-from odcd.api.context import Api
-from odcd.api.routing import JSON, Call, Operation
+from odcd.api.answers.bookings import Licence, LicenceList
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
 
 
 class SetLicence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from odcd.errors import BadRequest
-from odcd.model import UNLIMITED_S
+from odcd.records.fields import UNLIMITED_S
 from odcd.slurm.times import parse_span
 
 Amount = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000_000)]

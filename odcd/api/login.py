@@ -10,15 +10,15 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.audited import WHO
-from odcd.api.context import Api
-from odcd.api.identity import LOGIN_HINT, PEER, key_of
-from odcd.api.key_answers import EndedKeys, LoginAnswer, Me, RotatedKey
-from odcd.api.routing import JSON, Call, Operation
+from odcd.api.answers.keys import EndedKeys, LoginAnswer, Me, RotatedKey
+from odcd.api.http.audited import WHO
+from odcd.api.http.context import Api
+from odcd.api.http.identity import LOGIN_HINT, PEER, key_of
+from odcd.api.http.routing import JSON, Call, Operation
 from odcd.errors import LoginRefused, NotAuthenticated, WrongState
-from odcd.keys import new_key
 from odcd.login.logins import Proof
-from odcd.model import Identity
+from odcd.records.api_keys import new_key
+from odcd.records.job import Identity
 
 MAX_BYTES = 32 * 1024
 

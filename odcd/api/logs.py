@@ -10,12 +10,13 @@ from typing import Annotated, Literal
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.context import Api
-from odcd.api.routing import Call, Operation
-from odcd.api.streaming import Begun, Streamed
+from odcd.api.http.context import Api
+from odcd.api.http.routing import Call, Operation
+from odcd.api.http.streaming import Begun, Streamed
 from odcd.errors import BadRequest, OdcError, WrongState
 from odcd.executor.base import Executor
-from odcd.model import Dispatch, Selector
+from odcd.records.dispatch import Dispatch
+from odcd.records.job import Selector
 
 MEDIA_TYPE = "application/octet-stream"
 MAX_LINE = 64 * 1024

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.context import Api
-from odcd.api.routing import JSON, Call, Operation
-from odcd.github_keys import check_name
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
+from odcd.jobs.github_keys import check_name
 
 
 class EditMe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,8 +6,8 @@ import asyncio
 import pwd
 from collections.abc import Iterable
 
-from odcd.api.context import Api
-from odcd.api.routing import Call
+from odcd.api.http.context import Api
+from odcd.api.http.routing import Call
 
 
 async def refuse_unknown_users(api: Api, call: Call, names: Iterable[str]) -> None:

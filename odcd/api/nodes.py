@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.context import Api
-from odcd.api.node_answers import Node, NodeList
+from odcd.api.answers.nodes import Node, NodeList
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.past import as_of
-from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, UnknownNode
-from odcd.model import PRINTABLE
+from odcd.records.fields import PRINTABLE
 
 
 class NodeQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,13 +9,13 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.context import Api
-from odcd.api.identity import LOGIN_HINT, PEER, key_of
-from odcd.api.key_answers import PageTicket
-from odcd.api.routing import JSON, Call, Operation
+from odcd.api.answers.keys import PageTicket
+from odcd.api.http.context import Api
+from odcd.api.http.identity import LOGIN_HINT, PEER, key_of
+from odcd.api.http.routing import JSON, Call, Operation
 from odcd.errors import NotAuthenticated, WrongState
 from odcd.front.near import ORIGIN, Origin
-from odcd.page_keys import TICKET_LIFE, ticket_of
+from odcd.records.page_keys import TICKET_LIFE, ticket_of
 
 ENTER = "/page/enter"
 

@@ -10,12 +10,12 @@ from msgspec import UNSET
 from msgspec import UnsetType as Unset
 from starlette.responses import Response
 
-from odcd.api.context import Api
+from odcd.api.answers.partitions import Partition, PartitionList, Policy, PolicyList
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.limits import Limits, amounts
-from odcd.api.partition_answers import Partition, PartitionList, Policy, PolicyList
-from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, UnknownPartition, UnknownPolicy
-from odcd.model import UNLIMITED_S, Count, Name
+from odcd.records.fields import UNLIMITED_S, Count, Name
 from odcd.slurm.times import parse_span
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=2_147_483_646)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from odcd.executor.output import default_stdout, expand
-from odcd.store import Store
+from odcd.stores.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,12 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.context import Api
+from odcd.api.answers.plan import Gantt, Plan, PlanDiff, Replayed
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
+from odcd.api.http.times import check_moment
 from odcd.api.jobs import words
-from odcd.api.moments import check_moment
 from odcd.api.past import as_of
-from odcd.api.plan_answers import Gantt, Plan, PlanDiff, Replayed
-from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest, UnknownPass
 
 MOST_HOURS = 31 * 24

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from odcd.api.context import Api
-from odcd.api.submit_answers import Preview
-from odcd.model import Identity, JobSpec
-from odcd.submission import prepare_in_turns
+from odcd.api.answers.submit import Preview
+from odcd.api.http.context import Api
+from odcd.jobs.submission import prepare_in_turns
+from odcd.records.job import Identity, JobSpec
 
 # Why a job waits whose start is not in sight, in the words of the queue.
 NOT_IN_SIGHT = {

@@ -10,13 +10,13 @@ from msgspec import UNSET
 from msgspec import UnsetType as Unset
 from starlette.responses import Response
 
-from odcd.api.account_answers import Accounting, PriorityList, ShareList
-from odcd.api.context import Api
+from odcd.api.answers.accounts import Accounting, PriorityList, ShareList
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.limits import said
 from odcd.api.names import refuse_unknown_users
-from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest
-from odcd.model import Selector
+from odcd.records.job import Selector
 
 Factor = Literal["age", "size", "fairshare", "qos", "partition"]
 Weight = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]

@@ -13,32 +13,23 @@ from msgspec import UNSET
 from msgspec import UnsetType as Unset
 from starlette.responses import Response
 
+from odcd.api.answers.disks import Disk
+from odcd.api.answers.reservations import Extension, Reservation, ReservationList
+from odcd.api.answers.submit import Preview
 from odcd.api.builds import ImageBuild
-from odcd.api.context import Api
-from odcd.api.disk_answers import Disk
 from odcd.api.disks import need_disks, why_disk_waits
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.jobs import words
 from odcd.api.names import refuse_unknown_users
 from odcd.api.previews import Previews
-from odcd.api.reservation_answers import (
-    Extension,
-    Reservation,
-    ReservationList,
-)
-from odcd.api.routing import JSON, Call, Operation
-from odcd.api.submit_answers import Preview
 from odcd.errors import BadRequest, NotImplementedYet, WrongState, refusal
-from odcd.github_keys import Keys
-from odcd.model import Comment, Identity, Name, ReservationSpec
-from odcd.reservations import (
-    Reserve,
-    read_types,
-    seconds_of,
-    spec_of,
-    user_places,
-)
+from odcd.jobs.github_keys import Keys
+from odcd.jobs.reservations import Reserve, read_types, seconds_of, spec_of, user_places
+from odcd.jobs.submission import prepare
+from odcd.records.fields import Comment, Name
+from odcd.records.job import Identity, ReservationSpec
 from odcd.slurm.lists import parse_selector
-from odcd.submission import prepare
 
 STATUSES = ("pending", "queued", "preparing", "active", "expired", "cancelled", "failed")
 PLACES_KEPT_S = 1.0

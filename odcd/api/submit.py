@@ -9,12 +9,7 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.bodies import MOST_PARTS, decode_parts
-from odcd.api.context import Api
-from odcd.api.previews import Previews, iso
-from odcd.api.problems import problem_of
-from odcd.api.routing import JSON, Call, Operation
-from odcd.api.submit_answers import (
+from odcd.api.answers.submit import (
     Preview,
     SubmitOption,
     SubmitOptions,
@@ -24,11 +19,16 @@ from odcd.api.submit_answers import (
     TestOnly,
     WhatIf,
 )
+from odcd.api.http.bodies import MOST_PARTS, decode_parts
+from odcd.api.http.context import Api
+from odcd.api.http.problems import problem_of
+from odcd.api.http.routing import JSON, Call, Operation
+from odcd.api.previews import Previews, iso
 from odcd.errors import BadRequest, KeyReused, refusal
-from odcd.model import MAX_BATCH_JOBS, JobSpec, Submitted
+from odcd.jobs.submission import Prepared, prepare_in_turns
+from odcd.records.job import MAX_BATCH_JOBS, JobSpec, Submitted
 from odcd.slurm.parse import ScriptNeeded, SubmitArgv, parse_submit
 from odcd.slurm.table import OPTIONS
-from odcd.submission import Prepared, prepare_in_turns
 
 MAX_ALTERNATIVES = 64
 

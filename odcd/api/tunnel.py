@@ -15,16 +15,16 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from odcd.api.audited import WHO
-from odcd.api.context import Api
-from odcd.api.credentials import ENDED, WHY_ENDED
-from odcd.api.identity import key_of
-from odcd.api.problems import problem_of, unexpected
-from odcd.api.routing import Identifies
+from odcd.api.http.audited import WHO
+from odcd.api.http.context import Api
+from odcd.api.http.credentials import ENDED, WHY_ENDED
+from odcd.api.http.identity import key_of
+from odcd.api.http.problems import problem_of, unexpected
+from odcd.api.http.routing import Identifies
 from odcd.clock import Clock
 from odcd.errors import BadRequest, NotOwner, OdcError, TooManyRequests, UnknownJob, WrongState
 from odcd.executor.base import ByteStream
-from odcd.model import Identity
+from odcd.records.job import Identity
 from odcd.slurm.lists import parse_selector
 
 log = logging.getLogger(__name__)

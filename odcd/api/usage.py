@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from starlette.responses import Response
 
-from odcd.api.answers import Answer
-from odcd.api.context import Api
+from odcd.api.answers.common import Answer
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.jobs import words
 from odcd.api.names import refuse_unknown_users
 from odcd.api.previews import iso
-from odcd.api.routing import JSON, Call, Operation
 from odcd.api.whose import WhoseQuery
 from odcd.errors import BadRequest
 

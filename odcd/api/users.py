@@ -11,13 +11,13 @@ from msgspec import UNSET
 from msgspec import UnsetType as Unset
 from starlette.responses import Response
 
-from odcd.api.account_answers import Account, Member, User, UserList
 from odcd.api.accounts import Names, Shares, digest_of, first, key_of
-from odcd.api.context import Api
+from odcd.api.answers.accounts import Account, Member, User, UserList
+from odcd.api.http.context import Api
+from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.limits import Limits, said
-from odcd.api.routing import JSON, Call, Operation
 from odcd.errors import BadRequest
-from odcd.model import Name
+from odcd.records.fields import Name
 
 Uid = Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)]
 

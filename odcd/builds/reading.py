@@ -11,8 +11,8 @@ import json
 
 from odcd.builds import unpack
 from odcd.builds.context import AGAIN, DOCKERFILE, Context, bad_name
+from odcd.database.slots import Slots
 from odcd.errors import TooLarge, refusal
-from odcd.slots import Slots
 
 AT_ONCE = 2
 WAITING_PER_USER = 4

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from odcd.build_model import Build, BuildLook
 from odcd.clock import Clock
 from odcd.errors import RunnerDown, WrongState
-from odcd.store import Store
+from odcd.records.build import Build, BuildLook
+from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -26,9 +26,9 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace) -> int:
-    from odcd.backup import Summary, write_backup
     from odcd.clock import SystemClock
-    from odcd.reach import with_database
+    from odcd.database.backup import Summary, write_backup
+    from odcd.home.database_access import with_database
 
     target: Path = args.file.absolute()
     # Beside the target and renamed when whole, so that a backup is never half there.

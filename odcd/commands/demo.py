@@ -12,7 +12,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from odcd.commands import Subparsers, describe
-from odcd.demo_jobs import SCRIPTS
+from odcd.commands._demo_jobs import SCRIPTS
 from odcd.errors import OdcError
 
 NODES = "n[1-4]=h100:8"

@@ -14,7 +14,7 @@ from odcd.errors import shown
 from odcd.settings import find_home, read_grace
 
 if TYPE_CHECKING:
-    from odcd.health import Finding
+    from odcd.doctor.host import Finding
 
 MARKS = {"ok": "ok  ", "note": "note", "bad": "BAD "}
 
@@ -33,7 +33,7 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace) -> int:
-    from odcd.health import examine
+    from odcd.doctor.host import examine
 
     if args.executor == "kubernetes":
         findings = _of_cluster(args)
@@ -54,7 +54,7 @@ def run(args: Namespace) -> int:
 
 def _of_cluster(args: Namespace) -> list[Finding]:
     from odcd.builds.settings import read_builds
-    from odcd.cluster_health import examine_cluster
+    from odcd.doctor.cluster import examine_cluster
     from odcd.executor.kubernetes.pods import whole_seconds
     from odcd.executor.kubernetes.settings import read_kubernetes
 

@@ -14,7 +14,7 @@ from odcd.errors import OdcError, shown
 from odcd.settings import GRACE, find_home
 
 if TYPE_CHECKING:
-    from odcd.postgres import EmbeddedPostgres
+    from odcd.home.postgres import EmbeddedPostgres
 
 
 def add(subparsers: Subparsers) -> None:
@@ -34,9 +34,9 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace) -> int:
-    from odcd.lock import holder
-    from odcd.postgres import EmbeddedPostgres
-    from odcd.shutdown import end_daemon, end_runner, runner_lives
+    from odcd.home.lock import holder
+    from odcd.home.postgres import EmbeddedPostgres
+    from odcd.home.shutdown import end_daemon, end_runner, runner_lives
 
     home = find_home(args.home, os.environ)
     postgres = EmbeddedPostgres(home) if (home / "data").exists() else None
@@ -71,8 +71,8 @@ def run(args: Namespace) -> int:
 
 def _running(home: Path, postgres: EmbeddedPostgres | None) -> int:
     """As the database knows it, or the runner when that knows of more."""
-    from odcd.reach import with_database
-    from odcd.shutdown import count_running, running_attempts
+    from odcd.home.database_access import with_database
+    from odcd.home.shutdown import count_running, running_attempts
 
     known = 0
     if postgres is not None and postgres.is_running():
@@ -82,9 +82,9 @@ def _running(home: Path, postgres: EmbeddedPostgres | None) -> int:
 
 def _give_up(home: Path, postgres: EmbeddedPostgres | None) -> None:
     from odcd.clock import SystemClock
-    from odcd.model import Identity
-    from odcd.reach import with_database
-    from odcd.shutdown import give_up_running
+    from odcd.home.database_access import with_database
+    from odcd.home.shutdown import give_up_running
+    from odcd.records.job import Identity
 
     if postgres is None or not postgres.is_running():
         return

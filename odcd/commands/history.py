@@ -65,7 +65,7 @@ def run_export(args: Namespace) -> int:
     from odcd.history.export import Wanted, export
     from odcd.history.manifest import Manifest
     from odcd.history.targets import open_target
-    from odcd.reach import with_database
+    from odcd.home.database_access import with_database
 
     low, high = _ids(args.ids)
     wanted = Wanted(low=low, high=high, before=_date(args.before))
@@ -109,7 +109,7 @@ def run_restore(args: Namespace) -> int:
     from odcd.history.manifest import Manifest
     from odcd.history.restore import restore
     from odcd.history.targets import open_target
-    from odcd.reach import with_database
+    from odcd.home.database_access import with_database
 
     if not 1 <= args.keep_days <= MAX_KEEP_DAYS:
         raise BadRequest(

@@ -23,9 +23,10 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace) -> int:
-    from odcd import logs, schema
+    from odcd import logs
     from odcd.clock import SystemClock
-    from odcd.reach import with_database
+    from odcd.database import schema
+    from odcd.home.database_access import with_database
 
     logs.configure("text")
     source = schema.read_source(schema.sql_folder())

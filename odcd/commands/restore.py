@@ -27,14 +27,14 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace) -> int:
-    from odcd import schema
-    from odcd.account import service_account
-    from odcd.audit_command import CommandAudit
-    from odcd.backup import Summary, restore_backup
+    from odcd.audit.command import CommandAudit
     from odcd.clock import SystemClock
-    from odcd.home_folder import prepare_home
-    from odcd.lock import HomeLock
-    from odcd.reach import with_database
+    from odcd.database import schema
+    from odcd.database.backup import Summary, restore_backup
+    from odcd.home.account import service_account
+    from odcd.home.database_access import with_database
+    from odcd.home.folder import prepare_home
+    from odcd.home.lock import HomeLock
 
     home = find_home(args.home, os.environ)
     facts = {"file": str(args.file.absolute()), "replace": args.replace}

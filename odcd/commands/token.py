@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from odcd.commands import Subparsers, add_database, describe
 from odcd.errors import BadRequest
-from odcd.model import Identity
+from odcd.records.job import Identity
 from odcd.settings import find_home
 
 MAX_HOURS = 24 * 365
@@ -39,12 +39,12 @@ def add(subparsers: Subparsers) -> None:
 
 
 def run(args: Namespace) -> int:
-    from odcd.audit_command import CommandAudit
+    from odcd.audit.command import CommandAudit
     from odcd.clock import SystemClock
-    from odcd.db import Database
-    from odcd.keys import new_key
-    from odcd.reach import with_database
-    from odcd.store import Store
+    from odcd.database.pool import Database
+    from odcd.home.database_access import with_database
+    from odcd.records.api_keys import new_key
+    from odcd.stores.store import Store
 
     made = new_key()
     who = _who(args)

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from odcd import logs
-from odcd.account import service_account
 from odcd.api.page import page_url
 from odcd.commands import Subparsers, add_serving, describe
 from odcd.errors import OdcError, shown
-from odcd.home_folder import prepare_home
-from odcd.lock import holder
-from odcd.postgres import WatchedPostgres
+from odcd.home.account import service_account
+from odcd.home.folder import prepare_home
+from odcd.home.lock import holder
+from odcd.home.postgres import WatchedPostgres
 from odcd.settings import ROOT_SOCKET, Settings, default_home, read_settings
 
 

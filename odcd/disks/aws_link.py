@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from aiobotocore.config import AioConfig
 from aiobotocore.session import get_session
 
-from odcd.calls import NOBODY, Calls
+from odcd.call_metrics import NOBODY, Calls
 from odcd.clock import Clock
 from odcd.disks import aws_records
 from odcd.disks.cloud import MANAGED_BY, ODC, SERVER, CloudBusy

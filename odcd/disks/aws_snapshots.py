@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from odcd.calls import NOBODY, Calls
+from odcd.call_metrics import NOBODY, Calls
 from odcd.clock import Clock
 from odcd.disks import aws_records
 from odcd.disks.aws_errors import asking

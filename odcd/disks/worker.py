@@ -13,10 +13,10 @@ from datetime import timedelta
 from typing import Protocol
 
 from odcd.clock import Clock
-from odcd.disk_store import DiskStore, DiskWork
 from odcd.disks.cloud import OPERATION, Cloud, CloudBusy, CloudRefused, Snapshot, Volume
 from odcd.errors import RunnerDown
 from odcd.executor.kubernetes.cluster import ApiRefused
+from odcd.stores.disks import DiskStore, DiskWork
 
 log = logging.getLogger(__name__)
 

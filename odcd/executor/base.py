@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from datetime import datetime
 from typing import Protocol
 
-from odcd.box_model import Look
-from odcd.model import Canary, CanaryEnd, Dispatch, Fact, NodeReport, Notice
+from odcd.records.dev_server import Look
+from odcd.records.dispatch import Dispatch, Fact, Notice
+from odcd.records.node import Canary, CanaryEnd, NodeReport
 
 Expected = tuple[int, int, int, bool]
 """A member that the database holds as live: job, attempt, rank, and whether it has started."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 
-from odcd.model import Dispatch, Member
+from odcd.records.dispatch import Dispatch, Member
 from odcd.slurm.hostlists import compress_hosts
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from odcd.calls import NOBODY, Calls
+from odcd.call_metrics import NOBODY, Calls
 from odcd.errors import LeadershipLost, OdcError, RunnerDown
 from odcd.runner import descriptors, launch, protocol
 

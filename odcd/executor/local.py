@@ -10,8 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from odcd.box_model import Look
-from odcd.calls import NOBODY, Calls
+from odcd.call_metrics import NOBODY, Calls
 from odcd.clock import Clock
 from odcd.errors import RunnerDown, WrongState
 from odcd.executor import notices
@@ -23,17 +22,9 @@ from odcd.executor.machine import declared_nodes, this_machine
 from odcd.executor.output import shares_file
 from odcd.executor.terminals import Attached, Replayed
 from odcd.executor.wire import Encoder, fact_of
-from odcd.model import (
-    Canary,
-    CanaryEnd,
-    DeclaredNode,
-    Dispatch,
-    Fact,
-    GpuTypeSize,
-    Member,
-    NodeReport,
-    Notice,
-)
+from odcd.records.dev_server import Look
+from odcd.records.dispatch import Dispatch, Fact, Member, Notice
+from odcd.records.node import Canary, CanaryEnd, DeclaredNode, GpuTypeSize, NodeReport
 from odcd.runner.launch import LaunchFailed
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from odcd.executor.link import RunnerRefused, ask_for_descriptor, open_output
 from odcd.executor.output import streams
 from odcd.executor.tail import tail
 from odcd.executor.terminals import Attached, Replayed
-from odcd.model import Dispatch
+from odcd.records.dispatch import Dispatch
 from odcd.runner import protocol
 
 Key = tuple[int, int, int]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from odcd.errors import BadRequest
 from odcd.executor.gpus import Gpus
-from odcd.model import DeclaredNode, GpuTypeSize, NodeReport
+from odcd.records.node import DeclaredNode, GpuTypeSize, NodeReport
 
 MIB = 1024 * 1024
 RESERVE_SHARE = 20

@@ -6,7 +6,7 @@ import logging
 
 from odcd.errors import WrongState
 from odcd.executor.link import Link, RunnerRefused
-from odcd.model import Notice
+from odcd.records.dispatch import Notice
 from odcd.runner import protocol
 from odcd.runner.notices import check_name
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from odcd.model import Dispatch, Member
+from odcd.records.dispatch import Dispatch, Member
 
 STDOUT = "slurm-%j.out"
 STDOUT_OF_ARRAY = "slurm-%A_%a.out"

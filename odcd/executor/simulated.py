@@ -16,11 +16,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from odcd.box_model import Look
 from odcd.clock import Clock
 from odcd.errors import LeadershipLost, RunnerDown, WrongState
 from odcd.executor.base import ByteStream, Expected
-from odcd.model import Canary, CanaryEnd, Dispatch, Fact, NodeReport, Notice
+from odcd.records.dev_server import Look
+from odcd.records.dispatch import Dispatch, Fact, Notice
+from odcd.records.node import Canary, CanaryEnd, NodeReport
 
 Key = tuple[int, int, int]
 """Job, attempt, rank."""

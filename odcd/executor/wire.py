@@ -10,7 +10,7 @@ from typing import Any
 
 from odcd.executor.environment import job_variables, member_variables
 from odcd.executor.output import OutputFile, streams
-from odcd.model import Dispatch, Fact, Member
+from odcd.records.dispatch import Dispatch, Fact, Member
 
 MASTER_ADDR = "127.0.0.1"
 """Declared or not, all nodes of the local executor are this machine."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from odcd.errors import DaemonBusy, TooManyRequests
-from odcd.model import Identity
+from odcd.records.job import Identity
 
 PER_USER = 64 * 1024 * 1024
 IN_ALL = 256 * 1024 * 1024

@@ -1,6 +1,7 @@
 """Keep each user's requests, streams and submits below their limits.
 
-odcd.slots shares the database; these limits share the daemon's own time, memory and descriptors.
+odcd.database.slots shares the database; these limits share the daemon's own time, memory and file
+descriptors.
 Pending jobs and stored bytes are counted in the database: odc._refused_by_pending and
 odc._refused_by_stored.
 """
@@ -16,7 +17,7 @@ from odcd.clock import Clock, SystemClock
 from odcd.errors import TooManyRequests
 from odcd.fairness.bodies import Bodies, Receipt
 from odcd.fairness.settings import FairnessSettings
-from odcd.model import Identity
+from odcd.records.job import Identity
 
 MIB = 1024 * 1024
 BURST_S = 10.0

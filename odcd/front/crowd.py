@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from odcd.descriptors import for_connections
 from odcd.front.near import Origin
 from odcd.front.peer import Peer
 from odcd.front.proxies import Proxies, network_of
 from odcd.front.settings import FrontSettings
 from odcd.front.watch import Refused, Watch
+from odcd.home.descriptors import for_connections
 from odcd.runner.subuids import Subuids
 
 

@@ -11,13 +11,13 @@ import logging
 import socket
 from collections.abc import Callable
 
-from odcd.descriptors import ran_out
 from odcd.front.answers import TOO_MANY
 from odcd.front.crowd import Crowd, Entry
 from odcd.front.near import Origin, origin_of
 from odcd.front.peer import Peer, peer_of
 from odcd.front.tls import Certificate
 from odcd.front.watch import Watch
+from odcd.home.descriptors import ran_out
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from odcd.gpu_use.prometheus import (
     PrometheusRefused,
 )
 from odcd.gpu_use.queries import Labels, ask_ended, read_ended
-from odcd.gpu_use.records import Figures, Owed
-from odcd.store import Store
+from odcd.records.gpu_use import Figures, Owed
+from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
 

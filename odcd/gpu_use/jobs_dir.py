@@ -15,8 +15,8 @@ from pathlib import Path
 
 from odcd.clock import Clock
 from odcd.gpu_use.nvml import Device
-from odcd.gpu_use.records import HeldGpus
-from odcd.store import Store
+from odcd.records.gpu_use import HeldGpus
+from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ GAP_S = 0.1
 
 
 class JobsDir:
-    """Implements odcd.leading.Woken."""
+    """Implements odcd.loops.leader_term.Woken."""
 
     def __init__(
         self, term: int, store: Store, clock: Clock, folder: Path, places: Sequence[Device],

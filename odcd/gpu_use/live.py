@@ -14,8 +14,8 @@ from odcd.gpu_use.prometheus import (
     Sample,
 )
 from odcd.gpu_use.queries import Labels, Window, ask_live, read_live
-from odcd.gpu_use.records import JobLook, sum_up
-from odcd.store import Store
+from odcd.records.gpu_use import JobLook, sum_up
+from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
-from odcd.calls import NOBODY, Calls
+from odcd.call_metrics import NOBODY, Calls
 from odcd.clock import Clock
 from odcd.errors import DatabaseDown, LeadershipLost
 from odcd.executor.gpus import choose, type_of
@@ -22,7 +22,7 @@ from odcd.gpu_use.prometheus import Prometheus, parse_place
 from odcd.gpu_use.queries import Labels
 from odcd.gpu_use.sampler import EVERY_S, Sampler, cgroup_of
 from odcd.gpu_use.settings import GpuUseSettings
-from odcd.store import Store
+from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ SAMPLED = timedelta(seconds=2 * EVERY_S)
 
 
 class GpuUse:
-    """Implements odcd.leading.Woken."""
+    """Implements odcd.loops.leader_term.Woken."""
 
     def __init__(
         self, term: int, store: Store, clock: Clock, settings: GpuUseSettings, *,

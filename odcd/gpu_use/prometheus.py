@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from odcd.calls import NOBODY, Calls
+from odcd.call_metrics import NOBODY, Calls
 from odcd.errors import BadRequest
 from odcd.http_answer import Answer, BadAnswer, HungUp, TooMuch, read_answer
 

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from odcd.executor.kubernetes.naming import Namespaces
 from odcd.gpu_use.prometheus import Sample
-from odcd.gpu_use.records import Figures, GpuKey, Owed, Seen, card_of
+from odcd.records.gpu_use import Figures, GpuKey, Owed, Seen, card_of
 
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 MEMORY, POWER = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_POWER_USAGE"

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from odcd.calls import NOBODY, Calls
+from odcd.call_metrics import NOBODY, Calls
 from odcd.clock import Clock
 from odcd.gpu_use.apart import Apart, Hangs
 from odcd.gpu_use.nvml import Device, Nvml, NvmlDown, Process, Reading
-from odcd.gpu_use.records import HeldGpus, Part, Seen, sum_up
 from odcd.gpu_use.sums import Sums, own_memory
-from odcd.store import Store
+from odcd.records.gpu_use import HeldGpus, Part, Seen, sum_up
+from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
 

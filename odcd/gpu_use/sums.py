@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from odcd.gpu_use.nvml import Device, Process, Reading
-from odcd.gpu_use.records import GpuKey, Part, Seen
+from odcd.records.gpu_use import GpuKey, Part, Seen
 
 
 @dataclass(slots=True, kw_only=True)

@@ -19,8 +19,8 @@ import asyncpg
 
 from odcd import __version__
 from odcd.clock import Clock
-from odcd.connections import BACKUP
-from odcd.db import Session, close, connect, translate_on
+from odcd.database.connections import BACKUP
+from odcd.database.pool import Session, close, connect, translate_on
 from odcd.errors import OdcError
 from odcd.history import manifest as records
 from odcd.history.manifest import FORMAT, MANIFEST, Manifest, Table

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import asyncpg
 
 from odcd.clock import Clock
-from odcd.connections import INSTALLER
-from odcd.db import Database, Session, close, connect, translate_on
+from odcd.database.connections import INSTALLER
+from odcd.database.pool import Database, Session, close, connect, translate_on
 from odcd.errors import DatabaseBusy, OdcError
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from odcd.clock import Clock
-from odcd.connections import BACKUP
-from odcd.db import Database, Session
+from odcd.database.connections import BACKUP
+from odcd.database.pool import Database, Session
 from odcd.errors import LeadershipLost, OdcError
 from odcd.history.detach import drop_partition, finish_drops
 from odcd.history.export import APPLICATION, Wanted, export

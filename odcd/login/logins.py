@@ -13,7 +13,6 @@ from typing import Protocol
 
 from odcd.clock import Clock
 from odcd.errors import LoginRefused, OdcError, TooManyLogins
-from odcd.keys import LIFE, LONGEST, NewKey, new_key
 from odcd.login.github import GitHub
 from odcd.login.https import TIMEOUT_S, Https, parse_place
 from odcd.login.identities import SYSTEM, Caller, Rule, find_rule, name_of
@@ -21,6 +20,7 @@ from odcd.login.limiter import Limiter
 from odcd.login.presigned import Presigned, check_presigned
 from odcd.login.settings import LoginSettings
 from odcd.login.sts import Sts
+from odcd.records.api_keys import LIFE, LONGEST, NewKey, new_key
 
 log = logging.getLogger(__name__)
 

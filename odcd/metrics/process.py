@@ -23,7 +23,7 @@ from prometheus_client import (
 from prometheus_client.exposition import choose_encoder
 
 from odcd import __version__
-from odcd.calls import any_error
+from odcd.call_metrics import any_error
 from odcd.front.watch import REFUSED, REJECTED, Refused, Rejected
 from odcd.metrics.families import MEASURES
 from odcd.metrics.lines import Lines
@@ -294,7 +294,7 @@ def negotiate(accept: str | None) -> tuple[Encoder, str]:
 
 
 class Backend:
-    """Implements odcd.calls.Calls for one of BACKENDS."""
+    """Implements odcd.call_metrics.Calls for one of BACKENDS."""
 
     def __init__(self, name: str, calls: Histogram, errors: Counter) -> None:
         self._name = name

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from odcd.clock import Clock
-from odcd.connections import METRICS
-from odcd.db import Database, Session
+from odcd.database.connections import METRICS
+from odcd.database.pool import Database, Session
 from odcd.errors import LeadershipLost, OdcError, Unavailable
 from odcd.metrics.families import MEASURES
 from odcd.metrics.process import Metrics, negotiate

@@ -14,19 +14,19 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from odcd.api.audited import WHO
 from odcd.api.changes import ChangeRoutes
-from odcd.api.context import Api
+from odcd.api.http.audited import WHO
+from odcd.api.http.context import Api
+from odcd.api.http.routing import Call
+from odcd.api.http.streaming import Streamed
 from odcd.api.logs import LogRoutes
 from odcd.api.reservations import ReservationRoutes
-from odcd.api.routing import Call
-from odcd.api.streaming import Streamed
 from odcd.errors import BadRequest, NotAuthenticated, NotOwner, Unavailable, WrongState
-from odcd.model import Identity
 from odcd.page.answering import HEADERS, THEME, THEMES, html, seen_other
 from odcd.page.job import JobPage
 from odcd.page.sessions import Entered, Sessions, check_origin, drop_cookie, set_cookie
 from odcd.page.tail import tail
+from odcd.records.job import Identity
 
 MOST_FORM = 8192
 TEXT = "text/plain; charset=utf-8"

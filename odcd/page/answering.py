@@ -9,12 +9,12 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from odcd.api.identity import PEER
-from odcd.api.problems import unexpected
+from odcd.api.http.identity import PEER
+from odcd.api.http.problems import unexpected
 from odcd.errors import NotAuthenticated, OdcError
-from odcd.model import Identity
 from odcd.page.files import templates
 from odcd.page.places import PROXY_HINT
+from odcd.records.job import Identity
 
 log = logging.getLogger(__name__)
 

@@ -17,15 +17,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from odcd.api.answers.jobs import END_STATES
 from odcd.api.app import identifier_of
-from odcd.api.audited import WHO, Audited
-from odcd.api.context import Api
-from odcd.api.job_answers import END_STATES
-from odcd.api.misfits import misfit
-from odcd.api.problems import malformed
-from odcd.api.streaming import Streamed
+from odcd.api.http.audited import WHO, Audited
+from odcd.api.http.context import Api
+from odcd.api.http.problems import malformed
+from odcd.api.http.streaming import Streamed
+from odcd.api.http.validation import misfit
+from odcd.database.slots import ask_as
 from odcd.errors import BadRequest, OdcError, TooManyRequests
-from odcd.model import Identity
 from odcd.page.acts import Acts
 from odcd.page.answering import HEADERS, failed, html, packed, problem, seen_other, takes_gzip
 from odcd.page.asked import (
@@ -42,7 +42,7 @@ from odcd.page.live import Live
 from odcd.page.nodes import SLOTS
 from odcd.page.sessions import Sessions
 from odcd.page.views import Views
-from odcd.slots import ask_as
+from odcd.records.job import Identity
 
 FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
 RETRY = b"retry: 500\n\n"

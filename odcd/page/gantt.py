@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from odcd.api.context import Api
+from odcd.api.http.context import Api
 from odcd.page.asked import HOURS, PageOfPlan, Zoom, following
 from odcd.page.files import macros
 from odcd.page.fragments import Rendered

@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from odcd.api.context import Api, unknown_job
+from odcd.api.http.context import Api, unknown_job
 from odcd.api.jobs import JobRoutes
 from odcd.errors import UnknownJob
 from odcd.page.asked import PageOfJob, following

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from odcd.api.context import Api
-from odcd.api.job_answers import END_STATES
+from odcd.api.answers.jobs import END_STATES
+from odcd.api.http.context import Api
 from odcd.api.jobs import parse_states
 from odcd.page.asked import PageOfEnded, PageOfQueue, following
 from odcd.page.files import macros
 from odcd.page.fragments import Rendered
 from odcd.page.words import ahead, seconds_between
-from odcd.page_store import QueuePage
+from odcd.stores.pages import QueuePage
 
 PAGE = 50
 FIRST = 20

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from odcd.api.context import Api
+from odcd.api.http.context import Api
 from odcd.page.asked import PageOfNodes
 from odcd.page.files import macros
 from odcd.page.fragments import Rendered
 from odcd.page.words import hue
-from odcd.page_store import MappedNode
+from odcd.stores.pages import MappedNode
 
 DENSE = 120
 """So many nodes of a type are drawn without their names."""

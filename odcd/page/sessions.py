@@ -16,14 +16,14 @@ from weakref import WeakValueDictionary
 from starlette.requests import Request
 from starlette.responses import Response
 
-from odcd.api.context import Api
-from odcd.api.identity import PEER, Identifier
-from odcd.api.streaming import Streamed
+from odcd.api.http.context import Api
+from odcd.api.http.identity import PEER, Identifier
+from odcd.api.http.streaming import Streamed
 from odcd.errors import NotAuthenticated, NotOwner, OdcError
-from odcd.keys import digest_of
-from odcd.model import Identity
 from odcd.page.places import Place, check_session, check_ticket, place_of
-from odcd.page_keys import (
+from odcd.records.api_keys import digest_of
+from odcd.records.job import Identity
+from odcd.records.page_keys import (
     SESSION_LIFE,
     TICKET_LIFE,
     session_digest,
@@ -31,7 +31,7 @@ from odcd.page_keys import (
     ticket_digest,
     ticket_of,
 )
-from odcd.page_store import PageKey
+from odcd.stores.pages import PageKey
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 
-from odcd.api.streaming import Begun
+from odcd.api.http.streaming import Begun
 
 KEPT_BYTES = 128 * 1024
 QUIET_S = 0.1

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from odcd.api.context import Api
+from odcd.api.http.context import Api
 from odcd.page.asked import (
     PageOfAll,
     PageOfEnded,

@@ -31,7 +31,7 @@ TOLD = 5
 
 
 class Notice(NamedTuple):
-    """See odcd.model.Notice."""
+    """See odcd.records.dispatch.Notice."""
 
     name: str | None
     text: str

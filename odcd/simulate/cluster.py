@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from odcd.errors import BadRequest
-from odcd.model import NodeReport
+from odcd.records.node import NodeReport
 
 GPU_TYPE = "simulated"
 MAX_NODES = 20_000

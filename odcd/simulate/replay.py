@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from odcd.clock import SystemClock
-from odcd.db import Database, Session
+from odcd.database.pool import Database, Session
+from odcd.database.schema import Source, install, read_source, sql_folder
 from odcd.errors import OdcError
-from odcd.schema import Source, install, read_source, sql_folder
 from odcd.simulate.cluster import Cluster
 from odcd.simulate.estimates import Estimates, Planned
 from odcd.simulate.eta import Forecaster, Interval
 from odcd.simulate.policy import Policy, set_policy
 from odcd.simulate.trace import TraceJob, Workload, distinct_users
-from odcd.store import Store
+from odcd.stores.store import Store
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 FIRST_UID = 10_000

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from odcd.postgres import EmbeddedPostgres
-from odcd.reach import as_account
+from odcd.home.database_access import as_account
+from odcd.home.postgres import EmbeddedPostgres
 
 T = TypeVar("T")
 

@@ -167,7 +167,7 @@ def export(text: str, _now: datetime) -> Export:
 
 
 def array(text: str, _now: datetime) -> str:
-    """Checked here, kept as text: odcd.submission reads it again for every way to submit."""
+    """Checked here, kept as text: odcd.jobs.submission reads it again for every way to submit."""
     parse_array(text)
     return text.strip()
 

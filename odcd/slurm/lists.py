@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from odcd.errors import BadRequest, TooLarge
-from odcd.model import MAX_ARRAY_RANGES, MAX_ARRAY_TASKS, Selector
+from odcd.records.job import MAX_ARRAY_RANGES, MAX_ARRAY_TASKS, Selector
 
 Range = tuple[int, int]
 """First and last, both included."""

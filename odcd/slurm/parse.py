@@ -11,7 +11,7 @@ from typing import Annotated, Literal, cast
 import msgspec
 
 from odcd.errors import BadRequest, NotImplementedYet, OdcError
-from odcd.model import JobSpec
+from odcd.records.job import JobSpec
 from odcd.slurm.argv import CommandLine, parse_argv
 from odcd.slurm.directives import header_end, late_directive, parse_directives
 from odcd.slurm.environment import exported, variable_options

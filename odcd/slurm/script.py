@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from odcd.errors import BadRequest, TooLarge
-from odcd.model import MAX_SCRIPT_BYTES
+from odcd.records.job import MAX_SCRIPT_BYTES
 
 COMMAND_SCRIPT = '#!/bin/sh\nexec "$@"\n'
 """The script of a job that is a command with arguments."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from odcd.errors import BadRequest
-from odcd.model import UNLIMITED_S
+from odcd.records.fields import UNLIMITED_S
 
 SPAN_FORMS = "M, M:S, H:M:S, D-H, D-H:M, D-H:M:S, or like 90s, 45m, 48h, 2d and 1w"
 DURATION_FORMS = "M, M:S, H:M:S, D-H, D-H:M, D-H:M:S or UNLIMITED"

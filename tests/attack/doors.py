@@ -15,7 +15,7 @@ from pathlib import Path
 import uvloop
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from odcd.api.server import HttpServer
+from odcd.api.http.server import HttpServer
 from odcd.front.rules import Rules
 from odcd.front.settings import FrontSettings
 from odcd.front.watch import Refused, Rejected

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from odcd import account, postgres_files, postgres_roles, schema
-from odcd.account import service_account
 from odcd.clock import SystemClock
-from odcd.postgres import EmbeddedPostgres
-from odcd.reach import as_account
+from odcd.database import schema
+from odcd.home import account, postgres_files, postgres_roles
+from odcd.home.account import service_account
+from odcd.home.database_access import as_account
+from odcd.home.postgres import EmbeddedPostgres
 
 
 def make_former(home: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedPostgres:

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from odcd.account import service_account
-from odcd.api.audited import Audited
-from odcd.audit import AuditLog
-from odcd.audit_meter import KEPT, MOST, MOST_OF_ALL, WINDOW_S, RefusalMeter
+from odcd.api.http.audited import Audited
+from odcd.audit.log import AuditLog
+from odcd.audit.refusal_meter import KEPT, MOST, MOST_OF_ALL, WINDOW_S, RefusalMeter
 from odcd.clock import SystemClock
 from odcd.errors import OdcError
+from odcd.home.account import service_account
 from odcd.settings import read_audit
 from tests.attack.strangers import ALICE, BOB, enter, free_port, inside, over_socket, ticket_of
 from tests.support.clock import VirtualClock

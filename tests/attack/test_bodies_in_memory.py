@@ -13,11 +13,11 @@ from typing import Any
 import httpx
 import pytest
 
-from odcd.api.routing import MAX_BODY_BYTES
+from odcd.api.http.routing import MAX_BODY_BYTES
 from odcd.errors import DaemonBusy, TooManyRequests
 from odcd.fairness.bodies import IN_ALL, PER_USER, Bodies, Receipt
 from odcd.fairness.limits import Fairness
-from odcd.model import Identity
+from odcd.records.job import Identity
 from tests.attack.front import BOB, FORKS, MALLORY, limited
 from tests.attack.strangers import over_socket
 from tests.odcd.api.service import ALICE, OPERATOR, Service, serve, until

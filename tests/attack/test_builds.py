@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from odcd.build_model import Build
 from odcd.builds.context import own_digest, read_context
 from odcd.builds.settings import BuildSettings
 from odcd.executor.kubernetes.build import PROGRAM
 from odcd.executor.kubernetes.build_jobs import BuildPlace, job_of
+from odcd.records.build import Build
 from tests.odcd.builds.test_context import packed
 
 REGISTRY = "registry.example/builds"

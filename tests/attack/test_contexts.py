@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from odcd.api.identity import Peer
+from odcd.api.http.identity import Peer
 from odcd.builds.reading import Reader
+from odcd.database.slots import ask_as
 from odcd.errors import OdcError, TooLarge
-from odcd.slots import ask_as
 from tests.odcd.api.service import BOB, Service, on_socket, over, serve
 from tests.odcd.builds.test_context import FROM, packed
 from tests.support.warm import run

@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 import pytest
 
-from odcd.api.identity import Peer
-from odcd.db import Session
+from odcd.api.http.identity import Peer
+from odcd.database.pool import Session
 from odcd.errors import BadRequest, TooManyRequests
 from odcd.fairness.limits import Buckets, Fairness
 from odcd.fairness.settings import FairnessSettings, read_fairness
-from odcd.model import Identity, JobSpec
-from odcd.submission import SubmitBatcher, prepare
+from odcd.jobs.submission import SubmitBatcher, prepare
+from odcd.records.job import Identity, JobSpec
 from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, serve, until
 from tests.odcd.api.test_who_may import _attach  # pyright: ignore[reportPrivateUsage]
 from tests.support.clock import VirtualClock

@@ -9,7 +9,7 @@ from collections.abc import Generator
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from odcd.api.door import Door
+from odcd.api.http.door import Door
 from odcd.errors import BadRequest
 from odcd.front.hosts import Hosts, parse_hosts
 from odcd.front.proxies import Proxies, parse_networks

@@ -11,8 +11,8 @@ import asyncpg
 import httpx
 import pytest
 
-from odcd.api.identity import Peer
-from odcd.db import connect
+from odcd.api.http.identity import Peer
+from odcd.database.pool import connect
 from odcd.errors import LoginRefused
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 from tests.support.builders import NOW

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from odcd.api.bodies import MOST_PARTS, MOST_VALUES, check_values
-from odcd.api.routing import MAX_BODY_BYTES
+from odcd.api.http.bodies import MOST_PARTS, MOST_VALUES, check_values
+from odcd.api.http.routing import MAX_BODY_BYTES
 from odcd.errors import OdcError, TooLarge
-from odcd.model import MAX_BATCH_JOBS
-from odcd.submission import MAX_LISTS_CHARS
+from odcd.jobs.submission import MAX_LISTS_CHARS
+from odcd.records.job import MAX_BATCH_JOBS
 from tests.odcd.api.service import Service, serve
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from botocore.credentials import Credentials
 
-from odcd.api.door import Door
+from odcd.api.http.door import Door
 from odcd.clock import SystemClock
 from odcd.front.hosts import Hosts
 from odcd.front.proxies import Proxies, parse_networks

@@ -20,15 +20,15 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from odcd.api.clients import check_client
 from odcd.api.events import EventsQuery
 from odcd.api.events import _after as event_after  # pyright: ignore[reportPrivateUsage]
-from odcd.api.identity import key_of
-from odcd.api.routing import Call
+from odcd.api.http.clients import check_client
+from odcd.api.http.identity import key_of
+from odcd.api.http.routing import Call
 from odcd.builds.context import read_context
 from odcd.errors import BadRequest, NotImplementedYet, OdcError
+from odcd.jobs.submission import prepare
 from odcd.login.presigned import check_presigned
-from odcd.model import Identity, JobSpec
 from odcd.page.sessions import (
     _cookie as cookie_of,  # pyright: ignore[reportPrivateUsage]
 )
@@ -36,6 +36,7 @@ from odcd.page.sessions import (
     _is_https as is_https,  # pyright: ignore[reportPrivateUsage]
 )
 from odcd.page.sessions import check_origin
+from odcd.records.job import Identity, JobSpec
 from odcd.settings import parse_address, parse_nodes
 from odcd.simulate import gpu_csv, swf
 from odcd.slurm import dependencies, directives, environment, gangs, gres, lists, signals, sizes
@@ -44,7 +45,6 @@ from odcd.slurm.parse import SubmitArgv, parse_submit
 from odcd.slurm.script import check_script
 from odcd.slurm.table import OPTIONS
 from odcd.slurm.times import parse_duration, parse_moment, parse_span, zone_of
-from odcd.submission import prepare
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 EVE = Identity(user="eve", uid=64001, gid=64001, operator=False)

@@ -16,14 +16,16 @@ from typing import Any
 
 import pytest
 
-from odcd import account, home_folder, keeper, postgres_files
-from odcd import postgres as database
-from odcd.account import service_account
-from odcd.db import connect
+from odcd.database.pool import connect
 from odcd.errors import OdcError
-from odcd.postgres import EmbeddedPostgres
-from odcd.postgres_roles import ADMIN_ROLE
-from odcd.processes import uid_of
+from odcd.home import account, postgres_files
+from odcd.home import folder as home_folder
+from odcd.home import postgres as database
+from odcd.home import root_helper as keeper
+from odcd.home.account import service_account
+from odcd.home.postgres import EmbeddedPostgres
+from odcd.home.postgres_roles import ADMIN_ROLE
+from odcd.home.processes import uid_of
 from odcd.runner import launch
 from odcd.runner.launch import LaunchFailed, launch_runner
 from tests.attack.homes import make_former

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from odcd.backup import Summary
+from odcd.database.backup import Summary
 from odcd.errors import OdcError, WrongState
-from odcd.postgres import EmbeddedPostgres
-from odcd.reach import as_account
+from odcd.home.database_access import as_account
+from odcd.home.postgres import EmbeddedPostgres
 from tests.support.daemon import Odc, wait
 from tests.support.users import needs_root
 

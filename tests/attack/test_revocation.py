@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from websockets.asyncio.client import connect
 
-from odcd.api import credentials
-from odcd.keys import new_key
-from odcd.model import Identity
+from odcd.api.http import credentials
+from odcd.records.api_keys import new_key
+from odcd.records.job import Identity
 from tests.attack.strangers import free_port
 from tests.odcd.api.service import ALICE, Service, on_socket, serve, until
 from tests.odcd.api.test_tunnel import Keys, a_box, closed, reserved

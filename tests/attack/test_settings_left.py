@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from odcd.errors import OdcError
-from odcd.lock import holder
+from odcd.home.lock import holder
 from tests.attack.test_privileges import as_daemon, ask, dsn_of
 from tests.support.daemon import Odc, wait
 

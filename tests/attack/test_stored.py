@@ -6,8 +6,8 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from odcd.model import Identity, JobSpec, Submitted
-from odcd.submission import SubmitBatcher, prepare
+from odcd.jobs.submission import SubmitBatcher, prepare
+from odcd.records.job import Identity, JobSpec, Submitted
 from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, serve
 from tests.support.clock import VirtualClock
 

@@ -15,13 +15,13 @@ from typing import cast
 
 import pytest
 
-from odcd.api.identity import Identifier
+from odcd.api.http.identity import Identifier
 from odcd.errors import NotOwner
 from odcd.front.crowd import Crowd, Limits
 from odcd.front.peer import PEER, Peer
 from odcd.front.proxies import Proxies
 from odcd.front.watch import Nobody
-from odcd.model import Identity
+from odcd.records.job import Identity
 from odcd.runner import subuids
 from odcd.runner.keeping import Keeping
 from odcd.runner.log import Log

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from odcd import account
 from odcd.errors import OdcError
-from odcd.home_folder import own_folder, own_tree, read_own
+from odcd.home import account
+from odcd.home.folder import own_folder, own_tree, read_own
 from odcd.simulate import server
 from tests.attack.homes import give_all
 from tests.support.daemon import Odc

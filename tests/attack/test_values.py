@@ -13,8 +13,8 @@ import pytest
 
 from odcd.__main__ import tell
 from odcd.api.app import operations
-from odcd.api.identity import Peer
-from odcd.api.openapi import document
+from odcd.api.http.identity import Peer
+from odcd.api.http.openapi import document
 from odcd.errors import OdcError
 from odcd.page.app import PAGES
 from odcd.runner import log

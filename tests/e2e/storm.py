@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from odcd.lock import holder
+from odcd.home.lock import holder
 from tests.support.daemon import Odc, gone, kill, wait
 
 CLUSTER = ("--node", "n[1-3]=h100:4x16")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from odcd.lock import holder
+from odcd.home.lock import holder
 from tests.support.daemon import Odc, gone, kill, new_odc, wait
 from tests.support.users import as_user, needs_root
 

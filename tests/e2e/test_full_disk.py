@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from odcd.account import become
-from odcd.db import connect
-from odcd.postgres import EmbeddedPostgres
-from odcd.postgres_roles import ADMIN_ROLE, ROLE
+from odcd.database.pool import connect
+from odcd.home.account import become
+from odcd.home.postgres import EmbeddedPostgres
+from odcd.home.postgres_roles import ADMIN_ROLE, ROLE
 from tests.support.daemon import Odc, new_odc, wait
 from tests.support.database import make_home
 from tests.support.users import needs_root

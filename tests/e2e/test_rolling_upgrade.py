@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from odcd import schema
+from odcd.database import schema
 from tests.support.daemon import Odc, new_odc, wait
 from tests.support.database import Sql
 from tests.support.releases import ROOT, check_out, recorded

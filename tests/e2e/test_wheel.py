@@ -57,7 +57,7 @@ def test_the_wheel_carries_every_file_of_sql(wheel: Path) -> None:
     assert len(sources) > 50
     assert {f"odcd/{name}" for name in sources} <= files
     assert {"odcd/__main__.py", "odcctl/__main__.py", "odcd/runner/__main__.py"} <= files
-    assert "odcd/box/box.sh" in files
+    assert "odcd/jobs/login_shell/login_shell.sh" in files
     assert {"odcd/simulate/step.sql", "odcd/simulate/data/philly-sample.csv.gz"} <= files
     assert not [name for name in files if name.startswith("tests/")]
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from odcd.db import close, connect
-from odcd.reach import with_database
+from odcd.database.pool import close, connect
+from odcd.home.database_access import with_database
 from tests.support.boards import (
     Question,
     boards,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from odcd.model import Identity
+from odcd.jobs.submission import prepare
+from odcd.records.job import Identity
 from odcd.slurm.lists import parse_array
-from odcd.submission import prepare
 from tests.interleave.stage import PLANNER, Program, Session, Step
 from tests.support.builders import ALICE, NODES, ROOT, a_job, dependency_json
 

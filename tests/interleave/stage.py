@@ -17,12 +17,12 @@ from typing import Any, Protocol
 
 import asyncpg
 
-from odcd.db import Isolation, connect
+from odcd.database.pool import Isolation, connect
 from tests.interleave.photo import FINGERPRINT
 from tests.interleave.world import World
 
 PLANNER: Isolation = "read committed"
-"""The isolation level of the connection that makes passes, as odcd.leader opens it."""
+"""The isolation level of the connection that makes passes, as odcd.loops.election opens it."""
 DEADLOCK_CHECK = "20ms"
 PATIENCE_S = 120.0
 TRIES = 4

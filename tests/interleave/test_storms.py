@@ -9,7 +9,7 @@ from collections import Counter
 import asyncpg
 import pytest
 
-from odcd.db import connect
+from odcd.database.pool import connect
 from tests.interleave.programs import RECORD
 from tests.interleave.stage import PLANNER
 from tests.support.builders import ALICE, NOW, Queue, a_cluster

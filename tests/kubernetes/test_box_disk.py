@@ -22,10 +22,10 @@ from odcd.executor.kubernetes.claims import Claims, disk_claim, personal_claim
 from odcd.executor.kubernetes.cluster import Cluster as Connection
 from odcd.executor.kubernetes.contents import Contents
 from odcd.executor.kubernetes.inventory import NodeOffer
-from odcd.executor.kubernetes.maker import Maker
 from odcd.executor.kubernetes.objects import Pod
+from odcd.executor.kubernetes.pod_writer import Maker
 from odcd.executor.kubernetes.pods import PodSettings
-from odcd.model import DiskUse
+from odcd.records.dispatch import DiskUse
 from tests.support.aws import REGION, running_moto, serving_aws, set_credentials
 from tests.support.controlplane import openssh
 from tests.support.controlplane.children import wait_until

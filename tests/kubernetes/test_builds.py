@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from odcd.build_model import Build
 from odcd.builds.settings import BuildSettings
 from odcd.executor.kubernetes.build_jobs import BuildPlace, job_of
+from odcd.records.build import Build
 from tests.kubernetes.test_boxes import BoxSite, a_github, open_folder
 from tests.support.controlplane.api import Manifest
 from tests.support.controlplane.plane import ControlPlane

@@ -14,7 +14,7 @@ from odcd.executor.kubernetes.claims import Claims, disk_claim, personal_claim
 from odcd.executor.kubernetes.cluster import Cluster as Connection
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.pods import PodSettings, pod_of
-from odcd.model import DiskUse, Dispatch
+from odcd.records.dispatch import DiskUse, Dispatch
 from tests.support.controlplane.api import Api, Manifest, Refused
 from tests.support.controlplane.children import wait_until
 from tests.support.controlplane.plane import ControlPlane

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from odcd import account
-from odcd.postgres_files import usable_install
+from odcd.home import account
+from odcd.home.postgres_files import usable_install
 from tests.support.controlplane.children import free_port
 from tests.support.database import make_home, remove_home
 from tests.support.manifests import FOLDER

@@ -6,17 +6,15 @@ from typing import Any
 
 import msgspec
 
-from odcd.api import (
-    account_answers,
-    booking_answers,
-    cluster_answers,
-    disk_answers,
-    job_answers,
-    node_answers,
-    partition_answers,
-    reservation_answers,
-    submit_answers,
-)
+from odcd.api.answers import accounts as account_answers
+from odcd.api.answers import bookings as booking_answers
+from odcd.api.answers import cluster as cluster_answers
+from odcd.api.answers import disks as disk_answers
+from odcd.api.answers import jobs as job_answers
+from odcd.api.answers import nodes as node_answers
+from odcd.api.answers import partitions as partition_answers
+from odcd.api.answers import reservations as reservation_answers
+from odcd.api.answers import submit as submit_answers
 
 Object = dict[str, Any]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from odcctl.address import Address, parse_address
 from odcctl.exits import WrongUsage
+from odcctl.http.address import Address, parse_address
 from tests.odcctl.conftest import Odcctl
 from tests.odcctl.peer import Peer, TcpPeer, serving
 

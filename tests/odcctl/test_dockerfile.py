@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from odcctl.context import pack
-from odcctl.dockerignore import Ignore
 from odcctl.exits import Failure
+from odcctl.reservations.build_context import pack
+from odcctl.reservations.dockerignore import Ignore
 from tests.odcctl.conftest import Odcctl
 from tests.odcctl.objects import a_reservation
 from tests.odcctl.peer import Peer, Reply, problem

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from websockets.sync.server import ServerConnection, unix_serve
 
-from odcctl.address import Address
-from odcctl.client import Client
-from odcctl.forward import listen, serve
+from odcctl.http.address import Address
+from odcctl.http.client import Client
+from odcctl.ssh.forward import listen, serve
 
 PATIENCE_S = 60.0
 

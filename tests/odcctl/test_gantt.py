@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odcctl.gantt import draw
-from odcd.api.key_answers import PageTicket
-from odcd.api.plan_answers import Gantt
+from odcctl.text.gantt import draw
+from odcd.api.answers.keys import PageTicket
+from odcd.api.answers.plan import Gantt
 from tests.odcctl.conftest import Golden, Odcctl
 from tests.odcctl.objects import Object
 from tests.odcctl.peer import Peer

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from odcctl import gpu_use
+from odcctl.text import gpu_use
 from odcd.api.idle import IdleList
 from tests.odcctl.conftest import Golden, Odcctl
 from tests.odcctl.objects import a_gpu_use, a_job

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from odcctl.__main__ import ELSEWHERE, VERBS, load, overview
+from odcctl.__main__ import overview
+from odcctl.commands import ELSEWHERE, VERBS, load
 from odcctl.exits import WrongUsage
 from odcctl.reference import page
 from tests.odcctl.conftest import Golden, Odcctl

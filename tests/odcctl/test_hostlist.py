@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odcctl.exits import WrongUsage
-from odcctl.hostlist import fold, unfold
+from odcctl.text.hostlist import fold, unfold
 
 NAMES = st.lists(
     st.from_regex(r"[a-z]{1,3}(-[a-z0-9]{1,3})?[0-9]{0,4}", fullmatch=True),

@@ -7,7 +7,7 @@ import json
 import msgspec
 import pytest
 
-from odcd.api.key_answers import EndedKeys
+from odcd.api.answers.keys import EndedKeys
 from tests.odcctl.conftest import Odcctl
 from tests.odcctl.peer import Peer
 

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from odcd.api.plan_answers import Plan, PlanDiff, Replayed
-from odcd.api.submit_answers import WhatIf
+from odcd.api.answers.plan import Plan, PlanDiff, Replayed
+from odcd.api.answers.submit import WhatIf
 from tests.odcctl.conftest import Golden, Odcctl
 from tests.odcctl.objects import Object
 from tests.odcctl.peer import Peer, problem

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from odcctl.folders import Unpacked, unpack
+from odcctl.reservations.folders import Unpacked, unpack
 from tests.odcctl.conftest import Odcctl, interrupt
 from tests.odcctl.objects import a_reservation, an_event, outcome
 from tests.odcctl.peer import Peer, Reply, Run, event_stream, problem
@@ -324,6 +324,6 @@ def test_a_stream_that_is_cut_off_leaves_no_half_file(tmp_path: Path) -> None:
     [("90", 5400), ("1:30", 90), ("8:00:00", 28_800), ("1-12", 129_600), ("1-0:30", 88_200)],
 )
 def test_times_are_those_of_sbatch(text: str, seconds: int) -> None:
-    from odcctl.hours import read_time
+    from odcctl.text.hours import read_time
 
     assert read_time(text) == seconds

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from odcctl.address import Address
-from odcctl.client import Client
-from odcctl.me import me
+from odcctl.caller import me
+from odcctl.http.address import Address
+from odcctl.http.client import Client
 from tests.odcctl.conftest import Golden, Odcctl
 from tests.odcctl.objects import (
     a_cpu_type,

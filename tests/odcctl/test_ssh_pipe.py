@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from odcctl import ssh_pipe
-from odcctl.ssh_pipe import run_ssh
+from odcctl.ssh import process as ssh_pipe
+from odcctl.ssh.process import run_ssh
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from odcctl.wire import Answer
+from odcctl.http.wire import Answer
 
 
 class Interrupted(Answer):

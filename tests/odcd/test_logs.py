@@ -11,7 +11,7 @@ from odcd.logs import JsonFormatter, TextFormatter
 
 def record(message: str, **facts: object) -> logging.LogRecord:
     made = logging.makeLogRecord(
-        {"name": "odcd.planner", "levelno": 20, "levelname": "INFO", "msg": message, **facts}
+        {"name": "odcd.loops.planner", "levelno": 20, "levelname": "INFO", "msg": message, **facts}
     )
     made.created = 1_893_456_000.25
     return made
@@ -43,6 +43,6 @@ def test_as_json_every_fact_is_a_key() -> None:
         "at": "2030-01-01T00:00:00.250Z",
         "level": "INFO",
         "event": "plan.done",
-        "logger": "odcd.planner",
+        "logger": "odcd.loops.planner",
         "dispatches": 3,
     }

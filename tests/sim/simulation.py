@@ -14,16 +14,18 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 
-from odcd.db import Database
+from odcd.database.pool import Database
 from odcd.errors import DatabaseDown, LeadershipLost, RunnerDown, WrongState
 from odcd.executor.simulated import Run, SimulatedExecutor
-from odcd.leader import APPLICATION, Lead
-from odcd.leading import take_over
-from odcd.model import Dispatch, Fact, Identity, JobSpec, NodeReport, ReservationSpec
-from odcd.planner import Planner
-from odcd.reaper import Reaper
-from odcd.store import Store
-from odcd.submission import prepare
+from odcd.jobs.submission import prepare
+from odcd.loops.election import APPLICATION, Lead
+from odcd.loops.leader_term import take_over
+from odcd.loops.planner import Planner
+from odcd.loops.reconciler import Reaper
+from odcd.records.dispatch import Dispatch, Fact
+from odcd.records.job import Identity, JobSpec, ReservationSpec
+from odcd.records.node import NodeReport
+from odcd.stores.store import Store
 from tests.support.clock import VirtualClock
 from tests.support.disks import PlayedCloud
 

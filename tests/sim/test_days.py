@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from odcd.db import Database
+from odcd.database.pool import Database
 from tests.sim.seeds import seeds
 from tests.sim.simulation import Simulation
 

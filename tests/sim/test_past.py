@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from odcd.db import Database
+from odcd.database.pool import Database
 from odcd.errors import BadRequest, UnknownJob
-from odcd.model import Selector
+from odcd.records.job import Selector
 from tests.sim.seeds import seeds
 from tests.sim.simulation import START, Simulation
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from odcd.db import Database
+from odcd.database.pool import Database
 from odcd.executor.simulated import Run
-from odcd.leader import Lead
-from odcd.model import Dispatch, JobSpec
-from odcd.planner import Planner
-from odcd.reaper import Reaper
-from odcd.submission import prepare
+from odcd.jobs.submission import prepare
+from odcd.loops.election import Lead
+from odcd.loops.planner import Planner
+from odcd.loops.reconciler import Reaper
+from odcd.records.dispatch import Dispatch
+from odcd.records.job import JobSpec
 from tests.sim.simulation import NODES, USERS, Simulation
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from odcd.postgres_files import wheel_install
+from odcd.home.postgres_files import wheel_install
 from tests.support.database import MAJOR
 
 GOLDEN = Path(__file__).with_name("golden") / "schema.sql"

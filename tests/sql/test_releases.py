@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from odcd import schema
-from odcd.db import connect
+from odcd.database import schema
+from odcd.database.pool import connect
 from tests.support.releases import answer, answers_as_before, functions, recorded
 
 SOURCE = schema.read_source(schema.sql_folder())

@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from odcd.model import Identity, ReservationSpec
+from odcd.records.job import Identity, ReservationSpec
 from tests.support.builders import ALICE, Queue, submit
 
 HOUR = 3600

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from odcd.errors import OdcError, refusal
-from odcd.model import Identity, JobSpec, Submitted
+from odcd.jobs.submission import prepare
+from odcd.records.job import Identity, JobSpec, Submitted
 from odcd.slurm.dependencies import parse_dependency
-from odcd.submission import prepare
 from tests.support.database import Sql
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

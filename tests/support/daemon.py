@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from odcd.db import Database
-from odcd.lock import holder
-from odcd.postgres import EmbeddedPostgres
-from odcd.reach import with_database
+from odcd.database.pool import Database
+from odcd.home.database_access import with_database
+from odcd.home.lock import holder
+from odcd.home.postgres import EmbeddedPostgres
 from tests.support.database import make_home, remove_home, sow
 
 T = TypeVar("T")

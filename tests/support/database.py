@@ -20,14 +20,14 @@ from typing import Any, Self
 
 import psutil
 
-from odcd import schema
 from odcd.clock import SystemClock
-from odcd.db import Session, close, connect
+from odcd.database import schema
+from odcd.database.pool import Session, close, connect
 from odcd.errors import DatabaseDown
-from odcd.postgres import EmbeddedPostgres
-from odcd.postgres_files import INSTALLS
-from odcd.postgres_roles import ADMIN_ROLE, ROLE
-from odcd.reach import as_account
+from odcd.home.database_access import as_account
+from odcd.home.postgres import EmbeddedPostgres
+from odcd.home.postgres_files import INSTALLS
+from odcd.home.postgres_roles import ADMIN_ROLE, ROLE
 
 MAJOR = int(os.environ.get("ODC_TEST_PG", "18"))
 TEMPLATE = "odc_template"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from odcd.model import Identity
+from odcd.records.job import Identity
 from tests.support.boxes import actor
 from tests.support.builders import ALICE, Queue
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from odcd.executor.base import Expected
-from odcd.model import Dispatch, Member
+from odcd.records.dispatch import Dispatch, Member
 from tests.support.runner import digest_of
 
 

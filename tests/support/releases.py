@@ -20,9 +20,9 @@ from typing import Any
 
 import asyncpg
 
-from odcd import schema
 from odcd.clock import SystemClock
-from odcd.db import connect
+from odcd.database import schema
+from odcd.database.pool import connect
 from tests.support.database import shared_server
 
 ROOT = Path(__file__).parents[2]

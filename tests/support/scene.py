@@ -19,19 +19,19 @@ import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from odcd.api.app import create_app
-from odcd.api.context import Api
-from odcd.api.credentials import Credentials
-from odcd.api.identity import Peer
-from odcd.api.server import HttpServer
+from odcd.api.http.context import Api
+from odcd.api.http.credentials import Credentials
+from odcd.api.http.identity import Peer
+from odcd.api.http.server import HttpServer
 from odcd.clock import SystemClock
-from odcd.db import Database
+from odcd.database.pool import Database
 from odcd.events import EventHub
 from odcd.front.near import ORIGIN, Origin
+from odcd.jobs.submission import SubmitBatcher
 from odcd.metrics import Metrics
-from odcd.model import NodeReport
 from odcd.page.app import Page
-from odcd.store import Store
-from odcd.submission import SubmitBatcher
+from odcd.records.node import NodeReport
+from odcd.stores.store import Store
 from tests.odcd.api.service import OPERATOR, Spoken
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from odcd.postgres import EmbeddedPostgres
+from odcd.home.postgres import EmbeddedPostgres
 from tests.support.controlplane.children import Child, free_port
 from tests.support.controlplane.plane import ControlPlane
 from tests.support.controlplane.proxy import FaultProxy

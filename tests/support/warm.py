@@ -11,7 +11,7 @@ import contextvars
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from odcd.db import Database
+from odcd.database.pool import Database
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ import secrets
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from odcd.box_model import BoxKeys
+from odcd.records.dev_server import BoxKeys
 
 TOKEN_BYTES = 32
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from odcd.box_model import BoxKeys
 from odcd.executor.kubernetes import greeting, naming
 from odcd.executor.kubernetes.box import FILES
 from odcd.executor.kubernetes.launch import JOB, RUN, literal
 from odcd.executor.kubernetes.objects import GPU
 from odcd.executor.kubernetes.shares import Share
-from odcd.model import Dispatch, Member
+from odcd.records.dev_server import BoxKeys
+from odcd.records.dispatch import Dispatch, Member
 
 CONTAINER = "gpu-dev"
 USER = "dev"

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from odcd.build_model import Build
 from odcd.builds.settings import LIMIT, BuildSettings
 from odcd.executor.kubernetes import naming
 from odcd.executor.kubernetes.build import PROGRAM, WRONG
 from odcd.executor.kubernetes.launch import literal
+from odcd.records.build import Build
 
 CONTAINER = "build"
 """The client: its log is the build's."""

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from odcd.build_model import Build, BuildLook
 from odcd.builds.settings import LIMIT
 from odcd.builds.steps import clean, error_of, step_of
 from odcd.errors import RunnerDown, WrongState
@@ -33,6 +32,7 @@ from odcd.executor.kubernetes.objects import (
     Pod,
     Terminated,
 )
+from odcd.records.build import Build, BuildLook
 
 log = logging.getLogger(__name__)
 

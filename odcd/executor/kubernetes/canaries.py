@@ -11,10 +11,11 @@ from odcd.errors import RunnerDown
 from odcd.executor.kubernetes import status
 from odcd.executor.kubernetes.cluster import ApiRefused
 from odcd.executor.kubernetes.inventory import NodeOffer
-from odcd.executor.kubernetes.maker import Maker
 from odcd.executor.kubernetes.naming import STARTED_AT, Key
 from odcd.executor.kubernetes.objects import Pod
-from odcd.model import Canary, CanaryEnd, Dispatch, Member
+from odcd.executor.kubernetes.pod_writer import Maker
+from odcd.records.dispatch import Dispatch, Member
+from odcd.records.node import Canary, CanaryEnd
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import re
 from odcd.errors import BadRequest, NotAllowed, NotImplementedYet, TooLarge
 from odcd.executor.kubernetes.images import check_image
 from odcd.executor.kubernetes.launch import MAX_PACKED_BYTES, script_data
-from odcd.model import Identity, JobSpec, ReservationSpec
+from odcd.records.job import Identity, JobSpec, ReservationSpec
 
 MAX_VARIABLES_BYTES = 512 * 1024
 """Of environment and arguments: they are part of every pod, which may have 1.5 MiB."""

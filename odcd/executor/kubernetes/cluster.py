@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from odcd.calls import NOBODY, Calls
+from odcd.call_metrics import NOBODY, Calls
 from odcd.clock import SystemClock
 from odcd.errors import BadRequest, RunnerDown, WrongState
 from odcd.executor.kubernetes.forward import PROTOCOL, Forward

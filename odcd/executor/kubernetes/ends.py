@@ -16,13 +16,13 @@ from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import ApiRefused
 from odcd.executor.kubernetes.contents import Contents
 from odcd.executor.kubernetes.inventory import is_over
-from odcd.executor.kubernetes.maker import Maker
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Attempt, Key
 from odcd.executor.kubernetes.objects import Node, Pod
 from odcd.executor.kubernetes.output import PodOutput
+from odcd.executor.kubernetes.pod_writer import Maker
 from odcd.executor.kubernetes.retries import insist
-from odcd.model import Fact
+from odcd.records.dispatch import Fact
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from odcd.executor.environment import job_variables, member_variables
 from odcd.executor.kubernetes.naming import host_domain, pod_name
-from odcd.model import Dispatch, Member
+from odcd.records.dispatch import Dispatch, Member
 
 MASTER_PORT = 29500
 HERE = frozenset({

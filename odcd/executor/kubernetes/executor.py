@@ -6,7 +6,6 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 
-from odcd.box_model import Look
 from odcd.clock import Clock
 from odcd.errors import NotImplementedYet, RunnerDown, WrongState
 from odcd.executor.base import Expected
@@ -18,19 +17,21 @@ from odcd.executor.kubernetes.ends import Ends
 from odcd.executor.kubernetes.forward import Forward
 from odcd.executor.kubernetes.inventory import is_over
 from odcd.executor.kubernetes.ledger import Ledger
-from odcd.executor.kubernetes.maker import Maker
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Key, is_box
 from odcd.executor.kubernetes.objects import Pod
 from odcd.executor.kubernetes.orphans import Orphans
 from odcd.executor.kubernetes.output import PodOutput
+from odcd.executor.kubernetes.pod_writer import Maker
 from odcd.executor.kubernetes.pods import PodSettings
 from odcd.executor.kubernetes.progress import Progress
 from odcd.executor.kubernetes.signals import send_signal
 from odcd.executor.kubernetes.starts import Budgets, KeepKeys, Starts, TellPort
 from odcd.executor.kubernetes.watch import Watch
 from odcd.executor.terminals import Attached, Replayed
-from odcd.model import ENDS, Canary, CanaryEnd, Dispatch, Fact, NodeReport, Notice
+from odcd.records.dev_server import Look
+from odcd.records.dispatch import ENDS, Dispatch, Fact, Notice
+from odcd.records.node import Canary, CanaryEnd, NodeReport
 
 log = logging.getLogger(__name__)
 

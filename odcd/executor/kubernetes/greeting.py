@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from odcd.executor.kubernetes import naming
-from odcd.model import Dispatch
+from odcd.records.dispatch import Dispatch
 
 HOME = "/home/dev"
 WORKSPACE = "/workspace"

@@ -21,7 +21,7 @@ from odcd.executor.kubernetes.objects import (
     quantity,
     requests,
 )
-from odcd.model import NodeReport, NodeState
+from odcd.records.node import NodeReport, NodeState
 
 log = logging.getLogger(__name__)
 

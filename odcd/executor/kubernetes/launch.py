@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from odcd.executor.output import expand
-from odcd.model import Dispatch, Member
+from odcd.records.dispatch import Dispatch, Member
 
 JOB = "/odc/job"
 RUN = "/odc/run"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from odcd.model import PROGRESS, Fact
+from odcd.records.dispatch import PROGRESS, Fact
 
 
 class Ledger:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from odcd.box_model import Look
 from odcd.errors import RunnerDown, WrongState
 from odcd.executor.kubernetes import status
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.launch import JOB
 from odcd.executor.kubernetes.objects import Pod
+from odcd.records.dev_server import Look
 
 LOOK_S = 20.0
 _TOLD = re.compile(rb"connections=(\d{1,9}) gpu=(\d{1,3}|none|unknown) cpu_us=(\d{1,18})\n")

@@ -11,7 +11,7 @@ from odcd.executor.kubernetes import status
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.naming import Attempt, Key, is_box
 from odcd.executor.kubernetes.objects import Pod
-from odcd.model import Dispatch, Fact
+from odcd.records.dispatch import Dispatch, Fact
 
 
 class Members:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from odcd.executor.kubernetes.objects import Pod
-from odcd.model import Dispatch
+from odcd.records.dispatch import Dispatch
 
 DOMAIN = "odc.dev"
 JOB_ID = f"{DOMAIN}/job-id"

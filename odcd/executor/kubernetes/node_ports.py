@@ -14,7 +14,7 @@ import msgspec
 from odcd.executor.kubernetes import naming
 from odcd.executor.kubernetes.boxes import SSH_PORT
 from odcd.executor.kubernetes.objects import Node, Object
-from odcd.model import Dispatch
+from odcd.records.dispatch import Dispatch
 
 Json = dict[str, Any]
 PREFERRED = ("ExternalIP", "InternalIP")

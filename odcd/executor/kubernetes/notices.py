@@ -11,7 +11,7 @@ from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.inventory import is_over
 from odcd.executor.kubernetes.launch import JOB
 from odcd.executor.kubernetes.objects import Pod
-from odcd.model import Fact, Notice
+from odcd.records.dispatch import Fact, Notice
 
 EXEC_S = 15.0
 JUPYTER_S = 60.0

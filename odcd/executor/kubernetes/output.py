@@ -12,7 +12,7 @@ from odcd.clock import Clock
 from odcd.errors import RunnerDown, WrongState
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.naming import Key, Namespaces, pod_name
-from odcd.model import Dispatch
+from odcd.records.dispatch import Dispatch
 
 HEAD_BYTES = 64 * 1024
 READ_BYTES = 64 * 1024

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from odcd.box_model import BoxKeys
 from odcd.executor.kubernetes import boxes, naming
 from odcd.executor.kubernetes.environment import pod_environment
 from odcd.executor.kubernetes.inventory import TOLERATED, NodeOffer
@@ -16,7 +15,8 @@ from odcd.executor.kubernetes.launch import JOB, RUN, command, literal, script_d
 from odcd.executor.kubernetes.naming import Namespaces
 from odcd.executor.kubernetes.shares import Share, share_of
 from odcd.executor.kubernetes.template import PodTemplate
-from odcd.model import Dispatch, Member
+from odcd.records.dev_server import BoxKeys
+from odcd.records.dispatch import Dispatch, Member
 
 CONTAINER = "job"
 SERVICE_ACCOUNT = "job"

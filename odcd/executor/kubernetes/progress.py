@@ -12,7 +12,7 @@ from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import MEMBERS, Key
 from odcd.executor.kubernetes.objects import Event, Pod
-from odcd.model import BoxPhase, Fact
+from odcd.records.dispatch import BoxPhase, Fact
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.objects import EFA, GPU, HUGEPAGES
-from odcd.model import Member
+from odcd.records.dispatch import Member
 
 BURST = 1.5
 EFA_HUGEPAGES_MIB = 5120

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from odcd.box_model import BoxKeys
 from odcd.clock import Clock
 from odcd.errors import RunnerDown
 from odcd.executor.kubernetes import status
@@ -16,13 +15,14 @@ from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import ApiRefused
 from odcd.executor.kubernetes.ends import Ends
 from odcd.executor.kubernetes.inventory import offer_of
-from odcd.executor.kubernetes.maker import Maker
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Attempt, Key, has_disk
 from odcd.executor.kubernetes.node_ports import addresses_of
 from odcd.executor.kubernetes.objects import Node
+from odcd.executor.kubernetes.pod_writer import Maker
 from odcd.executor.kubernetes.retries import RETRY_S, insist, may_pass
-from odcd.model import Dispatch
+from odcd.records.dev_server import BoxKeys
+from odcd.records.dispatch import Dispatch
 
 log = logging.getLogger(__name__)
 

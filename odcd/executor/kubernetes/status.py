@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from odcd.executor.kubernetes.box import UNFIT
 from odcd.executor.kubernetes.naming import GATE, Key, has_disk, is_box
 from odcd.executor.kubernetes.objects import ContainerState, ContainerStatus, Pod, Terminated
-from odcd.model import BoxPhase, Cause, Fact, FactKind
+from odcd.records.dispatch import BoxPhase, Cause, Fact, FactKind
 
 CONTAINERS = frozenset({"job", "gpu-dev"})
 """A pod of ours has one of them."""

@@ -10,11 +10,11 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from odcd.clock import Clock
 from odcd.errors import RunnerDown
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.executor.kubernetes.informer import Mirror
 from odcd.executor.kubernetes.inventory import is_daemon, is_over, take_inventory
-from odcd.executor.kubernetes.mirror import Mirror
 from odcd.executor.kubernetes.naming import Key, Namespaces, key_of
 from odcd.executor.kubernetes.objects import Event, Node, Pod
-from odcd.model import NodeReport
+from odcd.records.node import NodeReport
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 -- odc.grant_reports: let the role odc_report read the views of schema odc_report. Every start of odcd calls it; call it after you have
 -- made that role.
--- Locks      the schema's lock of odcd/schema.py, when something is lacking
+-- Locks      the schema's lock of odcd/database/schema.py, when something is lacking
 -- Returns    whether there is such a role
 create or replace function odc.grant_reports()
 returns boolean

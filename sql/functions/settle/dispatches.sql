@@ -1,4 +1,4 @@
--- odc.dispatches: the running attempts of these jobs (null: of all), as odcd.model.Dispatch in JSON.
+-- odc.dispatches: the running attempts of these jobs (null: of all), as odcd.records.dispatch.Dispatch in JSON.
 -- Raises     OD020 LeadershipLost
 create or replace function odc.dispatches(p_term bigint, p_job_ids bigint[])
 returns table (body text)

@@ -15,17 +15,17 @@ import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from odcd.api.app import create_app
-from odcd.api.context import Api
-from odcd.api.identity import PEER, Peer
-from odcd.api.server import HttpServer
+from odcd.api.http.context import Api
+from odcd.api.http.identity import PEER, Peer
+from odcd.api.http.server import HttpServer
 from odcd.clock import SystemClock
-from odcd.db import Database
+from odcd.database.pool import Database
 from odcd.events import EventHub
+from odcd.jobs.submission import SubmitBatcher
 from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
-from odcd.model import NodeReport
-from odcd.store import Store
-from odcd.submission import SubmitBatcher
+from odcd.records.node import NodeReport
+from odcd.stores.store import Store
 from tests.support.warm import WarmDatabase, run
 
 ALICE = Peer(64001, 64001)

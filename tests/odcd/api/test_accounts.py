@@ -8,7 +8,7 @@ import httpx
 import msgspec
 import pytest
 
-from odcd.api.account_answers import (
+from odcd.api.answers.accounts import (
     Account,
     Accounting,
     AccountList,
@@ -20,7 +20,7 @@ from odcd.api.account_answers import (
     User,
     UserList,
 )
-from odcd.api.partition_answers import Partition
+from odcd.api.answers.partitions import Partition
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from odcd.keys import new_key
-from odcd.model import Identity
+from odcd.records.api_keys import new_key
+from odcd.records.job import Identity
 from tests.odcd.api.service import Service, on_socket, serve
 
 CONFIG = """\

@@ -10,8 +10,8 @@ import pytest
 from websockets.asyncio.client import ClientConnection, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from odcd.api.identity import Peer
-from odcd.model import Dispatch
+from odcd.api.http.identity import Peer
+from odcd.records.dispatch import Dispatch
 from tests.odcd.api.service import Service, on_socket, serve, until
 
 

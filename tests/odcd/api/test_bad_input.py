@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from odcd.api.routing import MAX_BODY_BYTES
-from odcd.model import MAX_SCRIPT_BYTES, JobSpec
+from odcd.api.http.routing import MAX_BODY_BYTES
+from odcd.records.job import MAX_SCRIPT_BYTES, JobSpec
 from tests.odcd.api.service import BODY, OPERATOR, Service, serve
 
 TEXT = (3, ["a"], {}, True)

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from odcd.api.booking_answers import Booking, BookingList
+from odcd.api.answers.bookings import Booking, BookingList
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 
 BOOKING = {"name": "works", "kind": "maintenance", "starts_at": "now+2h", "duration": "1:00:00",

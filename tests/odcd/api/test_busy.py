@@ -10,12 +10,12 @@ from dataclasses import replace
 import pytest
 
 from odcd.clock import SystemClock
-from odcd.connections import API
-from odcd.db import Database
-from odcd.schema import sql_folder
-from odcd.slots import PER_USER, Slots
-from odcd.store import Store
-from odcd.submission import SubmitBatcher
+from odcd.database.connections import API
+from odcd.database.pool import Database
+from odcd.database.schema import sql_folder
+from odcd.database.slots import PER_USER, Slots
+from odcd.jobs.submission import SubmitBatcher
+from odcd.stores.store import Store
 from tests.odcd.api.service import ALICE, BOB, BODY, Service, serving
 from tests.support.database import Sql
 

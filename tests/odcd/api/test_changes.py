@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from odcd.api.job_answers import Jobs, Outcome, Outcomes
-from odcd.api.node_answers import Node, NodeList
+from odcd.api.answers.jobs import Jobs, Outcome, Outcomes
+from odcd.api.answers.nodes import Node, NodeList
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 
 LATER = "2040-01-01T00:00:00Z"

@@ -8,8 +8,8 @@ import pytest
 
 import odcctl
 import odcd
-from odcd.api.clients import check_client, version_of
-from odcd.api.cluster_answers import Info
+from odcd.api.answers.cluster import Info
+from odcd.api.http.clients import check_client, version_of
 from odcd.errors import BadRequest, ClientTooOld
 from tests.odcd.api.service import ALICE, Service, serve
 from tests.odcd.api.test_accounts import ask, read
@@ -58,7 +58,7 @@ def test_the_refusal_answers_the_request_whatever_it_was(database_url: str) -> N
 
 def test_odcctl_says_which_it_is() -> None:
     assert odcctl.__version__ == odcd.__version__
-    text = (Path(odcctl.__file__).parent / "client.py").read_text()
+    text = (Path(odcctl.__file__).parent / "http/client.py").read_text()
     assert 'f"odcctl/{__version__}"' in text
 
 

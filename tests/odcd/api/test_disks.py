@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from odcd.api.disk_answers import Disk, DiskContents, DiskList, StrayList
-from odcd.api.submit_answers import Preview
+from odcd.api.answers.disks import Disk, DiskContents, DiskList, StrayList
+from odcd.api.answers.submit import Preview
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 from tests.odcd.api.test_reservations import ask, read, started
 from tests.support.disks import PlayedCloud

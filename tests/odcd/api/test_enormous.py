@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from odcd.model import NodeReport
+from odcd.records.node import NodeReport
 from tests.odcd.api.service import BODY, OPERATOR, Service, serve
 
 NODES = 100

@@ -14,9 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from odcd.api.identity import Peer
-from odcd.keys import NewKey, digest_of
-from odcd.model import Identity
+from odcd.api.http.identity import Peer
+from odcd.records.api_keys import NewKey, digest_of
+from odcd.records.job import Identity
 from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, on_socket, over, serve
 from tests.support.users import needs_root
 

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from odcd.api.answers.jobs import Jobs
 from odcd.api.idle import IdleList
-from odcd.api.job_answers import Jobs
-from odcd.gpu_use.records import Figures, JobLook
-from odcd.model import NodeReport
+from odcd.records.gpu_use import Figures, JobLook
+from odcd.records.node import NodeReport
 from tests.odcd.api.service import ALICE, BOB, Service, serve
 from tests.odcd.api.test_accounts import ask, read
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from odcd.api.job_answers import Explanation, JobList
+from odcd.api.answers.jobs import Explanation, JobList
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 
 

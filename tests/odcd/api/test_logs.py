@@ -11,7 +11,7 @@ import pytest
 
 from odcd.errors import RunnerDown, WrongState
 from odcd.executor.output import shares_file
-from odcd.model import Dispatch
+from odcd.records.dispatch import Dispatch
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, on_socket, over, serve, until
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from odcd.api.answers.jobs import Job
 from odcd.api.app import operations
-from odcd.api.job_answers import Job
-from odcd.model import JobSpec
+from odcd.records.job import JobSpec
 from tests.odcd.api.service import Service, serve
 
 

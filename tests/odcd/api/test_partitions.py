@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from odcd.api.node_answers import Fragmentation
-from odcd.api.partition_answers import Partition, PartitionList, Policy, PolicyList
+from odcd.api.answers.nodes import Fragmentation
+from odcd.api.answers.partitions import Partition, PartitionList, Policy, PolicyList
 from tests.odcd.api.service import ALICE, OPERATOR, Service, serve
 
 

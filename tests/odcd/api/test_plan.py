@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from odcd.api.plan_answers import Plan, PlanDiff, Replayed
-from odcd.api.submit_answers import WhatIf
+from odcd.api.answers.plan import Plan, PlanDiff, Replayed
+from odcd.api.answers.submit import WhatIf
 from tests.odcd.api.service import Service, serve
 
 

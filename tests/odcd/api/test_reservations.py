@@ -8,16 +8,16 @@ import httpx
 import msgspec
 import pytest
 
-from odcd.api.reservation_answers import (
+from odcd.api.answers.reservations import (
     AvailabilityList,
     ClusterCount,
     Extension,
     Reservation,
     ReservationList,
 )
-from odcd.api.submit_answers import Preview
+from odcd.api.answers.submit import Preview
 from odcd.errors import BadRequest
-from odcd.reservations import Reserve, TypeThere, find_type, seconds_of, sizes_of, spec_of
+from odcd.jobs.reservations import Reserve, TypeThere, find_type, seconds_of, sizes_of, spec_of
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 
 H100 = TypeThere(

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from odcd.api.server import HttpServer
+from odcd.api.http.server import HttpServer
 from odcd.errors import OdcError
 from tests.odcd.api.service import BODY, Service, on_socket, over, serve
 
@@ -227,7 +227,7 @@ def test_nothing_is_imported_when_it_serves() -> None:
     """Who began as root has let go of it by then, and a checkout in root's folder is closed."""
     script = (
         "import sys; from pathlib import Path; import odcd.daemon\n"
-        "from odcd.api.server import HttpServer\n"
+        "from odcd.api.http.server import HttpServer\n"
         "server = HttpServer(lambda *_: None, path=Path('s'), mode=0o600)\n"
         "before = set(sys.modules); server._server.config.load()\n"
         "print(sorted(set(sys.modules) - before))"

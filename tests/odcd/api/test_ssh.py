@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from odcd.clock import SystemClock
-from odcd.github_keys import GithubKeys
+from odcd.jobs.github_keys import GithubKeys
 from tests.odcd.api.service import Service, on_socket, serve, until
 from tests.odcd.api.test_reservations import ask, read, started
 from tests.odcd.api.test_tunnel import ME

@@ -8,10 +8,10 @@ import httpx
 import msgspec
 import pytest
 
-from odcd.api import submit_answers
-from odcd.api.submit_answers import Preview
+from odcd.api.answers import submit as submit_answers
+from odcd.api.answers.submit import Preview
 from odcd.errors import DatabaseDown
-from odcd.submission import Prepared
+from odcd.jobs.submission import Prepared
 from tests.odcd.api.service import ALICE, BOB, BODY, Service, serve
 
 

@@ -15,9 +15,9 @@ from websockets.asyncio.client import ClientConnection, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from odcd.api import tunnel
-from odcd.api.identity import Peer
+from odcd.api.http.identity import Peer
 from odcd.clock import SystemClock
-from odcd.github_keys import GithubKeys
+from odcd.jobs.github_keys import GithubKeys
 from tests.odcd.api.service import ALICE, BOB, Service, on_socket, serve, until
 from tests.odcd.api.test_reservations import ask, read, started
 from tests.support.github import ED25519, Github, a_github

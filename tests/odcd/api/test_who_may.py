@@ -17,9 +17,9 @@ import httpx
 import pytest
 
 from odcd.api.app import operations
-from odcd.api.identity import PEER, Peer
-from odcd.keys import NewKey, digest_of
-from odcd.model import Identity
+from odcd.api.http.identity import PEER, Peer
+from odcd.records.api_keys import NewKey, digest_of
+from odcd.records.job import Identity
 from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, serve
 from tests.odcd.api.test_disks import save_disk
 from tests.odcd.api.test_reservations import started

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from odcctl import context as client
+from odcctl.reservations import build_context as client
 from odcd.builds import context as server
 from odcd.builds.context import read_context
 from odcd.errors import BadRequest, OdcError, TooLarge

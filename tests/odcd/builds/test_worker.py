@@ -9,13 +9,13 @@ from datetime import timedelta
 
 import pytest
 
-from odcd.build_model import Build, BuildLook
 from odcd.builds.steps import clean, error_of, step_of
 from odcd.builds.worker import BuildWorker
 from odcd.clock import SystemClock
-from odcd.db import Database
+from odcd.database.pool import Database
 from odcd.errors import LeadershipLost, OdcError, RunnerDown, WrongState
-from odcd.store import Store
+from odcd.records.build import Build, BuildLook
+from odcd.stores.store import Store
 from tests.sql.reservation.test_builds import IMAGE, Builds
 from tests.support.builders import BOB, Queue, a_cluster
 from tests.support.database import Sql

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from odcd.calls import NOBODY, Calls
+from odcd.call_metrics import NOBODY, Calls
 from odcd.disks import aws_records, tags
 from odcd.disks.aws import Aws
 from odcd.disks.aws_link import Limits

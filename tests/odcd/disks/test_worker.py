@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from odcd.db import Database
+from odcd.database.pool import Database
 from odcd.disks.aws import Aws
 from odcd.disks.aws_link import Limits
 from odcd.disks.settings import DiskSettings
 from odcd.disks.worker import DiskWorker
 from odcd.errors import RunnerDown
-from odcd.store import Store
+from odcd.stores.store import Store
 from tests.support.aws import REGION, ZONES, FakeAws
 from tests.support.boxes import Boxes
 from tests.support.builders import NOW, Queue, a_cluster

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from odcd.executor.environment import job_environment
-from odcd.model import Dispatch
+from odcd.records.dispatch import Dispatch
 from tests.support.dispatches import a_dispatch_of, a_member
 
 

@@ -17,7 +17,8 @@ from odcd.clock import SystemClock
 from odcd.errors import LeadershipLost, RunnerDown, WrongState
 from odcd.executor.base import Executor
 from odcd.executor.local import LocalExecutor
-from odcd.model import DeclaredNode, Fact, GpuTypeSize, Notice
+from odcd.records.dispatch import Fact, Notice
+from odcd.records.node import DeclaredNode, GpuTypeSize
 from odcd.runner.server import Server
 from tests.support.dispatches import a_dispatch_of, a_member, expecting
 from tests.support.runner import PATIENCE_S, RunnerHome, forked_runner

@@ -9,7 +9,7 @@ import pytest
 from odcd.errors import BadRequest
 from odcd.executor.gpus import Gpus, choose, find_gpus, type_of
 from odcd.executor.machine import declared, this_machine
-from odcd.model import DeclaredNode, GpuTypeSize
+from odcd.records.node import DeclaredNode, GpuTypeSize
 
 SIZES = {
     "h100": GpuTypeSize(gpus=8, cpus=192, mem_mib=2097152),

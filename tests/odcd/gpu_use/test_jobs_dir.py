@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from odcd.clock import SystemClock
-from odcd.db import Database
+from odcd.database.pool import Database
 from odcd.gpu_use.jobs_dir import JobsDir, texts_of, write
 from odcd.gpu_use.nvml import Device
-from odcd.gpu_use.records import HeldGpus
-from odcd.store import Store
+from odcd.records.gpu_use import HeldGpus
+from odcd.stores.store import Store
 from tests.support.daemon import wait
 from tests.support.database import Sql
 from tests.support.gpus import GpuQueue

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from odcd.clock import SystemClock
-from odcd.db import Database
+from odcd.database.pool import Database
 from odcd.errors import BadRequest, LeadershipLost
 from odcd.executor.kubernetes.naming import Namespaces
 from odcd.gpu_use.meter import GpuUse
 from odcd.gpu_use.nvml import Device, Reading
 from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
 from odcd.metrics import Metrics
-from odcd.store import Store
+from odcd.stores.store import Store
 from tests.support.database import Sql
 from tests.support.dcgm import Gpu
 from tests.support.gpus import GpuQueue

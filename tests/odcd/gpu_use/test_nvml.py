@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odcd.clock import SystemClock
-from odcd.db import Database
+from odcd.database.pool import Database
 from odcd.gpu_use import nvml as nvml_module
 from odcd.gpu_use.apart import Apart, Hangs
 from odcd.gpu_use.ended import EndedUse
@@ -26,7 +26,7 @@ from odcd.gpu_use.queries import Labels
 from odcd.gpu_use.sampler import Sampler, cgroup_of
 from odcd.gpu_use.sums import Sums, own_memory
 from odcd.metrics import Metrics
-from odcd.store import Store
+from odcd.stores.store import Store
 from tests.support.clock import VirtualClock
 from tests.support.database import Sql
 from tests.support.gpus import GpuQueue

@@ -17,7 +17,7 @@ import pytest
 import trustme
 
 from odcd.clock import SystemClock
-from odcd.db import Database
+from odcd.database.pool import Database
 from odcd.errors import BadRequest
 from odcd.executor.kubernetes.naming import Namespaces
 from odcd.gpu_use.ended import EndedUse
@@ -30,7 +30,7 @@ from odcd.gpu_use.prometheus import (
     parse_place,
 )
 from odcd.gpu_use.queries import Labels
-from odcd.store import Store
+from odcd.stores.store import Store
 from tests.support.database import Sql
 from tests.support.dcgm import Gpu, dcgm_text
 from tests.support.gpus import GpuQueue
@@ -89,7 +89,7 @@ class Site:
 
 
 class Failures:
-    """Implements odcd.calls.Calls: keeps what failed."""
+    """Implements odcd.call_metrics.Calls: keeps what failed."""
 
     def __init__(self, failed: list[str]) -> None:
         self._failed = failed

@@ -11,7 +11,7 @@ import pytest
 from odcd.executor.kubernetes.naming import Namespaces
 from odcd.gpu_use.prometheus import Sample
 from odcd.gpu_use.queries import Labels, ask_ended, ratio_of, read_ended, read_live
-from odcd.gpu_use.records import GpuKey, Owed, sum_up
+from odcd.records.gpu_use import GpuKey, Owed, sum_up
 
 END = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SCRAPE = timedelta(seconds=30)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from odcd.db import Database
+from odcd.database.pool import Database
 from odcd.errors import BadRequest, LeadershipLost, OdcError
 from odcd.history import retention
 from odcd.history.retention import Deleted, Retention

@@ -13,7 +13,7 @@ from botocore.credentials import Credentials
 from odcd.clock import SystemClock
 from odcd.login.logins import Logins
 from odcd.login.settings import read_login
-from odcd.store import Store
+from odcd.stores.store import Store
 from tests.odcd.api.service import Service, serving
 from tests.support.sts import ROLE, Sts, presign
 from tests.support.warm import run

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from odcd.clock import SystemClock
-from odcd.db import Database
+from odcd.database.pool import Database
 from odcd.errors import LeadershipLost
 from odcd.metrics import Metrics, sampler
 from odcd.metrics.sampler import APPLICATION, Sampler

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from odcd.api.identity import Peer
+from odcd.api.http.identity import Peer
 from odcd.page.app import Page
 from tests.odcd.api.service import ALICE, Service, Spoken, serving
 from tests.support.warm import run

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from odcd import schema
 from odcd.clock import SystemClock
-from odcd.postgres import EmbeddedPostgres
+from odcd.database import schema
+from odcd.home.postgres import EmbeddedPostgres
 from tests.odcd.api.conftest import _api_database, database_url
 from tests.support.database import admit_root, make_home, remove_home
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from odcd.postgres import EmbeddedPostgres
+from odcd.home.postgres import EmbeddedPostgres
 from tests.odcd.page.conftest import restart
 from tests.support.browser import Tab, chromium, keep_picture, needs_chromium
 from tests.support.controlplane.children import free_port

@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from odcd.api import credentials
-from odcd.keys import new_key
-from odcd.page_keys import SESSION_LIFE
+from odcd.api.http import credentials
+from odcd.records.api_keys import new_key
+from odcd.records.page_keys import SESSION_LIFE
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Spoken
 from tests.odcd.page.browse import OURS, Browsed, browse
 
@@ -269,7 +269,7 @@ def test_streams_that_are_over_are_asked_about_no_more(
 
 async def streamed(it: Browsed, client: httpx.AsyncClient, path: str) -> str:
     """How the stream ends, for one who reads on for ever."""
-    from odcd.api.streaming import Broken
+    from odcd.api.http.streaming import Broken
 
     cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
     path, _, query = path.partition("?")

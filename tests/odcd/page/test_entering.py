@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from odcd.api.page import page_url
-from odcd.keys import new_key
-from odcd.page_keys import SESSION_LIFE, ticket_of
+from odcd.records.api_keys import new_key
+from odcd.records.page_keys import SESSION_LIFE, ticket_of
 from tests.odcd.api.service import ALICE, BOB, OPERATOR
 from tests.odcd.page.browse import OURS, Browsed, browse
 

@@ -11,7 +11,7 @@ import msgspec
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from odcd.api.job_answers import GpuUse
+from odcd.api.answers.jobs import GpuUse
 from odcd.page.files import macros, templates
 from odcd.page.gantt import Window, lay_out
 from odcd.page.nodes import cells_of, slots_of

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from odcd.api.plan_answers import Gantt
+from odcd.api.answers.plan import Gantt
 from odcd.page import nodes
 from odcd.page.files import assets
 from odcd.page.job import timeline

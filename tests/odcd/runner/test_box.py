@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from odcd import box
+from odcd.jobs import login_shell
 from tests.support.runner import PATIENCE_S, Client, RunnerHome, a_dispatch, until
 from tests.support.screen import Screen
 
@@ -30,7 +30,7 @@ OTHERS = [pytest.param(path, marks=pytest.mark.long) for path in SHELLS[1:]]
 def start(request: pytest.FixtureRequest, home: RunnerHome, work_dir: Path) -> Start:
     """Job 1, a box, in each sh there is; its home is work_dir."""
     interpreter = request.param + (" sh" if request.param.endswith("busybox") else "")
-    script = box.script()
+    script = login_shell.script()
     for use in ("#!/bin/sh\n", "/bin/sh -c"):
         assert use in script
         script = script.replace(use, use.replace("/bin/sh", interpreter))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odcd.errors import BadRequest, OdcError, TooLarge
-from odcd.model import Selector
+from odcd.records.job import Selector
 from odcd.slurm.hostlists import compress_hosts, expand_hosts
 from odcd.slurm.lists import (
     format_tasks,

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odcd.errors import BadRequest, NotImplementedYet, OdcError, TooLarge
-from odcd.model import MAX_SCRIPT_BYTES, UNLIMITED_S, JobSpec
+from odcd.records.fields import UNLIMITED_S
+from odcd.records.job import MAX_SCRIPT_BYTES, JobSpec
 from odcd.slurm.parse import ParsedSubmit, ScriptNeeded, SubmitArgv, parse_submit
 from odcd.slurm.reference import reference_page
 from odcd.slurm.settings import Settings

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odcd.errors import BadRequest, OdcError
-from odcd.model import UNLIMITED_S
+from odcd.records.fields import UNLIMITED_S
 from odcd.slurm.times import (
     format_duration,
     parse_duration,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from odcd.model import Identity
+from odcd.records.job import Identity
 from tests.support.builders import NOW
 from tests.support.database import Sql
 

@@ -19,7 +19,7 @@ from odcd.errors import (
     UnknownUser,
     WrongState,
 )
-from odcd.model import Identity
+from odcd.records.job import Identity
 from tests.support.builders import ALICE, BOB, ROOT, Queue
 
 

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from odcd.model import Identity
+from odcd.records.job import Identity
 from tests.sql.account.books import a_limit, a_member, a_qos, an_account, has_used
 from tests.support.builders import ALICE, BOB, Queue, a_cluster
 from tests.support.database import Sql

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from odcd.errors import LimitExceeded, NotAllowed, UnknownAccount, UnknownQos
-from odcd.model import Identity
+from odcd.records.job import Identity
 from tests.sql.account.books import a_limit, a_member, a_qos, an_account
 from tests.support.builders import ALICE, BOB, ROOT, Queue
 

@@ -6,7 +6,7 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
-from odcd.model import Identity
+from odcd.records.job import Identity
 from tests.support.builders import ROOT, Queue
 
 HOUR = 3600

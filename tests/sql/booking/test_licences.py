@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from odcd.errors import BadRequest, NeverFits, NotOwner, UnknownLicence, WrongState
-from odcd.model import Identity
+from odcd.records.job import Identity
 from tests.sql.booking.desk import HOUR, actor
 from tests.support.builders import ALICE, ROOT, Queue
 

@@ -12,8 +12,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from odcd.db import connect
-from odcd.submission import prepare
+from odcd.database.pool import connect
+from odcd.jobs.submission import prepare
 from tests.support.builders import ALICE, NOW, Queue, a_cluster, a_job
 from tests.support.database import Sql
 from tests.support.races import until_it_waits

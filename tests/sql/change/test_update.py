@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from odcd.errors import BadRequest
-from odcd.model import UNLIMITED_S
+from odcd.records.fields import UNLIMITED_S
 from tests.support.builders import BOB, NOW, ROOT, Queue, a_cluster
 
 

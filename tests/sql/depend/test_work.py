@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from odcd.model import JobSpec
+from odcd.records.job import JobSpec
 from tests.support.builders import Queue, a_cluster, a_job, submit
 from tests.support.database import Sql
 

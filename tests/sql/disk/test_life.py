@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from odcd.errors import DiskDeleted, UnknownDisk, WrongState, refusal
-from odcd.model import ReservationSpec
+from odcd.records.job import ReservationSpec
 from tests.support.boxes import HOUR, Boxes
 from tests.support.builders import ALICE, BOB, ROOT, Queue, a_cluster, submit
 from tests.support.disks import Disks

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from odcd.db import connect
+from odcd.database.pool import connect
 from tests.support.builders import NOW
 from tests.support.races import until_it_waits
 

@@ -168,7 +168,7 @@ def test_a_database_put_back_goes_on_where_it_was(counted: Counted) -> None:
     counted.fold_all()
     counted.queue.submit(gpus=1)
     sql = counted.sql
-    # As odcd.backup writes it: transactions have other numbers.
+    # As odcd.database.backup writes it: transactions have other numbers.
     sql.execute("update odc.event set xid = pg_current_xact_id()")
     sql.execute("update odc.tally_event set xid = '1'")
     sql.execute("select odc.finish_restore(1, $1, $1)", counted.queue.now)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odcd.model import Identity
+from odcd.records.job import Identity
 from tests.support.builders import ROOT, Queue
 from tests.support.database import Sql
 

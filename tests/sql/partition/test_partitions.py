@@ -16,7 +16,7 @@ from odcd.errors import (
     UnknownPolicy,
     WrongState,
 )
-from odcd.model import Identity
+from odcd.records.job import Identity
 from tests.support.builders import ALICE, NOW, ROOT, Queue
 from tests.support.database import Sql
 

@@ -15,7 +15,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from odcd.db import connect
+from odcd.database.pool import connect
 from tests.support.builders import NOW, Queue, a_cluster
 from tests.support.database import Sql
 from tests.support.races import until_it_waits

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from odcd.model import Identity
+from odcd.records.job import Identity
 from tests.support.builders import ALICE, BOB, ROOT, Queue, a_cluster
 from tests.support.database import Sql
 

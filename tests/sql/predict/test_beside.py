@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import asyncpg
 import pytest
 
-from odcd.db import connect
+from odcd.database.pool import connect
 from odcd.errors import LeadershipLost
 from tests.support.builders import NOW, Queue, a_cluster
 from tests.support.database import Sql

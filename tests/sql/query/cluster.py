@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from odcd.model import Identity, JobSpec
-from odcd.submission import prepare
+from odcd.jobs.submission import prepare
+from odcd.records.job import Identity, JobSpec
 from tests.support.database import Sql
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,9 +7,9 @@ import json
 import msgspec
 import pytest
 
-from odcd.api import cluster_answers
-from odcd.api.node_answers import Node, TypeFragmentation
-from odcd.api.partition_answers import Partition
+from odcd.api.answers import cluster as cluster_answers
+from odcd.api.answers.nodes import Node, TypeFragmentation
+from odcd.api.answers.partitions import Partition
 from tests.sql.query.cluster import Cluster
 from tests.support.database import Sql
 

@@ -6,7 +6,7 @@ import time
 
 import msgspec
 
-from odcd.api.cluster_answers import Event
+from odcd.api.answers.cluster import Event
 from tests.sql.query.cluster import Cluster
 from tests.support.database import Sql
 from tests.support.events import told

@@ -8,7 +8,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from odcd.api.job_answers import Job
+from odcd.api.answers.jobs import Job
 from odcd.errors import BadRequest, OdcError, UnknownJob
 from tests.sql.query.cluster import BOB, NOW, ROOT, Cluster
 from tests.support.database import Sql

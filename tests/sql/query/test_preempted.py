@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from odcd.submission import prepare
+from odcd.jobs.submission import prepare
 from tests.sql.plan.test_preempt import Urgent
 from tests.support.builders import ALICE, BOB, ROOT, a_cluster, a_job
 from tests.support.database import Sql

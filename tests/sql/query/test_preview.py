@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from odcd.submission import prepare
+from odcd.jobs.submission import prepare
 from tests.sql.account.books import a_limit, a_member, an_account
 from tests.support.builders import ALICE, Queue, a_job
 

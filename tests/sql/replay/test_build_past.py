@@ -7,7 +7,7 @@ import re
 import asyncpg
 import pytest
 
-from odcd.schema import sql_folder
+from odcd.database.schema import sql_folder
 from tests.support.database import Sql
 
 # Tables without a past, and why they need none.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from odcd.errors import LimitExceeded, UnknownBuild
-from odcd.model import Identity
+from odcd.records.job import Identity
 from tests.sql.measure.figures import measured
 from tests.support.boxes import Boxes, actor
 from tests.support.builders import ALICE, BOB, ROOT, Queue

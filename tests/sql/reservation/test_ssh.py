@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from odcd.errors import BadRequest, NotOwner, UnknownJob, WrongState
-from odcd.model import Identity
+from odcd.records.job import Identity
 from tests.support.boxes import Boxes, actor
 from tests.support.builders import ALICE, BOB, ROOT, Queue
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from odcd.model import UNLIMITED_S, Identity
+from odcd.records.fields import UNLIMITED_S
+from odcd.records.job import Identity
 from tests.support.builders import ALICE, NOW, ROOT, Queue, a_cluster, a_job, submit
 from tests.support.database import Sql
 

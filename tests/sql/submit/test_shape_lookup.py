@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odcd.model import JobSpec
+from odcd.records.job import JobSpec
 from tests.support.builders import a_cluster, a_job, submit
 from tests.support.database import Sql
 

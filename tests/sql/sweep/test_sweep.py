@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from odcd.errors import LeadershipLost
-from odcd.submission import prepare
+from odcd.jobs.submission import prepare
 from tests.support.builders import ALICE, NOW, Queue, a_job, submit, submit_requests
 
 

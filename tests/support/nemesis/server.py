@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from odcd.postgres import EmbeddedPostgres
+from odcd.home.postgres import EmbeddedPostgres
 from tests.support.database import MAJOR, Sql
 
 RECORD = """

@@ -12,7 +12,6 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from odcd.box_model import BoxKeys
 from odcd.clock import SystemClock
 from odcd.errors import BadRequest, RunnerDown, WrongState
 from odcd.executor.kubernetes import boxes, notices
@@ -29,7 +28,9 @@ from odcd.executor.kubernetes.objects import Event, Pod
 from odcd.executor.kubernetes.pods import PodSettings, box_objects, pod_of
 from odcd.executor.kubernetes.progress import Progress
 from odcd.executor.kubernetes.status import Seen, by_delete, read_phase, read_pod, vanished
-from odcd.model import DiskUse, Dispatch, Fact, Notice, ReservationSpec
+from odcd.records.dev_server import BoxKeys
+from odcd.records.dispatch import DiskUse, Dispatch, Fact, Notice
+from odcd.records.job import ReservationSpec
 from tests.support.builders import ALICE
 from tests.support.dispatches import a_dispatch_of, a_member
 

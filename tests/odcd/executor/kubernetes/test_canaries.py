@@ -15,11 +15,12 @@ from odcd.clock import Clock
 from odcd.executor.kubernetes.canaries import Canaries, dispatch_of
 from odcd.executor.kubernetes.cluster import ApiRefused, Status
 from odcd.executor.kubernetes.inventory import NodeOffer
-from odcd.executor.kubernetes.maker import Maker
 from odcd.executor.kubernetes.naming import STARTED_AT
 from odcd.executor.kubernetes.objects import Pod
+from odcd.executor.kubernetes.pod_writer import Maker
 from odcd.executor.kubernetes.pods import PodSettings, namespace_of, pod_of
-from odcd.model import Canary, CanaryEnd, Dispatch
+from odcd.records.dispatch import Dispatch
+from odcd.records.node import Canary, CanaryEnd
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CANARY = Canary(

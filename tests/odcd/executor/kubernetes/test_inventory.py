@@ -11,7 +11,7 @@ import pytest
 from odcd.executor.kubernetes.inventory import Inventory, take_inventory
 from odcd.executor.kubernetes.naming import key_of
 from odcd.executor.kubernetes.objects import Node, Pod, quantity, requests
-from odcd.model import NodeReport
+from odcd.records.node import NodeReport
 
 READY = {"type": "Ready", "status": "True"}
 ALLOCATABLE = {"cpu": "191450m", "memory": "2036Gi", "nvidia.com/gpu": "8"}

@@ -11,8 +11,8 @@ import pytest
 
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster, Status
 from odcd.executor.kubernetes.inventory import NodeOffer
-from odcd.executor.kubernetes.maker import Maker
 from odcd.executor.kubernetes.objects import Pod
+from odcd.executor.kubernetes.pod_writer import Maker
 from odcd.executor.kubernetes.pods import PodSettings
 from tests.support.dispatches import a_dispatch_of, a_member
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from odcd.clock import SystemClock
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
-from odcd.model import Fact
+from odcd.records.dispatch import Fact
 
 KEY = (7, 1, 0)
 

@@ -11,16 +11,16 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from odcd.box_model import BoxKeys
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import ApiRefused, Status
 from odcd.executor.kubernetes.ledger import Ledger
-from odcd.executor.kubernetes.maker import Maker
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Key
 from odcd.executor.kubernetes.objects import Pod
+from odcd.executor.kubernetes.pod_writer import Maker
 from odcd.executor.kubernetes.starts import Budgets, Starts
-from odcd.model import Dispatch, Fact
+from odcd.records.dev_server import BoxKeys
+from odcd.records.dispatch import Dispatch, Fact
 from tests.support.dispatches import a_dispatch_of
 
 NOBODY = cast("Any", None)

@@ -1,0 +1,1 @@
+"""Requests to the daemon: its address, the API key, one exchange, events, WebSockets."""

@@ -1,0 +1,60 @@
+"""Server-sent events, as /v1/events has them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from odcctl.http.wire import Answer
+
+
+class Events:
+    """Events of a stream, with a limit on how long to wait for the next."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._rest = b""
+        self._ready: list[dict[str, Any]] = []
+        self.last_id: str | None = None
+        self.ended = False
+
+    def next(self, timeout_s: float | None = None) -> dict[str, Any] | None:
+        """The next event; None when none came in time, or the stream has ended."""
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self._ready:
+            left = None if until is None else until - time.monotonic()
+            if self.ended or (left is not None and left <= 0):
+                return None
+            piece = self._answer.read(left)
+            if piece == b"":
+                self.ended = True
+            elif piece:
+                self._take(piece)
+        return self._ready.pop(0)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        while (event := self.next()) is not None:
+            yield event
+
+    def fileno(self) -> int:
+        """For select: readable when an event, or the end, may be there."""
+        return self._answer.fileno()
+
+    def close(self) -> None:
+        self._answer.close()
+
+    def _take(self, piece: bytes) -> None:
+        *blocks, self._rest = (self._rest + piece).replace(b"\r\n", b"\n").split(b"\n\n")
+        for block in blocks:
+            data: list[str] = []
+            for line in block.decode("utf-8", "replace").split("\n"):
+                name, _, value = line.partition(":")
+                value = value.removeprefix(" ")
+                if name == "id":
+                    self.last_id = value
+                elif name == "data":
+                    data.append(value)
+            if data:
+                self._ready.append(json.loads("\n".join(data)))

@@ -1,0 +1,114 @@
+"""A table that stays on the screen and changes with the queue; the daemon pushes, nothing polls.
+
+Only lines that changed are written, all in one write, so nothing flickers.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from odcctl.exits import DONE, Refused, Unreachable, WrongUsage
+from odcctl.http.client import Client
+from odcctl.http.sse import Events
+from odcctl.http.wire import LostAnswer
+from odcctl.text import render
+
+SETTLE_S = 0.3
+"""After an event, wait this long for its companions, or twice as long as the last answer took."""
+LOOK_S = 30.0
+"""Planned starts also move with time alone."""
+RETRY_S = 1.0
+
+ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+
+Fetch = Callable[[], tuple[Sequence[str], Sequence[Sequence[str]]]]
+
+
+class Screen:
+    """The alternate screen, and what is on it."""
+
+    def __init__(self) -> None:
+        self._shown: list[str] = []
+        self._size = (0, 0)
+
+    def show(self, lines: list[str]) -> None:
+        size = shutil.get_terminal_size()
+        parts: list[str] = []
+        if size != self._size:
+            self._size, self._shown = size, []
+            parts.append("\x1b[2J")
+        if len(lines) > size.lines:
+            hidden = len(lines) - size.lines + 1
+            lines = [*lines[: size.lines - 1], f"… {hidden} more"]
+        for row in range(max(len(lines), len(self._shown))):
+            new = lines[row] if row < len(lines) else ""
+            old = self._shown[row] if row < len(self._shown) else ""
+            if new != old:
+                # At the right edge there is nothing to clear, and it would take the last letter.
+                clear = "\x1b[K" if len(new) < size.columns else ""
+                parts.append(f"\x1b[{row + 1};1H{new}{clear}")
+        self._shown = lines
+        sys.stdout.write("".join(parts))
+        sys.stdout.flush()
+
+
+def watch(client: Client, title: str, fetch: Fetch, look_s: float = LOOK_S) -> int:
+    """Show what fetch gives, until Ctrl-C: when something happened, and every look_s seconds."""
+    if not sys.stdout.isatty():
+        raise WrongUsage("--watch needs a terminal", "Without it the table is printed once.")
+    fetch()  # What is wrong with the question is told before the screen is taken.
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGWINCH, _ignore)
+    sys.stdout.write(ENTER)
+    try:
+        _keep_showing(client, title, fetch, woken, look_s)
+    finally:
+        sys.stdout.write(LEAVE)
+        sys.stdout.flush()
+    return DONE
+
+
+def _keep_showing(client: Client, title: str, fetch: Fetch, woken: int, look_s: float) -> None:
+    screen, body = Screen(), ""
+    while True:
+        try:
+            events = Events(client.stream("GET", "/v1/events"))
+            while not events.ended:
+                began = time.monotonic()
+                header, rows = fetch()
+                body = render.table(header, rows, render.terminal_width())
+                took_s = time.monotonic() - began
+                screen.show([f"{title}    {time.strftime('%H:%M:%S')}", "", *body.splitlines()])
+                _wait(events, woken, max(SETTLE_S, 2 * took_s), look_s)
+            trouble = "the daemon ended the stream"
+        except (LostAnswer, Unreachable) as error:
+            trouble = str(error)
+        except Refused as refused:
+            if refused.status != 503:
+                raise
+            trouble = refused.message
+        screen.show([f"{title}    the daemon is away: {trouble}", "", *body.splitlines()])
+        time.sleep(RETRY_S)
+
+
+def _ignore(number: int, frame: object) -> None:
+    """A handler, so that the signal writes to the wakeup descriptor."""
+
+
+def _wait(events: Events, woken: int, settle_s: float, look_s: float) -> None:
+    """Until something happened and settled, the terminal changed its size, or look_s is over."""
+    ready, _, _ = select.select([events, woken], [], [], look_s)
+    if woken in ready:
+        os.read(woken, 64)
+    elif ready:
+        until = time.monotonic() + settle_s
+        while not events.ended and (left := until - time.monotonic()) > 0:
+            events.next(left)

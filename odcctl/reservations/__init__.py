@@ -1,0 +1,1 @@
+"""Reservations: lookup, the guided request, progress, remote commands, Jupyter Lab."""

@@ -1,0 +1,54 @@
+"""What the command line left open is asked of who sits at a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from odcctl.exits import Refused
+from odcctl.http.client import Client
+from odcctl.options import Arguments
+from odcctl.reservations.availability import counts, fetch_types, nodes_for
+from odcctl.reservations.disks import NONE, ask_disk, settle_disk
+from odcctl.reservations.guide import guide
+from odcctl.reservations.request import as_command
+from odcctl.text import render
+from odcctl.text.prompts import on_terminal
+
+
+def complete(client: Client, arguments: Arguments, wanted: dict[str, Any]) -> None:
+    """Ask on a terminal for what is open; elsewhere the daemon's defaults hold."""
+    if not on_terminal(arguments):
+        return
+    if any(wanted[name] is None for name in ("gpu_type", "gpus", "hours")):
+        types = fetch_types(client, wanted["hours"])
+        guide(
+            client, types, wanted, jupyter=not arguments.flag("jupyter"),
+            disk=lambda: _disk(client, arguments, wanted),
+        )  # fmt: skip
+        render.note(f"As one command: {as_command(wanted)}")
+    elif wanted["disk"] is not None:
+        _disk(client, arguments, wanted)
+
+
+def _disk(client: Client, arguments: Arguments, wanted: dict[str, Any]) -> None:
+    """Which it is, if that is open, and that it can be had."""
+    tests, waits = arguments.flag("test-only"), arguments.flag("ignore-no-persist")
+    if wanted["disk"] is None and not wanted["no_persist"]:
+        ask_disk(client, wanted, makes=not tests, waits=waits or tests)
+    elif wanted["disk"] not in (None, NONE) and not tests:
+        settle_disk(client, wanted, waits=waits)
+
+
+def of_several_nodes(
+    client: Client, wanted: Mapping[str, Any], refused: Refused
+) -> Mapping[str, Any] | None:
+    """The type, when it was refused because nobody said that several nodes are meant."""
+    named, gpus = (wanted["gpu_type"] or "").casefold(), wanted["gpus"] or 0
+    if refused.code != "OD010" or wanted["distributed"] or gpus < 2:
+        return None
+    kinds = [kind for kind in fetch_types(client) if kind["gpus_per_node"]]
+    found = [kind for kind in kinds if kind["gpu_type"].casefold() == named or len(kinds) == 1]
+    return (
+        found[0] if found and gpus in counts(found[0]) and nodes_for(found[0], gpus) > 1 else None
+    )

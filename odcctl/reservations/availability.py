@@ -1,0 +1,64 @@
+"""What GET /v1/availability tells of a GPU type: how much is free, and how long the rest takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from odcctl.http.client import Client
+from odcctl.text import render
+
+MOST_NODES = 6
+
+Kind = Mapping[str, Any]
+
+
+def fetch_types(client: Client, hours: float | None = None) -> list[dict[str, Any]]:
+    """hours: for how long one would reserve; the waits depend on it."""
+    params = {"hours": f"{hours:g}"} if hours is not None else None
+    return client.get("/v1/availability", params).json()["types"]
+
+
+def counts(kind: Kind) -> list[int]:
+    """The GPUs one may ask for: powers of two and all of a node, then whole nodes."""
+    each = kind["gpus_per_node"]
+    if not each:
+        return []
+    of_a_node = [2**power for power in range(each.bit_length()) if 2**power < each]
+    whole = range(1, min(MOST_NODES, max(kind["nodes"], 1)) + 1)
+    return [*of_a_node, *(each * nodes for nodes in whole)]
+
+
+def nodes_for(kind: Kind, gpus: int) -> int:
+    """How many nodes these GPUs are; only whole ones when they are more than one."""
+    each = kind["gpus_per_node"]
+    return 1 if not each else max(1, -(-gpus // each))
+
+
+def wait(kind: Kind, gpus: int) -> str:
+    """now, 2:10:00, unknown, or never: until so many GPUs are free where one can have them."""
+    nodes = nodes_for(kind, gpus)
+    for size in kind["waits"]:
+        if size["nodes"] == nodes and size["gpus"] == gpus:
+            if size["wait_s"] is None:
+                return "never" if size.get("refused") else "unknown"
+            return render.duration(size["wait_s"]) if size["wait_s"] > 0 else "now"
+    return "unknown"
+
+
+def waits(kind: Kind) -> str:
+    """The sizes none of which is free now, and how long each takes: 1-8: 1:00:00, 2x8: unknown."""
+    each = kind["gpus_per_node"]
+    groups: list[tuple[str, list[str]]] = []
+    for gpus in counts(kind) or [0]:
+        nodes, how_long = nodes_for(kind, gpus), wait(kind, gpus)
+        if how_long == "now":
+            continue
+        if not groups or groups[-1][0] != how_long or nodes == 2:
+            groups.append((how_long, []))
+        groups[-1][1].append(f"{nodes}x{each}" if nodes > 1 else str(gpus or 1))
+    return ", ".join(f"{'-'.join(_ends(sizes))}: {how_long}" for how_long, sizes in groups)
+
+
+def _ends(sizes: list[str]) -> list[str]:
+    return [sizes[0], sizes[-1]] if len(sizes) > 1 else sizes

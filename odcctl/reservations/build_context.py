@@ -1,0 +1,200 @@
+"""A Dockerfile's folder, packed for the daemon: the same files make the same bytes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from odcctl.exits import Failure, Refused
+from odcctl.http.client import Client
+from odcctl.reservations.dockerignore import Ignore
+from odcctl.text import render
+
+MAX_BYTES = 700 * 1024
+MAX_DOCKERFILE_BYTES = 512 * 1024
+MAX_PLAIN_BYTES = 32 * 1024 * 1024
+MAX_ENTRIES = 10_000
+"""As the daemon has them; told before anything is sent."""
+IGNORE = ".dockerignore"
+UNKNOWN_BUILD = "OD038"
+NO_DIGEST = "0" * 64
+_BIGGEST = 3
+_HINT = (
+    f"Leave out what the build does not need by a {IGNORE} in that folder, move the Dockerfile to "
+    "a folder of its own, or fetch what is large in a RUN step."
+)
+
+
+class Context(NamedTuple):
+    dockerfile: str
+    """Its name in the folder."""
+    packed: bytes
+
+
+def check_builds(client: Client) -> None:
+    """Raises Refused where no images are built: there it is said of any build, known or not."""
+    try:
+        client.get(f"/v1/builds/{NO_DIGEST}")
+    except Refused as refused:
+        if refused.code != UNKNOWN_BUILD:
+            raise
+
+
+def pack(dockerfile: str) -> Context:
+    """The folder that a Dockerfile is in. Raises Failure."""
+    path = Path(dockerfile)
+    try:
+        size = path.stat().st_size
+        if path.is_dir():
+            raise Failure(
+                f"{dockerfile} is a folder", f"Name the file: {path / 'Dockerfile'}, for example."
+            )
+        if size > MAX_DOCKERFILE_BYTES:
+            raise Failure(
+                f"{dockerfile} has {_size(size)}, and a Dockerfile may have "
+                f"{_size(MAX_DOCKERFILE_BYTES)}",
+                "Put what is long into files that it copies.",
+            )
+        folder = path.parent
+        ignore = _ignore(folder, path.name)
+        always = {path.name, IGNORE, f"{path.name}{IGNORE}"}
+        found = dict(_walk(folder, "", ignore, always))
+        if path.name not in found or not stat.S_ISREG(found[path.name].st_mode):
+            raise Failure(
+                f"{dockerfile} is not a file of its folder", "Name the file itself, not a link."
+            )
+        _check_amount(folder, found)
+        packed = _pack(folder, found)
+    except OSError as error:
+        raise Failure(f"{error.filename or dockerfile} cannot be read: {error.strerror}") from None
+    if len(packed) > MAX_BYTES:
+        raise Failure(
+            f"the folder of {dockerfile} has {_size(len(packed))} when compressed, and a build "
+            f"takes {_size(MAX_BYTES)}; most have {_biggest(found)}",
+            _HINT,
+        )
+    return Context(path.name, packed)
+
+
+def send(client: Client, context: Context, *, anew: bool) -> str:
+    """The digest by which a reservation names what is built of it."""
+    params = {"dockerfile": context.dockerfile, **({"anew": "true"} if anew else {})}
+    build = client.upload("/v1/builds", params, context.packed, "application/octet-stream").json()
+    told = {
+        "completed": "its image is there already",
+        "building": "its image is being built",
+        "queued": "its image is to be built",
+    }
+    render.note(
+        f"odcctl: build {build['digest'][:12]}: {context.dockerfile} and its folder, "
+        f"{_size(len(context.packed))}: {told.get(build['state'], build['state'])}"
+    )
+    return str(build["digest"])
+
+
+def _ignore(folder: Path, name: str) -> Ignore:
+    """A Dockerfile's own goes before the folder's."""
+    for file in (folder / f"{name}{IGNORE}", folder / IGNORE):
+        if file.is_file():
+            try:
+                return Ignore(file.read_text("utf-8-sig").splitlines())
+            except ValueError as error:
+                raise Failure(f"{file} cannot be used: {error}") from None
+    return Ignore(())
+
+
+def _walk(
+    folder: Path, above: str, ignore: Ignore, always: set[str]
+) -> Iterator[tuple[str, os.stat_result]]:
+    count = 0
+    waiting = [above]
+    while waiting:
+        below = waiting.pop()
+        with os.scandir(folder / below) as entries:
+            for entry in entries:
+                path = f"{below}/{entry.name}" if below else entry.name
+                out = path not in always and ignore.leaves_out(path)
+                told = entry.stat(follow_symlinks=False)
+                is_folder = stat.S_ISDIR(told.st_mode)
+                if is_folder and (not out or ignore.takes_back):
+                    waiting.append(path)
+                if out or stat.S_ISSOCK(told.st_mode):
+                    continue
+                count += 1
+                if count > MAX_ENTRIES:
+                    raise Failure(
+                        f"{folder} has more than {MAX_ENTRIES} files and folders, and all of them "
+                        "are what the image is built of",
+                        _HINT,
+                    )
+                yield path, told
+
+
+def _check_amount(folder: Path, found: Mapping[str, os.stat_result]) -> None:
+    plain = sum(told.st_size for told in found.values() if stat.S_ISREG(told.st_mode))
+    if plain > MAX_PLAIN_BYTES:
+        raise Failure(
+            f"{folder} has {_size(plain)}, and a build takes {_size(MAX_PLAIN_BYTES)} before and "
+            f"{_size(MAX_BYTES)} after compression; most have {_biggest(found)}",
+            _HINT,
+        )
+
+
+def _pack(folder: Path, found: Mapping[str, os.stat_result]) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for path, told in sorted(found.items()):
+            member = tarfile.TarInfo(_text(path))
+            member.mode = 0o755
+            if stat.S_ISLNK(told.st_mode):
+                member.type, member.linkname = tarfile.SYMTYPE, _text(os.readlink(folder / path))
+                archive.addfile(member)
+            elif stat.S_ISDIR(told.st_mode):
+                member.type = tarfile.DIRTYPE
+                archive.addfile(member)
+            elif stat.S_ISREG(told.st_mode):
+                content = (folder / path).read_bytes()
+                member.size = len(content)
+                member.mode = 0o755 if told.st_mode & 0o100 else 0o644
+                archive.addfile(member, io.BytesIO(content))
+            else:
+                raise Failure(
+                    f"{folder / path} is neither a file, a folder nor a link",
+                    f"Name it in {IGNORE}.",
+                )
+    return gzip.compress(made.getvalue(), mtime=0)
+
+
+def _text(path: str) -> str:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode(errors="replace")
+        raise Failure(
+            f"{shown} is not a name in UTF-8", f"Rename it, or name it in {IGNORE}."
+        ) from None
+    return path
+
+
+def _biggest(found: Mapping[str, os.stat_result]) -> str:
+    """By what lies in the folder itself."""
+    sums: dict[str, int] = {}
+    for path, told in found.items():
+        if stat.S_ISREG(told.st_mode):
+            first, slash, _ = path.partition("/")
+            sums[first + slash] = sums.get(first + slash, 0) + told.st_size
+    largest = sorted(sums.items(), key=lambda one: -one[1])[:_BIGGEST]
+    return ", ".join(f"{name} ({_size(size)})" for name, size in largest)
+
+
+def _size(size: int) -> str:
+    for unit, bytes_of in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= bytes_of:
+            return f"{size / bytes_of:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{size} bytes"

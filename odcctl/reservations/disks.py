@@ -1,0 +1,155 @@
+"""Disks: what their fields say in words, and which of them is to be a dev server's home."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from odcctl.exits import Failure
+from odcctl.http.client import Client
+from odcctl.text import render
+from odcctl.text.prompts import agree, ask_until, choose, say
+
+PATH = "/v1/disks"
+NAME = re.compile(r"[A-Za-z0-9_-]{1,50}")
+NAME_RULE = "a disk's name has letters, digits, - and _, at most 50 of them"
+NEW, NONE = "new", "none"
+FIRST_NAME = "main"
+
+Disk = Mapping[str, Any]
+
+
+class Disks(NamedTuple):
+    """A user's own. default_gib: of a new one; None: the daemon has none."""
+
+    default_gib: int | None
+    there: list[dict[str, Any]]
+
+
+def fetch_disks(client: Client) -> Disks:
+    answer = client.get(PATH).json()
+    there = [disk for disk in answer["disks"] if disk["state"] != "deleted"]
+    return Disks(answer["default_gib"], there)
+
+
+def state(disk: Disk) -> str:
+    """in-use by 12; backing-up 40 %; deleted until 2026-08-01"""
+    word: str = disk["state"]
+    if word == "in-use":
+        return f"{word} by {disk['reservation_id']}"
+    if word == "backing-up" and disk["snapshot_progress"] is not None:
+        return f"{word} {disk['snapshot_progress']} %"
+    if word == "deleted":
+        return f"{word} until {render.when(disk['purge_at'])[:10]}"
+    return word
+
+
+def size(disk: Disk) -> str:
+    """1.5/100 GiB"""
+    used = disk["used_bytes"]
+    return f"{'-' if used is None else format(used / 2**30, '.1f')}/{disk['size_gib']} GiB"
+
+
+def make_disk(client: Client, name: str, size_gib: int | None = None) -> Disk:
+    body = {"name": name} | ({} if size_gib is None else {"size_gib": size_gib})
+    return client.post_once(PATH, body).json()
+
+
+def ask_disk(client: Client, wanted: dict[str, Any], *, makes: bool, waits: bool) -> None:
+    """Let the disk be chosen, if there may be one. makes: a new one, too; waits: as settle_disk."""
+    disks = fetch_disks(client)
+    if disks.default_gib is None:
+        return
+    say("Which disk is its home folder?")
+    wanted["disk"] = _chosen(client, disks, makes=makes)
+    if not waits:
+        _heed_use(client, disks, wanted)
+
+
+def settle_disk(client: Client, wanted: dict[str, Any], *, waits: bool) -> None:
+    """See that the disk that is named can be had: offer to make one that is not there, and tell of
+    the choices when another reservation has it. waits: that is decided already."""
+    disks, name = fetch_disks(client), wanted["disk"]
+    if disks.default_gib is None:
+        return  # The daemon says why.
+    if all(disk["name"] != name for disk in disks.there):
+        if not agree(f'You have no disk "{name}". Make it ({disks.default_gib} GiB)?', True):
+            raise Failure(f'there is no disk "{name}"', "`odcctl disk list` shows those there are.")
+        _make(client, name)
+    elif not waits:
+        _heed_use(client, disks, wanted)
+
+
+def _heed_use(client: Client, disks: Disks, wanted: dict[str, Any]) -> None:
+    """Another reservation may have it."""
+    found = [disk for disk in disks.there if disk["name"] == wanted["disk"]]
+    if not found or found[0]["state"] not in ("in-use", "backing-up"):
+        return
+    say(_why_busy(found[0]))
+    lines = [
+        "wait     until it is free; the reservation keeps its place in the queue",
+        "another  one of your disks, or a new one",
+        "none     a home folder that ends with the reservation",
+    ]
+    choice = choose("What now", ["wait", "another", "none"], lines)
+    if choice == 1:
+        others = [disk for disk in disks.there if disk is not found[0]]
+        wanted["disk"] = _chosen(client, Disks(disks.default_gib, others), makes=True)
+    elif choice == 2:
+        wanted["disk"] = NONE
+    if wanted["disk"] == NONE:
+        wanted["recreate_env"] = False
+
+
+def _why_busy(disk: Disk) -> str:
+    if disk["state"] == "in-use":
+        return f"Disk {disk['name']} is in use by reservation {disk['reservation_id']}."
+    return f"Disk {disk['name']} is {state(disk)}: what was written on it is being saved."
+
+
+def _chosen(client: Client, disks: Disks, *, makes: bool) -> str:
+    rows = [[disk["name"], size(disk), state(disk), _last(disk)] for disk in disks.there]
+    names = [disk["name"] for disk in disks.there]
+    if makes:
+        rows.append([NEW, f"{disks.default_gib} GiB", "", ""])
+    rows.append([NONE, "", "its home folder ends with it", ""])
+    names += [NEW, NONE] if makes else [NONE]
+    lines = render.table((), rows, render.terminal_width()).splitlines()
+    at = choose("Disk", names, lines, _default(disks))
+    if makes and at == len(disks.there):
+        name = _new_name(disks)
+        _make(client, name)
+        return name
+    return names[at]
+
+
+def _default(disks: Disks) -> int:
+    """The one that was used last, of those that can be had."""
+    free = [at for at, disk in enumerate(disks.there) if disk["state"] == "available"]
+    if not free:
+        return len(disks.there)
+    return max(free, key=lambda at: disks.there[at]["last_used_at"] or "")
+
+
+def _last(disk: Disk) -> str:
+    at = disk["last_used_at"]
+    return f"last used {render.when(at)}" if at else "never used"
+
+
+def _new_name(disks: Disks) -> str:
+    there = [disk["name"] for disk in disks.there]
+
+    def read(text: str) -> str:
+        if not NAME.fullmatch(text):
+            raise ValueError(f"{NAME_RULE}, please")
+        if text in (*there, NONE):
+            raise ValueError("that is taken; another name, please")
+        return text
+
+    return ask_until("Its name", "" if FIRST_NAME in there else FIRST_NAME, read)
+
+
+def _make(client: Client, name: str) -> None:
+    made = make_disk(client, name)
+    say(f"Disk {made['name']} made: {made['size_gib']} GiB.")

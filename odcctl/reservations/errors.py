@@ -1,0 +1,91 @@
+"""Why one does not get into a reservation, or is out of it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from odcctl.caller import me
+from odcctl.exits import Failure, Refused, Unreachable
+from odcctl.http.client import Client
+from odcctl.reservations.lookup import message, queue_place
+from odcctl.text.render import clean, when
+
+_END = {"failed": "failed", "cancelled": "was cancelled", "expired": "is over already"}
+AGAIN = "Make another with: odcctl reserve"
+
+
+def not_now(client: Client, one: Mapping[str, Any], now_s: float) -> Failure:
+    """What it is instead of ready, and what to do."""
+    number, status, why = one["id"], one["status"], message(one, now_s)
+    if status in ("pending", "queued"):
+        place = queue_place(one, now_s)
+        what = f"is {status}" + (f": {place}" if place else "")
+        hint = f"{why}\n`odcctl list --watch` shows when it is active.".lstrip("\n")
+    elif status == "preparing":
+        phase = str(one.get("phase") or "").replace("_", " ")
+        what = f"is preparing: {phase}" if phase else "is preparing"
+        hint = f"{why}\n`odcctl list --watch` shows when it is active.".lstrip("\n")
+    elif status == "active" and one["user"] != me(client):
+        what, hint = f"belongs to {one['user']}", "Only its owner and operators can connect."
+        if one.get("github_user"):
+            hint = (
+                f"{one['user']} lets you in with: odcctl edit {number} --add-user NAME, which is "
+                "yours at GitHub\nTell odc that it is: odcctl config set github_user NAME"
+            )
+    elif status == "active":
+        what, hint = "is active, but cannot be reached now", why or "Try again in a moment."
+    elif status == "expired":
+        what, hint = f"expired {when(one.get('ended_at') or one.get('expires_at'))}", AGAIN
+    elif status == "cancelled":
+        what = f"is over: {why or 'cancelled'}" + f" ({when(one.get('ended_at'))})".replace(
+            " ()", ""
+        )
+        hint = AGAIN
+    else:
+        what = status + (f": {why}" if why else "")
+        hint = f"`odcctl show {number}` tells all there is. {AGAIN}"
+    return Failure(f"reservation {number} {what}", hint)
+
+
+def dropped(client: Client, number: int) -> Failure:
+    """Why a connection that was there is not any more: the reservation is over, or only the
+    connection is."""
+    try:
+        reply = client.get(f"/v1/reservations/{number}")
+    except Refused as refused:
+        return refused
+    except Failure:
+        return Unreachable(
+            f"the connection to reservation {number} was lost, and the daemon does not answer",
+            f"What runs in it goes on. Try again: odcctl connect {number}",
+        )
+    one = reply.json()
+    if one["status"] != "active":
+        return not_now(client, one, reply.now_s)
+    return Unreachable(
+        f"the connection to reservation {number} was lost; it is active until "
+        f"{when(one.get('expires_at'))}",
+        f"Connect again: odcctl connect {number}",
+    )
+
+
+def not_started(one: Mapping[str, Any], now_s: float) -> Failure:
+    """It was waited for, and did not become active."""
+    why, ended = message(one, now_s), _END.get(one["status"], f"is {one['status']}")
+    return Failure(
+        f"reservation {one['id']} {ended}" + (f": {why}" if why else ""),
+        f"`odcctl show {one['id']}` tells all there is.",
+    )
+
+
+def denied(one: Mapping[str, Any]) -> Failure:
+    """It was reached, and let none of the keys in."""
+    number, names = one["id"], [one.get("github_user"), *(one.get("secondary_users") or ())]
+    whose = ", ".join(clean(str(name)) for name in names if name) or "nobody"
+    return Failure(
+        f"reservation {number} lets none of your SSH keys in",
+        f"It has the keys that GitHub had of {whose} when it was reserved; yours here: "
+        "ssh-add -l\n"
+        f"Its owner lets another GitHub user in with: odcctl edit {number} --add-user NAME",
+    )

@@ -1,0 +1,153 @@
+"""The guided way to a reservation: what the command line left open is asked, in this order:
+GPU type, GPUs, more than one node, hours, disk, Jupyter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from odcctl.exits import Failure, Refused
+from odcctl.http.client import Client, target
+from odcctl.listing import refuse_unknown
+from odcctl.reservations.availability import counts, nodes_for, wait
+from odcctl.text import render
+from odcctl.text.hours import LEAST, ask_hours
+from odcctl.text.jobs import local_times
+from odcctl.text.prompts import agree, ask_until, choose, say
+
+MULTINODE = """\
+{gpus} {type} GPUs are {nodes} whole nodes, started together or not at all, with MASTER_ADDR and the
+names of all of them set, as torchrun wants it. A program on one node sees the {each} GPUs of that
+one only."""
+
+
+def guide(
+    client: Client,
+    types: Sequence[Mapping[str, Any]],
+    wanted: dict[str, Any],
+    *,
+    jupyter: bool,
+    disk: Callable[[], None],
+) -> None:
+    """Complete what is wanted of a reservation. jupyter: ask whether to start it; disk: asks for
+    that."""
+    if not types:
+        raise Failure("the cluster has no nodes yet", "`odcctl nodes` shows them once they are up.")
+    kind = _type(types, wanted.get("gpu_type"))
+    wanted["gpu_type"] = kind["gpu_type"]
+    if wanted.get("gpus") is None:
+        wanted["gpus"] = _gpus(kind)
+    agree_on_nodes(kind, wanted)
+    if wanted.get("hours") is None:
+        wanted["hours"] = ask_hours("For how many hours", "8", LEAST)
+    disk()
+    if jupyter and _told_with_jupyter(client, wanted):
+        wanted["jupyter"] = agree("Start Jupyter Lab in it?")
+
+
+def agree_on_nodes(kind: Mapping[str, Any], wanted: dict[str, Any]) -> None:
+    """More than one node is agreed to on purpose."""
+    if wanted["distributed"] or nodes_for(kind, wanted["gpus"]) == 1:
+        return
+    say(explain_nodes(kind, wanted["gpus"]))
+    if not agree("Reserve all of them?"):
+        raise Failure("more than one node was not agreed to", _one_node(kind))
+    wanted["distributed"] = True
+
+
+def refuse_nodes(kind: Mapping[str, Any], gpus: int) -> Failure:
+    """What is told where nobody can be asked."""
+    return Failure(
+        f"{gpus} {kind['gpu_type']} GPUs are {nodes_for(kind, gpus)} nodes, and --distributed was "
+        "not given",
+        f"{explain_nodes(kind, gpus)}\nSay --distributed (-d) if you want that. {_one_node(kind)}",
+    )
+
+
+def explain_nodes(kind: Mapping[str, Any], gpus: int) -> str:
+    return MULTINODE.format(
+        gpus=gpus, type=kind["gpu_type"], nodes=nodes_for(kind, gpus), each=kind["gpus_per_node"]
+    )
+
+
+def _one_node(kind: Mapping[str, Any]) -> str:
+    return f"One {kind['gpu_type']} node has {render.counted(kind['gpus_per_node'], 'GPU')}."
+
+
+def _type(types: Sequence[Mapping[str, Any]], named: str | None) -> Mapping[str, Any]:
+    if named is not None:
+        for kind in types:
+            if kind["gpu_type"].casefold() == named.casefold():
+                return kind
+        refuse_unknown("type", [named], (kind["gpu_type"] for kind in types))
+    lines = render.table((), [_line(kind) for kind in types], render.terminal_width()).splitlines()
+    free = [at for at, kind in enumerate(types) if kind["free"] and kind["gpus_per_node"]]
+    say("Which type of GPU?")
+    names = [kind["gpu_type"] for kind in types]
+    return types[choose("Type", names, lines, free[0] if free else 0)]
+
+
+def _line(kind: Mapping[str, Any]) -> list[str]:
+    each = kind["gpus_per_node"]
+    noun = "GPUs" if each else "nodes"
+    soonest = wait(kind, min(1, each))
+    told = [f"{kind['free']} of {kind['total']} {noun} free"]
+    if soonest == "now":
+        told.append(f"up to {kind['max_on_one_node']} on one node now" if each else "one node now")
+    else:
+        told.append(_when(soonest))
+    if kind.get("queued"):
+        told.append(f"{kind['queued']} queued")
+    return [kind["gpu_type"], ", ".join(told)]
+
+
+def _gpus(kind: Mapping[str, Any]) -> int:
+    choices = counts(kind)
+    if not choices:
+        return 0
+    each = kind["gpus_per_node"]
+    rows: list[list[str]] = []
+    for gpus in choices:
+        nodes, soonest = nodes_for(kind, gpus), wait(kind, gpus)
+        rows.append([f"{gpus:>4}", f"{nodes} nodes" if nodes > 1 else "", _when(soonest)])
+    say("How many GPUs?")
+    say(render.table((), rows).rstrip("\n"))
+
+    def read(text: str) -> int:
+        known = ", ".join(map(str, choices))
+        if not (text.isascii() and text.isdecimal()) or int(text) < 1:
+            raise ValueError(f"a number of GPUs, please: {known}")
+        gpus = int(text)
+        if gpus > each and gpus not in choices:
+            raise ValueError(f"up to {each} on one node, or whole nodes, please: {known}")
+        return gpus
+
+    return ask_until("GPUs", "1", read)
+
+
+def _when(soonest: str) -> str:
+    words = {"now": "free now", "unknown": "wait unknown", "never": "not possible"}
+    return words.get(soonest, f"wait {soonest}")
+
+
+def _told_with_jupyter(client: Client, wanted: Mapping[str, Any]) -> bool:
+    """Say when it would start; whether Jupyter can be had where it would run.
+
+    Asking first spares a question whose yes would be refused; all other refusals end here.
+    """
+    body = {name: value for name, value in wanted.items() if value is not None}
+    possible = True
+    try:
+        reply = client.post(_DRY_RUN, {**body, "jupyter": True})
+    except Refused as refused:
+        if refused.code != "OD016":
+            raise
+        possible = False
+        reply = client.post(_DRY_RUN, body)
+    text = reply.json().get("text")
+    if text:
+        say(local_times(str(text), reply.now_s))
+    return possible
+
+
+_DRY_RUN = target("/v1/reservations", {"dry_run": "true"})

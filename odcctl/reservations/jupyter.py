@@ -1,0 +1,72 @@
+"""Jupyter Lab of a reservation: how far it is, and the link that opens it here."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from odcctl.exits import DONE, Failure
+from odcctl.http.client import Client
+from odcctl.text import render
+
+PORT = 8888
+LOOK_S = 0.5
+PATIENCE_S = 90.0
+TOKEN_FILE = "/etc/odc/jupyter_token"
+
+
+def until_settled(client: Client, one: dict[str, Any]) -> dict[str, Any]:
+    """As it is once it runs, or does not."""
+    until = time.monotonic() + PATIENCE_S
+    while one.get("jupyter") in ("starting", "ending") and time.monotonic() < until:
+        time.sleep(LOOK_S)
+        one = client.get(f"/v1/reservations/{one['id']}").json()
+    return one
+
+
+def failure(one: Mapping[str, Any]) -> Failure | None:
+    """Why there is none to open."""
+    number, state = one["id"], one.get("jupyter")
+    if state == "running":
+        return None
+    again = f"Try again: odcctl edit {number} --enable-jupyter"
+    if state == "failed":
+        why = render.clean(one.get("jupyter_error") or "it does not say why")
+        return Failure(f"Jupyter Lab of reservation {number} failed: {why}", again)
+    if state is None:
+        return Failure(
+            f"reservation {number} has no Jupyter Lab",
+            f"Its owner starts it: odcctl edit {number} --enable-jupyter",
+        )
+    return Failure(f"Jupyter Lab of reservation {number} is {state} still", again)
+
+
+def open_here(client: Client, one: dict[str, Any], port: int | None) -> int:
+    """Lead a port of this machine to it until Ctrl-C, and tell the link."""
+    from odcctl.ssh.forward import HOST, listen, serve
+
+    one = until_settled(client, one)
+    if why := failure(one):
+        raise why
+    number = int(one["id"])
+    with listen(port, PORT) as listener:
+        at = f"http://{HOST}:{listener.getsockname()[1]}/lab"
+        url = one.get("jupyter_url")
+        if url:
+            render.put(f"{at}?{render.clean(urlsplit(url).query)}\n")
+        else:
+            render.put(f"{at}\n")
+            render.note(f"odcctl: its token: ssh odc-{number} cat {TOKEN_FILE}")
+        # Whoever reads it waits for it, and no more comes.
+        sys.stdout.flush()
+        render.note(
+            f"odcctl: that is Jupyter Lab of reservation {number}, until "
+            f"{render.when(one.get('expires_at'))}; Ctrl-C ends the way there, and Jupyter goes on"
+        )
+        with suppress(KeyboardInterrupt):
+            serve(client, f"/v1/reservations/{number}/jupyter", listener)
+    return DONE

@@ -1,0 +1,162 @@
+"""Make the reservation, once, and see it start; whoever leaves is told how it stands."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from odcctl.exits import DONE, REFUSED, Failure
+from odcctl.http.client import Client, target
+from odcctl.options import Arguments
+from odcctl.reservations.errors import not_started
+from odcctl.reservations.lookup import (
+    gpus,
+    how_to_connect,
+    left,
+    message,
+    standing,
+    status,
+    storage,
+)
+from odcctl.reservations.progress import Progress, follow
+from odcctl.reservations.request import body_of
+from odcctl.text import render
+from odcctl.text.complaints import describe
+from odcctl.text.hostlist import fold
+from odcctl.text.prompts import agree, on_terminal
+
+PATH = "/v1/reservations"
+
+
+def foresee(client: Client, arguments: Arguments, wanted: Mapping[str, Any]) -> int:
+    reply = client.post(target(PATH, {"dry_run": "true"}), body_of(wanted))
+    if arguments.form == "json":
+        render.put(reply.text.rstrip("\n") + "\n")
+    else:
+        render.note(f"odcctl: {render.local_moments(reply.json()['text'])}")
+    return DONE
+
+
+def make(
+    client: Client, arguments: Arguments, wanted: Mapping[str, Any]
+) -> tuple[dict[str, Any] | None, bool]:
+    """Ask for it, exactly once, and whether Ctrl-C was pressed meanwhile: that waits for the
+    answer, without which nobody would know whether there is a reservation. The second does not:
+    None."""
+    body, interrupted = body_of(wanted), False
+
+    def heed(number: int, frame: object) -> None:
+        nonlocal interrupted
+        if interrupted:
+            raise KeyboardInterrupt
+        interrupted = True
+        os.write(2, b"\nodcctl: it is asked for; Ctrl-C again leaves without the answer\n")
+
+    if arguments.flag("verbose"):
+        told = json.dumps(body, ensure_ascii=False)
+        render.note(f"odcctl: POST {PATH} to {client.addresses[0]}: {told}")
+    before = signal.signal(signal.SIGINT, heed)
+    try:
+        made: dict[str, Any] = client.post_once(PATH, body).json()
+    except KeyboardInterrupt:
+        render.note(
+            "odcctl: left before the daemon answered: it may have been reserved; `odcctl list` "
+            "shows it then"
+        )
+        return None, True
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return made, interrupted
+
+
+def see_it_start(client: Client, arguments: Arguments, made: dict[str, Any]) -> int:
+    if arguments.flag("no-wait"):
+        return _tell_made(client, arguments, made)
+    progress = Progress(verbose=arguments.flag("verbose"))
+    try:
+        reply = follow(client, made["id"], progress)
+    finally:
+        progress.clear()
+    one, now_s = reply.json(), reply.now_s
+    if one.get("connect") == "ssh":
+        _make_known(client, arguments, one)
+    if arguments.form == "json":
+        render.put(reply.text.rstrip("\n") + "\n")
+    elif arguments.form == "quiet":
+        render.put(f"{one['id']}\n")
+    elif one["status"] == "active":
+        render.put(_way_in(one, now_s))
+    if arguments.flag("trace") and arguments.form == "table":
+        render.put(_trace(one))
+    if one["status"] == "active":
+        return DONE
+    render.note(describe(not_started(one, now_s)))
+    return REFUSED
+
+
+def _make_known(client: Client, arguments: Arguments, one: Mapping[str, Any]) -> None:
+    """To ssh; whether by its name is asked once."""
+    from odcctl.ssh import host_files as ssh
+
+    ssh.keep_up(client, one)
+    if ssh.included() is None and on_terminal(arguments):
+        host = ssh.host_of(one["id"])
+        render.note(f"One line in ~/.ssh/config and ~/.cursor/ssh_config makes `ssh {host}` work.")
+        ssh.include(agree("Add it, so that VS Code and Cursor find it, too?", default=True))
+
+
+def _tell_made(client: Client, arguments: Arguments, made: dict[str, Any]) -> int:
+    if arguments.form == "json":
+        render.put_json(made)
+    elif arguments.form == "quiet":
+        render.put(f"{made['id']}\n")
+    else:
+        render.put(f"reservation {made['id']} is {status(made)}: {gpus(made)}\n")
+        if made.get("disk_state") == "busy":
+            render.note(f"odcctl: {message(made, time.time())}")
+        render.note(f"odcctl: `odcctl show {made['id']}` tells how it gets on")
+    return DONE
+
+
+def _way_in(one: Mapping[str, Any], now_s: float) -> str:
+    pairs = [
+        *how_to_connect(one),
+        ("storage", storage(one)),
+        ("nodes", fold(one.get("node_names") or ())),
+        ("expires", f"{render.when(one.get('expires_at'))} (in {left(one, now_s)})"),
+        ("extend", f"odcctl extend {one['id']} -h HOURS"),
+    ]
+    return render.block(f"reservation {one['id']} is active: {gpus(one)}", pairs)
+
+
+def _trace(one: Mapping[str, Any]) -> str:
+    """How long each phase took, a line each."""
+    rows = [
+        [f"  {phase['phase'].replace('_', ' ')}", render.when(phase["at"]), _took(phase["took_s"])]
+        for phase in one.get("phases") or ()
+    ]
+    return render.table(("  PHASE", "SINCE", "TOOK"), rows)
+
+
+def _took(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    return f"{seconds:.1f} s" if seconds < 60 else render.duration(seconds)
+
+
+def tell_interrupted(client: Client, made: Mapping[str, Any]) -> None:
+    """Nobody shall wonder whether it goes on."""
+    number = made["id"]
+    try:
+        reply = client.get(f"{PATH}/{number}")
+        where = standing(reply.json(), reply.now_s)
+    except Failure:
+        where = made["status"]
+    render.note(
+        f"odcctl: reservation {number} goes on without this command: it is {where}\n"
+        f"  Look at it: odcctl show {number}\n  Cancel it:  odcctl cancel {number}"
+    )

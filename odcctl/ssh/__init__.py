@@ -1,0 +1,1 @@
+"""SSH to dev servers: configuration files for ssh, tunnels and forwarded ports."""

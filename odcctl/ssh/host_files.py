@@ -1,0 +1,233 @@
+"""How ssh finds a reservation: a file for each in ~/.odc/ssh, and one Include line that names them.
+
+The host is called by the reservation's number, never by a name that somebody chose.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shlex
+import sys
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from odcctl.exits import Failure
+from odcctl.http import private_files as files
+from odcctl.http.address import read_config
+from odcctl.http.client import Client
+from odcctl.http.config import keep
+from odcctl.reservation_states import OVER
+
+Reservation = Mapping[str, Any]
+
+USER = "dev"
+HOME = f"/home/{USER}"
+SSH_CONFIGS = ("~/.ssh/config", "~/.cursor/ssh_config")
+"""Of ssh, which VS Code runs, too, and of Cursor."""
+INCLUDE = "Include ~/.odc/ssh/*.conf"
+REMEMBERED = "ssh_include"
+FORWARD = "forward_agent"
+_KEY = re.compile(r"(ssh|ecdsa|sk)-[A-Za-z0-9@.-]+ [A-Za-z0-9+/=]+")
+
+
+def folder() -> str:
+    return os.path.expanduser("~/.odc/ssh")
+
+
+def config_of(number: int) -> str:
+    return f"{folder()}/{number}.conf"
+
+
+def host_of(number: int, rank: int = 0) -> str:
+    return f"odc-{number}-{rank}" if rank else f"odc-{number}"
+
+
+# -- the files of reservations ----------------------------------------------------------------
+
+
+def write(client: Client, one: Reservation) -> str:
+    """Make ssh find this active reservation; the path of its file. client: has reached the
+    daemon, whose address the file names."""
+    number = int(one["id"])
+    text = [f"# Reservation {number} of odc: written and removed by odcctl.\n"]
+    for rank in range(int(one["node_count"])):
+        names = host_of(number, rank) + (f" {host_of(number)}-0" if rank == 0 else "")
+        pairs = options(client, one, rank)
+        text.append(f"Host {names}\n" + "".join(f"    {name} {told}\n" for name, told in pairs))
+    path = config_of(number)
+    with _alone():
+        _pin(number, one, anew=not os.path.exists(path))
+        if files.read(path) != "".join(text):
+            files.write(path, "".join(text))
+    return path
+
+
+def options(client: Client, one: Reservation, rank: int) -> list[tuple[str, str]]:
+    """What ssh has to know of one member."""
+    number = int(one["id"])
+    proxy = [*_program(), *_mark(client, number), str(rank)]
+    known = f"{folder()}/known_hosts"
+    for word in (*proxy, known):
+        if not word.isprintable() or '"' in word:
+            raise Failure(f"{word!a} cannot stand in a file of ssh's")
+    return [
+        ("HostName", host_of(number, rank)),
+        ("User", USER),
+        # The shell that runs it, and ssh itself, which replaces what begins with a percent sign.
+        ("ProxyCommand", shlex.join(proxy).replace("%", "%%")),
+        *_forwarding(one),
+        ("HostKeyAlias", f"{host_of(number)}-{rank}"),
+        ("UserKnownHostsFile", '"' + known.replace("%", "%%") + '"'),
+        ("HashKnownHosts", "no"),
+        ("StrictHostKeyChecking", "yes" if _host_keys(one) else "accept-new"),
+        ("ServerAliveInterval", "30"),
+        ("ServerAliveCountMax", "4"),
+    ]
+
+
+def shared(one: Reservation) -> bool:
+    """Whether users other than its owner may enter: as root of its container, each can use whatever
+    agent another forwards."""
+    return bool(one.get("secondary_users"))
+
+
+def forwards(one: Reservation) -> bool | None:
+    """Whether ssh forwards the agent; None: as ssh's own files say. The config file's forward_agent
+    decides, but never for a dev server that others may enter."""
+    if shared(one):
+        return False
+    return None if read_config().get(FORWARD) is False else True
+
+
+def _forwarding(one: Reservation) -> list[tuple[str, str]]:
+    on = forwards(one)
+    return [] if on is None else [("ForwardAgent", "yes" if on else "no")]
+
+
+def command(
+    client: Client, one: Reservation, rank: int = 0, *, agent: bool | None = None
+) -> list[str]:
+    """ssh to one member, with what it has to know unless its files say so. agent: forward it, or
+    not; None: as the reservation and the config file say."""
+    on = forwards(one) if agent is None else agent
+    words = ["ssh", *({True: ["-A"], False: ["-a"], None: []}[on])]
+    if not included():
+        words += [w for name, told in options(client, one, rank) for w in ("-o", f"{name}={told}")]
+    return [*words, host_of(int(one["id"]), rank)]
+
+
+def _mark(client: Client, number: int) -> list[str]:
+    """Which reservation, and of which daemon: others have one of that number, too."""
+    return ["--server", str(client.addresses[0]), "ssh-proxy", str(number)]
+
+
+def remove(client: Client, numbers: Iterable[int]) -> None:
+    """Of reservations of this daemon that are over."""
+    there = [
+        number
+        for number in numbers
+        if shlex.join(_mark(client, number)).replace("%", "%%") in files.read(config_of(number))
+    ]
+    if not there:
+        return
+    with _alone():
+        for number in there:
+            with suppress(FileNotFoundError):
+                os.unlink(config_of(number))
+            _pin(number, {}, anew=True)
+
+
+def tidy(client: Client, reservations: Iterable[Reservation]) -> None:
+    """Remove the files of those that are over."""
+    with suppress(OSError):
+        remove(client, (int(one["id"]) for one in reservations if one["status"] in OVER))
+
+
+def keep_up(client: Client, one: Reservation) -> None:
+    """See to it that its file is there when ssh reaches it, and gone when it is over; a disk that
+    is full must not spoil what the command is for."""
+    tidy(client, [one])
+    if one["status"] == "active" and one.get("connect") == "ssh":
+        with suppress(OSError):
+            write(client, one)
+
+
+def _pin(number: int, one: Reservation, *, anew: bool) -> None:
+    """Its host keys, if it has any, stand for it; those of an earlier one do no more. Without any,
+    ssh keeps the first that it saw."""
+    keys = _host_keys(one)
+    if not keys and not anew:
+        return
+    path = f"{folder()}/known_hosts"
+    before = files.read(path)
+    lines = [
+        line for line in before.splitlines(keepends=True)
+        if not line.startswith(f"{host_of(number)}-")
+    ]  # fmt: skip
+    ranks = range(int(one.get("node_count") or 0))
+    hosts = ",".join(f"{host_of(number)}-{rank}" for rank in ranks)
+    lines += [f"{hosts} {key}\n" for key in keys]
+    if "".join(lines) != before:
+        files.write(path, "".join(lines))
+
+
+def _host_keys(one: Reservation) -> list[str]:
+    found = [_KEY.match(str(key)) for key in one.get("host_keys") or ()]
+    return [key[0] for key in found if key is not None]
+
+
+def _program() -> Sequence[str]:
+    """This odcctl, however it was called."""
+    path = os.path.abspath(sys.argv[0])
+    if os.path.basename(path) == "odcctl" and os.access(path, os.X_OK):
+        return [path]
+    return [sys.executable, "-m", "odcctl"]
+
+
+@contextmanager
+def _alone() -> Generator[None]:
+    """Several odcctl may write at once."""
+    os.makedirs(folder(), mode=0o700, exist_ok=True)
+    os.chmod(folder(), 0o700)
+    with open(f"{folder()}/.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+# -- the line that includes them --------------------------------------------------------------
+
+
+def included() -> bool | None:
+    """None: nobody has said yet."""
+    told = read_config().get(REMEMBERED)
+    return told if isinstance(told, bool) else None
+
+
+def include(on: bool) -> list[str]:
+    """Add the line, or take it away, and remember the choice; the files that changed."""
+    changed: list[str] = []
+    for name in SSH_CONFIGS:
+        path = os.path.expanduser(name)
+        before = files.read(path)
+        kept = [
+            line for line in before.splitlines(keepends=True)
+            if line.split() != INCLUDE.split()
+        ]  # fmt: skip
+        after = "".join([f"{INCLUDE}\n", *kept] if on else kept)
+        if after != before:
+            files.write(path, after)
+            changed.append(path)
+        elif on and os.stat(path).st_mode & 0o777 != 0o600:
+            os.chmod(path, 0o600)
+    if included() is not on:
+        keep(REMEMBERED, on)
+    return changed
+
+
+def links(one: Reservation) -> list[tuple[str, str]]:
+    """What opens a reservation in an editor; once ssh knows it by name."""
+    where = f"vscode-remote/ssh-remote+{host_of(int(one['id']))}{HOME}"
+    return [("vs code", f"vscode://{where}"), ("cursor", f"cursor://{where}")]

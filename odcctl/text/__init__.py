@@ -1,0 +1,1 @@
+"""Reading arguments and writing text for people."""

@@ -1,0 +1,134 @@
+"""What the GPUs of jobs did, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from odcctl.text import jobs, render
+
+HEADER = ("JOB", "NAME", "USER", "STATE", "ELAPSED", "GPUS", "GPU-H", "BUSY", "SEEN", "MEMORY",
+          "ENERGY")  # fmt: skip
+TOTALS = ("USER", "JOBS", "GPU-H", "BUSY", "SEEN", "IDLE GPU-H", "ENERGY")
+JOULES_A_KWH = 3_600_000
+UNMEASURED = (
+    "\n  An operator names a Prometheus that has DCGM's series by ODC_PROMETHEUS_URL;"
+    "\n  on one machine NVIDIA's driver tells. See docs/operating/gpu-use.md."
+)
+"""What to do where nothing is known, as the lines after that."""
+
+
+def describe(job: Mapping[str, Any], now_s: float) -> str:
+    """The lines of `show`; empty where nothing is known."""
+    use = job.get("gpu_use")
+    if not use:
+        return ""
+    lines: list[str] = []
+    if use["seen_gpu_s"]:
+        told = [f"{busy(use)} busy of {hours(use['held_gpu_s'])} GPU-hours"]
+        if seen(use) != "100 %":
+            told.append(f"{seen(use)} of them seen")
+        if use["mem_peak_mib"] is not None:
+            told.append(f"at most {render.memory(use['mem_peak_mib'])} of a GPU's memory")
+        if use["energy_j"] is not None:
+            told.append(energy(use["energy_j"]))
+        lines.append(", ".join(told))
+    elif use["held_gpu_s"] and not use["owed"]:
+        lines.append(f"of {hours(use['held_gpu_s'])} GPU-hours nothing is known")
+    if use["gave_up"]:
+        lines.append(f"not all is known: {use['gave_up']}")
+    if use["owed"]:
+        lines.append(f"of {render.counted(use['owed'], 'attempt')} it is being fetched")
+    if use["now"]:
+        lines.append(_now(use["now"], job, now_s))
+    return "\n".join(lines)
+
+
+def _now(now: Mapping[str, Any], job: Mapping[str, Any], now_s: float) -> str:
+    told = [f"now {percent(now['util_ratio'])} busy"]
+    if now["mem_used_mib"] is not None:
+        told.append(f"{render.memory(now['mem_used_mib'])} used")
+    if now["idle_gpus"]:
+        since = render.clock(now["idle_since"], now_s)
+        told.append(f"{now['idle_gpus']} of {job['gpus']} GPUs idle since {since}")
+    return ", ".join(told)
+
+
+def rows(listed: Iterable[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """A line a job, under HEADER."""
+    return [_row(job) for job in listed]
+
+
+def _row(job: Mapping[str, Any]) -> tuple[str, ...]:
+    use = job.get("gpu_use") or {}
+    memory, joules = use.get("mem_peak_mib"), use.get("energy_j")
+    return (
+        jobs.job_id(job), render.clean(job["name"]), job["user"], job["state"],
+        render.duration(render.seconds_between(job.get("started_at"), job.get("ended_at"))),
+        jobs.gpus(job), hours(use["held_gpu_s"]) if use else "-", busy(use), seen(use),
+        "-" if memory is None else render.memory(memory), "-" if joules is None else energy(joules),
+    )  # fmt: skip
+
+
+def totals(listed: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """A line a user whose GPUs are known, who let most lie first, under TOTALS."""
+    by_user: dict[str, list[Mapping[str, Any]]] = {}
+    for job in listed:
+        if job.get("gpu_use"):
+            by_user.setdefault(job["user"], []).append(job["gpu_use"])
+    sums = {user: _sum(uses) for user, uses in by_user.items()}
+    order = sorted(sums, key=lambda user: (-_idle_s(sums[user]), user))
+    return [
+        (
+            user, str(len(by_user[user])), hours(sums[user]["held_gpu_s"]), busy(sums[user]),
+            seen(sums[user]), hours(_idle_s(sums[user])),
+            energy(sums[user]["energy_j"]) if sums[user]["energy_j"] else "-",
+        )
+        for user in order
+    ]  # fmt: skip
+
+
+def _sum(uses: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    keys = ("held_gpu_s", "seen_gpu_s", "busy_gpu_s", "energy_j")
+    found: dict[str, float] = dict.fromkeys(keys, 0.0)
+    for use in uses:
+        for key in keys:
+            found[key] += use[key] or 0
+    return found
+
+
+def _idle_s(use: Mapping[str, Any]) -> float:
+    """As far as it was seen."""
+    return use["seen_gpu_s"] - use["busy_gpu_s"]
+
+
+def busy(use: Mapping[str, Any]) -> str:
+    """Of what was seen. A job tells it itself, for seconds are rounded; a sum does not."""
+    if not use or not use["seen_gpu_s"]:
+        return "-"
+    return percent(use.get("busy_ratio", use["busy_gpu_s"] / use["seen_gpu_s"]))
+
+
+def seen(use: Mapping[str, Any]) -> str:
+    """Of what was held."""
+    if not use or not use["held_gpu_s"]:
+        return "-"
+    return percent(use["seen_gpu_s"] / use["held_gpu_s"])
+
+
+def percent(ratio: float | None) -> str:
+    """Whole ones; never 0 of what is something, or 100 of what is not all."""
+    if ratio is None:
+        return "-"
+    if 0 < ratio < 0.005:
+        return "<1 %"
+    return f"{min(99, round(100 * ratio)) if ratio < 0.995 else 100} %"
+
+
+def hours(gpu_s: float) -> str:
+    return f"{gpu_s / 3600:.1f}"
+
+
+def energy(joules: float) -> str:
+    kwh = joules / JOULES_A_KWH
+    return f"{1000 * kwh:.0f} Wh" if kwh < 1 else f"{kwh:.1f} kWh"

@@ -1,0 +1,1 @@
+"""What every resource of the API shares: routing, identity, errors, streaming, OpenAPI."""

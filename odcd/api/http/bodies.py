@@ -1,0 +1,102 @@
+"""Read JSON of clients without stopping the event loop for long, whatever is in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from odcd.api.http.problems import malformed
+from odcd.api.http.times import check_moments
+from odcd.api.http.validation import misfit
+from odcd.clock import Turns
+from odcd.errors import BadRequest, TooLarge
+
+MOST_VALUES = 200_000
+"""Of what is decoded at once: a value takes up to 1.5 us, and msgspec counts a list only when it
+has read all of it."""
+MOST_PARTS = 2_500_000
+"""Values of a body whose parts are decoded one by one."""
+MOST_SEARCHED = 64 * 1024
+"""Bytes in which the value that does not fit is looked for."""
+_ROOT = re.compile(r"(?<= - at `)\$|(?<= - at `key` in `)\$")
+
+T = TypeVar("T")
+Place = tuple[str, int]
+"""A list's name, and the index of one of its entries."""
+
+
+def decode(raw: bytes, decoder: msgspec.json.Decoder[T], most: int = MOST_VALUES) -> T:
+    """most: values. Raises BadRequest, TooLarge."""
+    return _decode(raw, decoder, None, most)
+
+
+async def decode_parts(
+    parts: Sequence[msgspec.Raw], decoder: msgspec.json.Decoder[T], name: str
+) -> list[T]:
+    """The entries of the list of that name, one by one, so that others are served meanwhile.
+    Raises BadRequest, TooLarge."""
+    turns = Turns()
+    found: list[T] = []
+    for index, part in enumerate(parts):
+        found.append(_decode(bytes(part), decoder, (name, index)))
+        if turns.are_due():
+            await turns.take()
+    return found
+
+
+def _decode(
+    raw: bytes, decoder: msgspec.json.Decoder[T], place: Place | None, most: int = MOST_VALUES
+) -> T:
+    if len(raw) > most:
+        check_values(raw, most)
+    try:
+        form = decoder.decode(raw)
+    except msgspec.ValidationError as error:
+        raise _misfit(error, raw, decoder.type, place) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise malformed(error, "body") from None
+    except RecursionError:
+        raise BadRequest("the body is nested too deeply", "Send one flat JSON object.") from None
+    check_moments(form)
+    return form
+
+
+def check_values(raw: bytes, most: int = MOST_VALUES) -> None:
+    """Raises TooLarge when JSON has more values (and names of fields) than that."""
+    # Each but the first follows one of these.
+    if sum(map(raw.count, (b",", b":", b"[", b"{"))) < most:
+        return
+    # Those in strings do not count. Without escapes, quotes are at the ends of strings alone.
+    plain = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if plain.count(b'"') <= 2 * most:
+        between = b"".join(plain.split(b'"')[::2])
+        if sum(map(between.count, (b",", b":", b"[", b"{"))) < most:
+            return
+    raise TooLarge(
+        f"the body, or one of its jobs, has more than {most} values",
+        "Send several requests, or keep data in files.",
+    )
+
+
+def _misfit(
+    error: msgspec.ValidationError, raw: bytes, form: Any, place: Place | None
+) -> BadRequest:
+    """place: of what was decoded; None: it is the whole body."""
+    where = "{}[{}]".format(*place) if place else ""
+    if len(raw) <= MOST_SEARCHED:
+        try:
+            value = msgspec.json.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            value = None
+        found = misfit(error, value, form, partial(msgspec.convert, type=form))
+        if found is not None:
+            return BadRequest(f"{where}.{found.message}" if place else found.message, found.hint)
+    if place:
+        text = str(error)
+        moved = _ROOT.sub(f"$.{where}", text)
+        error = msgspec.ValidationError(text + f" - at `$.{where}`" if moved == text else moved)
+    return malformed(error, "body")

@@ -1,0 +1,263 @@
+"""/openapi.json, made from the table of operations and their structs, and /docs, a page of it."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from odcd import __version__
+from odcd.api.http.docs import page
+from odcd.api.http.problems import MEDIA_TYPE as PROBLEM_TYPE
+from odcd.api.http.problems import Problem
+from odcd.api.http.routing import JSON, Call, Operation
+
+NO_CONTENT = 204
+REF = "#/components/schemas/{name}"
+DESCRIPTION = (
+    "odc schedules GPUs: one queue, one plan. On the daemon's machine speak over its unix socket, "
+    "where the kernel tells who you are; over TCP send an API key as a bearer token. Errors are "
+    "application/problem+json with an OD code, what happened and what to do."
+)
+Json = dict[str, Any]
+Form = type[msgspec.Struct]
+_PATH_PART = re.compile(r"{(\w+)}")
+_PARTS = {
+    "id": "A job 7, an array's task 7_3, or several 7_[1-4,9].",
+    "name": "A node.",
+    "booking": "A booking's name.",
+    "disk": "A disk's name.",
+    "licence": "A licence's name.",
+    "partition": "A partition's name.",
+    "policy": "A policy's name.",
+    "account": "An account's name.",
+    "qos": "A QOS's name.",
+    "user": "A user's name.",
+    "digest": "The digest of a context, as POST /v1/builds answers it.",
+}
+
+
+def _parameter(name: str, where: str, schema: Json, *, required: bool, about: str) -> Json:
+    return {
+        "name": name,
+        "in": where,
+        "required": required,
+        "schema": schema,
+        "description": about,
+    }
+
+
+def _path_parameter(name: str) -> Json:
+    return _parameter(name, "path", {"type": "string"}, required=True, about=_PARTS[name])
+
+
+_KEY = _parameter(
+    "Idempotency-Key",
+    "header",
+    {"type": "string", "minLength": 1, "maxLength": 200},
+    required=False,
+    about="The same request under the same key makes one thing, however often it is sent.",
+)
+_BYTES: Json = {"type": "string", "format": "binary"}
+_ATTACH = {
+    "get": {
+        "summary": "The terminal of a job submitted with a pty, over a WebSocket",
+        "description": (
+            'Binary frames both ways; {"resize": [rows, cols]} as text from the client; at the end '
+            '{"exit_code": …, "signal": …} as text from the server.'
+        ),
+        "tags": ["jobs"],
+        "parameters": [_path_parameter("id")],
+        "responses": {
+            "101": {"description": "The terminal"},
+            "default": {"$ref": "#/components/responses/Problem"},
+        },
+    }
+}
+_TUNNEL = {
+    "get": {
+        "summary": "The port of SSH of a dev server, or that of Jupyter Lab, over a WebSocket",
+        "description": (
+            'Binary frames both ways are its bytes; the text {"eof": true} says that its sender '
+            "sends no more. It closes with 4004 (no such reservation), 4403 (not yours), 4409 (not "
+            "active, or no Jupyter Lab was asked for), 4400 (no such member) or 4500 (try again)."
+        ),
+        "tags": ["reservations"],
+        "parameters": [
+            _path_parameter("id"),
+            _parameter(
+                "rank", "query", {"type": "integer", "minimum": 0}, required=False,
+                about="Which of its members; 0 by default.",
+            ),
+        ],
+        "responses": {
+            "101": {"description": "The stream"},
+            "default": {"$ref": "#/components/responses/Problem"},
+        },
+    }
+}  # fmt: skip
+
+
+class OpenApiRoutes:
+    def __init__(self, others: Sequence[Operation]) -> None:
+        self._others = others
+
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/openapi.json",
+                tag="cluster",
+                serve=self.document,
+                public=True,
+                summary="This document",
+            ),
+            Operation(
+                method="GET",
+                path="/docs",
+                tag="cluster",
+                serve=self.docs,
+                public=True,
+                media_type="text/html",
+                summary="This document as a page",
+            ),
+        )
+
+    async def document(self, _: Call) -> Response:
+        return Response(self._encoded, media_type=JSON)
+
+    async def docs(self, _: Call) -> Response:
+        return Response(page(self._document), media_type="text/html; charset=utf-8")
+
+    @functools.cached_property
+    def _document(self) -> Json:
+        return document([*self._others, *self.operations()])
+
+    @functools.cached_property
+    def _encoded(self) -> bytes:
+        return msgspec.json.encode(self._document)
+
+
+def document(operations: Sequence[Operation]) -> Json:
+    """OpenAPI 3.1 of the operations."""
+    named = [Problem, *(form for o in operations for form in _forms(o))]
+    schemas, components = msgspec.json.schema_components(named, ref_template=REF)
+    schema_of = dict(zip(named, schemas, strict=True))
+    for form in _structs(msgspec.Struct):
+        for name, note in _field_notes(form, components).items():
+            components[form.__name__]["properties"][name]["description"] = note
+    queries = {o.query.__name__ for o in operations}
+    paths: dict[str, Json] = {
+        "/v1/jobs/{id}/attach": _ATTACH,
+        "/v1/reservations/{id}/ssh": _TUNNEL,
+        "/v1/reservations/{id}/jupyter": _TUNNEL,
+    }
+    for operation in operations:
+        told = _operation(operation, schema_of, components)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = told
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "odc",
+            "version": __version__,
+            "description": DESCRIPTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": dict(sorted(paths.items())),
+        "components": {
+            "schemas": {k: v for k, v in sorted(components.items()) if k not in queries},
+            "responses": {
+                "Problem": {
+                    "description": "Refused, or failed",
+                    "content": {PROBLEM_TYPE: {"schema": schema_of[Problem]}},
+                }
+            },
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(operation: Operation, schema_of: Mapping[Form, Json], components: Json) -> Json:
+    parameters = [_path_parameter(name) for name in _PATH_PART.findall(operation.path)]
+    query = components[operation.query.__name__]
+    for name, schema in query.get("properties", {}).items():
+        required = name in query.get("required", ())
+        about = schema.pop("description", "")
+        parameters.append(_parameter(name, "query", schema, required=required, about=about))
+    if operation.makes:
+        parameters.append(_KEY)
+    responses: Json = {"default": {"$ref": "#/components/responses/Problem"}}
+    for status, forms in sorted(operation.answers.items()):
+        content: Json = {}
+        if forms:
+            kinds = [schema_of[form] for form in forms]
+            content["schema"] = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+        responses[str(status)] = {"description": "Done"}
+        if status != NO_CONTENT:
+            responses[str(status)]["content"] = {operation.media_type: content}
+    told: Json = {
+        "summary": operation.summary,
+        "tags": [operation.tag],
+        "operationId": _operation_id(operation),
+        "parameters": parameters,
+        "responses": dict(sorted(responses.items())),
+    }
+    if not operation.public:
+        told["security"] = [{}, {"key": []}]
+    if operation.body is not None:
+        schema = schema_of[operation.body]
+        told["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
+    elif operation.raw is not None:
+        told["requestBody"] = {"required": True, "content": {operation.raw: {"schema": _BYTES}}}
+    return told
+
+
+def _structs(root: Form) -> Iterator[Form]:
+    for form in root.__subclasses__():
+        if form.__module__.startswith("odcd."):
+            yield form
+        yield from _structs(form)
+
+
+def _field_notes(form: Form, components: Json) -> dict[str, str]:
+    """What the source says below the fields of a struct that the document has."""
+    if form.__name__ not in components:
+        return {}
+    return _notes_in(form.__module__).get(form.__qualname__, {})
+
+
+@functools.cache
+def _notes_in(module: str) -> dict[str, dict[str, str]]:
+    """By struct and field; a module is read once for all of its structs."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    notes: dict[str, dict[str, str]] = {}
+    for form in tree.body:
+        if not isinstance(form, ast.ClassDef):
+            continue
+        for field, note in pairwise(form.body):
+            match field, note:
+                case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                    notes.setdefault(form.name, {})[name] = " ".join(text.split())
+                case _:
+                    pass
+    return notes
+
+
+def _operation_id(operation: Operation) -> str:
+    words = _PATH_PART.sub(r"\1", operation.path).replace(".", "/").split("/")
+    return "_".join(
+        [operation.method.lower(), *(w.replace("-", "_") for w in words if w and w != "v1")]
+    )
+
+
+def _forms(operation: Operation) -> list[Form]:
+    forms = [form for kinds in operation.answers.values() for form in kinds]
+    return [operation.query, *([operation.body] if operation.body else []), *forms]

@@ -1,0 +1,239 @@
+"""Serve a table of operations: identify, decode, answer, count. One place for every error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from time import perf_counter
+from typing import Any, Literal, Protocol, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from odcd.api.http.audited import Audited
+from odcd.api.http.bodies import MOST_VALUES, decode
+from odcd.api.http.credentials import Credentials
+from odcd.api.http.problems import malformed, problem_of, unexpected
+from odcd.api.http.streaming import ClientGone, Streamed
+from odcd.api.http.times import check_moments
+from odcd.api.http.validation import WRONG, misfit
+from odcd.database.slots import ask_as
+from odcd.errors import BadRequest, NotAuthenticated, OdcError, TooLarge, TooManyRequests
+from odcd.fairness.bodies import Receipt
+from odcd.fairness.limits import Fairness
+from odcd.records.fields import PRINTABLE
+from odcd.records.job import MAX_SCRIPT_BYTES, Identity, Selector
+from odcd.slurm.lists import parse_selector
+
+MAX_BODY_BYTES = 8 * 1024 * 1024 + MAX_SCRIPT_BYTES
+JSON = "application/json"
+_PRINTABLE = re.compile(PRINTABLE)
+
+T = TypeVar("T")
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+
+class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An operation without parameters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One method of one path: what serves it, and all that /openapi.json says of it.
+
+    query and body are the structs they decode to; answers, by status, the structs of JSON answers
+    (of several kinds: any of them), none where the answer is not JSON.
+    public: answered to anybody who reaches the daemon.
+    """
+
+    method: Method
+    path: str
+    summary: str
+    serve: Callable[[Call], Awaitable[Response]]
+    tag: str
+    query: type[msgspec.Struct] = NoQuery
+    body: type[msgspec.Struct] | None = None
+    raw: str | None = None
+    """The media type of a body that is not JSON."""
+    answers: Mapping[int, tuple[type[msgspec.Struct], ...]] = field(
+        default_factory=lambda: {200: ()}
+    )
+    media_type: str = JSON
+    makes: bool = False
+    """It makes something: an Idempotency-Key makes it happen once."""
+    public: bool = False
+
+
+class Identifies(Protocol):
+    async def identify(self, scope: Mapping[str, Any]) -> Identity: ...
+
+
+class Counts(Protocol):
+    def answered(self, method: str, route: str, code: int, seconds: float) -> None: ...
+
+    def limited(self, limit: str) -> None: ...
+
+
+class Call:
+    """One request, and who makes it."""
+
+    __slots__ = ("_receipt", "_who", "request")
+
+    def __init__(
+        self, request: Request, who: Identity | None, receipt: Receipt | None = None
+    ) -> None:
+        """receipt: counts a body that comes in pieces; None: it is small."""
+        self.request = request
+        self._who = who
+        self._receipt = receipt
+
+    @property
+    def who(self) -> Identity:
+        if self._who is None:
+            raise NotAuthenticated("this needs to know who asks")
+        return self._who
+
+    @property
+    def receive(self) -> Receive:
+        return self.request.receive
+
+    def part(self, name: str) -> str:
+        """A part of the path."""
+        part = self.request.path_params[name]
+        if not _PRINTABLE.match(part):
+            raise BadRequest(f"the path has characters that cannot be shown: {part[:60]!a}", WRONG)
+        return part
+
+    def selector(self) -> Selector:
+        return parse_selector(self.part("id"))
+
+    def query(self, form: type[T]) -> T:
+        """Raises BadRequest: a parameter is unknown, given twice, or does not fit."""
+        given: dict[str, str] = {}
+        for name, value in self.request.query_params.multi_items():
+            if name in given:
+                raise BadRequest(
+                    f'query: "{name}" is given twice', "Part several values by commas."
+                )
+            if "\0" in value:
+                raise BadRequest(f'query: "{name}" has a NUL byte', "Leave it out.")
+            given[name] = value
+        try:
+            query = msgspec.convert(given, form, strict=False)
+        except msgspec.ValidationError as error:
+            fits = partial(msgspec.convert, type=form, strict=False)
+            raise misfit(error, given, form, fits) or malformed(error, "query") from None
+        check_moments(query)
+        return query
+
+    async def body(
+        self, decoder: msgspec.json.Decoder[T], *, empty: bytes = b"", most: int = MAX_BODY_BYTES,
+        values: int = MOST_VALUES,
+    ) -> T:  # fmt: skip
+        """empty: what no body at all stands for; most: bytes; values: how many it may have.
+        Raises BadRequest, TooLarge, TooManyRequests, DaemonBusy."""
+        return decode(await self._read(most) or empty, decoder, values)
+
+    async def raw(self, most: int) -> bytes:
+        """A body that is not JSON, of so many bytes at most. Raises TooLarge, TooManyRequests,
+        DaemonBusy."""
+        return await self._read(most)
+
+    async def _read(self, most: int) -> bytes:
+        declared = self.request.headers.get("content-length", "0")
+        expected = int(declared) if declared.isdecimal() else 0
+        if expected > most:
+            raise _too_large(most)
+        pieces: list[bytes] = []
+        size = 0
+        while True:
+            message = await self.request.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            piece = message.get("body", b"")
+            size += len(piece)
+            if size > most:
+                raise _too_large(most)
+            if not message.get("more_body", False):
+                return b"".join([*pieces, piece]) if pieces else piece
+            if self._receipt is not None:
+                self._receipt.expect(max(expected, size))
+            pieces.append(piece)
+
+    @property
+    def key(self) -> str | None:
+        return self.request.headers.get("idempotency-key")
+
+
+class Endpoint:
+    """The ASGI application of one operation."""
+
+    def __init__(
+        self, operation: Operation, identifies: Identifies, counts: Counts, fairness: Fairness,
+        credentials: Credentials, audited: Audited,
+    ) -> None:  # fmt: skip
+        self._operation = operation
+        self._identifies = identifies
+        self._counts = counts
+        self._fairness = fairness
+        self._credentials = credentials
+        self._audited = audited
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with ExitStack() as held:
+            response = await self._answer(scope, receive, held)
+            if response is not None:
+                await response(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, held: ExitStack) -> Response | None:
+        """None: nobody is there to be answered. held: until the answer was sent."""
+        operation = self._operation
+        begun = perf_counter()
+        who: Identity | None = None
+        receipt: Receipt | None = None
+        try:
+            who = None if operation.public else await self._identifies.identify(scope)
+            if who is not None:
+                self._fairness.request(who)
+                ask_as(who.user, operation.path)
+                receipt = self._fairness.body(who)
+            call = Call(Request(scope, receive), who, receipt)
+            if operation.query is NoQuery and scope["query_string"]:
+                call.query(NoQuery)
+            response = await operation.serve(call)
+            self._credentials.bind(response, scope)
+            if who is not None and isinstance(response, Streamed):
+                await self._hold(held, who, response)
+        except OdcError as error:
+            if isinstance(error, TooManyRequests):
+                self._counts.limited(error.limit)
+            response = problem_of(error)
+        except ClientGone:
+            self._audited.answered(scope, operation.path, who, None)
+            return None
+        except Exception as error:
+            response = unexpected(error, operation.method, scope["path"])
+        finally:
+            if receipt is not None:
+                receipt.release()
+        self._audited.answered(scope, operation.path, who, response)
+        self._counts.answered(
+            operation.method, operation.path, response.status_code, perf_counter() - begun
+        )
+        return response
+
+    async def _hold(self, held: ExitStack, who: Identity, response: Streamed) -> None:
+        try:
+            held.enter_context(self._fairness.stream(who))
+        except TooManyRequests:
+            await response.abandon()
+            raise
+
+
+def _too_large(most: int) -> TooLarge:
+    return TooLarge(f"the body has more than {most} bytes", "Send it in several requests.")

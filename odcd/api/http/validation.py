@@ -1,0 +1,169 @@
+"""A field of a body or a query that does not fit: which one it is, and what would fit."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import inspect
+
+from odcd.errors import BadRequest
+from odcd.records.fields import PRINTABLE
+
+_PRINTABLE = repr(PRINTABLE)
+MOST_CHARS = 60
+WRONG = "Give one line without control characters or escapes."
+_AT = re.compile(r"^(?P<what>.*) - at `(?P<key>key` in `)?\$(?P<path>[^`]*)`$", re.DOTALL)
+_STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<at>[0-9]+)\]|(?P<some>\[\.\.\.\])")
+_BOUND = re.compile(r"^Expected `(int|float)` (>=|<=|>|<) ")
+_LENGTH = re.compile(r"^Expected `(str|array|object)` of length (>=|<=) ")
+
+Step = str | int
+
+
+class _Place(NamedTuple):
+    name: str
+    value: Any
+    types: list[Any]
+
+
+def misfit(
+    error: msgspec.ValidationError, value: Any, form: Any, read: Callable[[Any], object]
+) -> BadRequest | None:
+    """value: what was sent. read: raises the error again when it is given it. None: it is not the
+    value of a field, but its name or its kind; the text of the error says what there is to say."""
+    found = _AT.match(str(error))
+    if found is None:
+        return None
+    place = _place(str(error), found["path"], value, form, read)
+    what = found["what"]
+    if place is None:
+        return None
+    if found["key"] and what.startswith("Invalid enum value "):
+        keys = [kind.key_type for kind in place.types if isinstance(kind, inspect.DictType)]
+        wrong = what.removeprefix("Invalid enum value ").strip("'")
+        return BadRequest(f'{place.name} has no "{wrong[:MOST_CHARS]}"', _accepted(keys))
+    if found["key"]:
+        return None
+    if what.startswith("Invalid enum value "):
+        return BadRequest(f"{place.name} cannot be {_shown(place.value)}", _accepted(place.types))
+    if _BOUND.match(what):
+        # Numbers of a query are text; what a bound is told of was read as one.
+        number = place.value if isinstance(place.value, str) else _shown(place.value)
+        return BadRequest(f"{place.name} cannot be {number[:MOST_CHARS]}", _range(place.types))
+    if what.startswith("Expected `str` matching regex") and _PRINTABLE in what:
+        return BadRequest(f"{place.name} has characters that cannot be shown", WRONG)
+    if _LENGTH.match(what):
+        unit = "character" if isinstance(place.value, str) else "entry"
+        count = len(place.value)
+        words = f"{count} {unit if count == 1 else {'entry': 'entries'}.get(unit, unit + 's')}"
+        return BadRequest(f"{place.name} has {words}", _lengths(place.types, place.value))
+    return None
+
+
+def _place(
+    text: str, path: str, value: Any, form: Any, read: Callable[[Any], object]
+) -> _Place | None:
+    """The value at a path, in which msgspec leaves the keys of objects out."""
+    steps: list[Step] = []
+    types: list[Any] = [inspect.type_info(form)]
+    here = value
+    for found in _STEP.finditer(path):
+        step: Step | None = found["name"]
+        if found["at"]:
+            step = int(found["at"])
+        elif found["some"]:
+            step = _culprit(text, value, steps, here, read)
+        try:
+            here = here[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+        assert step is not None
+        steps.append(step)
+        types = [inner for kind in types for inner in _inside(kind, step)]
+    names = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps]
+    name = "".join(names).removeprefix(".")
+    if steps and steps[0] == "limits":
+        name = f"limit {name.removeprefix('limits').removeprefix('.')}".strip()
+    return _Place(name, here, types) if name else None
+
+
+def _culprit(
+    text: str, value: Any, steps: list[Step], here: Any, read: Callable[[Any], object]
+) -> str | None:
+    """The first key with which the object makes the same error; msgspec stops at it."""
+    if not isinstance(here, dict):
+        return None
+    entries: list[tuple[str, Any]] = list(here.items())  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType,reportUnknownMemberType]
+
+    def fails(count: int) -> bool:
+        try:
+            read(_only(value, steps, dict(entries[:count])))
+        except msgspec.ValidationError as error:
+            return str(error) == text
+        return False
+
+    count = bisect_left(range(len(entries) + 1), True, key=fails)
+    return entries[count - 1][0] if 0 < count <= len(entries) else None
+
+
+def _only(value: Any, steps: list[Step], inner: Any) -> Any:
+    """The value with nothing but what is inside at its place."""
+    if not steps:
+        return inner
+    step, *rest = steps
+    below = _only(value[step], rest, inner)
+    return [*value[:step], below] if isinstance(step, int) else {step: below}
+
+
+def _inside(kind: Any, step: Step) -> list[Any]:
+    if isinstance(kind, inspect.StructType):
+        return [part for f in kind.fields if f.encode_name == step for part in _parts(f.type)]
+    if isinstance(kind, inspect.DictType):
+        return _parts(kind.value_type)
+    if isinstance(kind, inspect.ListType) and isinstance(step, int):
+        return _parts(kind.item_type)
+    return []
+
+
+def _parts(kind: Any) -> list[Any]:
+    return list(kind.types) if isinstance(kind, inspect.UnionType) else [kind]
+
+
+def _shown(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= MOST_CHARS else text[:MOST_CHARS] + "…"
+
+
+def _accepted(types: list[Any]) -> str:
+    values = [v for kind in types if isinstance(kind, inspect.LiteralType) for v in kind.values]
+    return f"Accepted: {', '.join(v if isinstance(v, str) else _shown(v) for v in values)}."
+
+
+def _range(types: list[Any]) -> str:
+    for kind in types:
+        if isinstance(kind, inspect.IntType | inspect.FloatType):
+            what = "a whole number" if isinstance(kind, inspect.IntType) else "a number"
+            if kind.gt is not None:
+                most = "" if kind.le is None else f", up to {kind.le}"
+                return f"Give {what} above {kind.gt}{most}."
+            if kind.le is None:
+                return f"Give {what} from {kind.ge} on."
+            return f"Give {what} " + (
+                f"up to {kind.le}." if kind.ge is None else f"from {kind.ge} to {kind.le}."
+            )
+    return "See /docs for the fields."
+
+
+def _lengths(types: list[Any], value: Any) -> str:
+    wanted = {str: inspect.StrType, list: inspect.ListType, dict: inspect.DictType}[type(value)]
+    for kind in types:
+        if isinstance(kind, wanted):
+            least, most = kind.min_length or 0, kind.max_length
+            if most is None:
+                return f"At least {least}."
+            return f"From {least} to {most}." if least else f"At most {most}."
+    return "See /docs for the fields."

@@ -1,0 +1,1 @@
+"""The connection pool, the schema installer and backups."""

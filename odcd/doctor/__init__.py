@@ -1,0 +1,1 @@
+"""Health checks of the host, the cluster, its pods and image builds."""

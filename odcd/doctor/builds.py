@@ -1,0 +1,64 @@
+"""What building images of users' Dockerfiles needs of a cluster, looked at without changing it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+from odcd.builds.settings import BuildSettings
+from odcd.doctor.host import Finding
+from odcd.executor.kubernetes.build_jobs import BuildPlace, job_of
+from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.records.build import Build
+
+MANIFESTS = "Apply the manifests: kubectl apply --server-side -k k8s/overlays/production"
+_EXAMPLE = Build(
+    id=0, attempt=0, digest="0" * 64, target="registry.example/builds", dockerfile="Dockerfile",
+    uid=0, made=False, started_at=datetime.fromtimestamp(0, UTC),
+)  # fmt: skip
+
+
+async def examine_builds(cluster: Cluster, own: BuildSettings) -> AsyncIterator[Finding]:
+    """Would the Job of a build be made? And one that is no build's?"""
+    if own.registry is None:
+        yield Finding(
+            about="builds",
+            verdict="note",
+            text="--dockerfile is refused: there is no registry for what would be built",
+            hint="ODC_BUILD_REGISTRY names one, ODC_BUILD_SECRET what to push to it with.",
+        )
+        return
+    path = f"/apis/batch/v1/namespaces/{own.namespace}/jobs"
+    job = job_of(_EXAMPLE, BuildPlace(settings=own, term=0))
+    try:
+        await cluster.get(path, [("limit", 1)])
+        await cluster.post(path, job, [("dryRun", "All")])
+    except ApiRefused as error:
+        if "only odcd makes" in error.message:
+            yield Finding(
+                about="builds",
+                verdict="note",
+                text="not tried: only odcd's own account may make Jobs of builds",
+            )
+            return
+        yield Finding(
+            about="builds",
+            verdict="bad",
+            text=f"the Job of a build would be refused: {error.message}",
+            hint=f"It needs k8s/base/builds.yaml. {MANIFESTS}",
+        )
+        return
+    yield Finding(about="builds", verdict="ok", text=f"images are built for {own.registry}")
+    strange = copy.deepcopy(job)
+    strange["spec"]["activeDeadlineSeconds"] = 86_400
+    try:
+        await cluster.post(path, strange, [("dryRun", "All")])
+    except ApiRefused:
+        return
+    yield Finding(
+        about="fences",
+        verdict="bad",
+        text=f"a Job that is no build would be admitted in {own.namespace}",
+        hint=f"The policies odc-build-jobs and odc-builds are missing, or not bound. {MANIFESTS}",
+    )

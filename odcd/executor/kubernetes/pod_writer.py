@@ -1,0 +1,179 @@
+"""Makes the pods of attempts, and takes them away. Every call may be repeated.
+
+A gang's pods are all made before the first may start: they are held back by a scheduling gate until
+the last of them, and the script, are there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+
+from odcd.errors import RunnerDown
+from odcd.executor.kubernetes.boxes import keeps_entrypoint
+from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
+from odcd.executor.kubernetes.inventory import NodeOffer
+from odcd.executor.kubernetes.naming import STARTED_AT, Key, pod_name
+from odcd.executor.kubernetes.node_ports import name_of, port_in, service_of
+from odcd.executor.kubernetes.objects import Object, Pod
+from odcd.executor.kubernetes.pods import (
+    Json,
+    PodSettings,
+    box_objects,
+    namespace_of,
+    pod_of,
+    script_of,
+)
+from odcd.records.dev_server import BoxKeys
+from odcd.records.dispatch import Dispatch
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 32
+CONFLICT = 409
+NOT_FOUND = 404
+
+
+class _Made(Object):
+    class Meta(Object):
+        uid: str
+
+    metadata: Meta
+
+
+class Maker:
+    def __init__(self, cluster: Cluster, settings: PodSettings) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._turns = asyncio.Semaphore(AT_ONCE)
+
+    async def make(
+        self, dispatch: Dispatch, texts: Mapping[str, str], offers: Mapping[str, NodeOffer],
+        but: Collection[int] = (), keys: BoxKeys | None = None,
+    ) -> int | None:  # fmt: skip
+        """All that starts of an attempt: pods, script, and then the gates are lifted. Which port of
+        its nodes leads to a dev server, if that is wanted.
+
+        but: ranks that began or ended since it was sent. Their pods may be gone, and would run a
+        second time. keys: of a dev server. Raises ApiRefused for the first thing that was refused,
+        RunnerDown.
+        """
+        submitted = msgspec.json.decode(texts[dispatch.environment_digest], type=dict[str, str])
+        namespace = namespace_of(dispatch, offers, self._settings.namespaces)
+        pods = [
+            pod_of(dispatch, member, submitted, offers, self._settings)
+            for member in dispatch.members
+            if member.state == "starting" and member.rank not in but
+        ]
+        uids = await _all(self._make_pod(namespace, pod) for pod in pods)
+        # Where rank 0 has begun its script is there: nothing begins without.
+        if dispatch.members[0].state == "starting" and 0 not in but:
+            if keys is not None:
+                storage = self._settings.storage
+                beside = box_objects(dispatch, keys, namespace, uids[0], storage)
+            else:
+                script = texts[dispatch.script_digest]
+                beside = [("configmaps", script_of(dispatch, script, namespace, uids[0]))]
+            for place, made in beside:
+                await self._make(f"/api/v1/namespaces/{namespace}/{place}", made)
+        if len(dispatch.members) > 1:
+            await _all(self._open_gate(namespace, pod["metadata"]["name"]) for pod in pods)
+        if self._settings.node_ports and keys is not None and not keeps_entrypoint(dispatch):
+            return await self._make_port(dispatch, namespace, uids[0]) if uids else None
+        return None
+
+    async def _make_port(self, dispatch: Dispatch, namespace: str, owner_uid: str) -> int | None:
+        """None: the API server has none left, or would not; the other way in does not need it."""
+        path = f"/api/v1/namespaces/{namespace}/services"
+        try:
+            answer = await self._make(path, service_of(dispatch, namespace, owner_uid))
+            return port_in(answer or await self._cluster.get(f"{path}/{name_of(dispatch)}"))
+        except ApiRefused as error:
+            log.warning("kubernetes.no_port", extra={"job_id": dispatch.job_id, "why": str(error)})
+            return None
+
+    async def _make_pod(self, namespace: str, pod: Json) -> str:
+        """Its uid; of one that is there already, that one's."""
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        answer = await self._make(path, pod)
+        if answer is not None:
+            return msgspec.json.decode(answer, type=_Made).metadata.uid
+        name: str = pod["metadata"]["name"]
+        found = await self.find(namespace, name)
+        placed_at = pod["metadata"]["annotations"][STARTED_AT]
+        if found is None or found.metadata.annotations.get(STARTED_AT) != placed_at:
+            # Of another database, or of this one before it was restored.
+            if found is not None:
+                log.warning("kubernetes.stranger", extra={"pod": name})
+                await self.remove(found, 0)
+            raise RunnerDown(f"another pod is called {name}", "It is being removed.")
+        return found.metadata.uid
+
+    async def _make(self, path: str, body: Json) -> bytes | None:
+        async with self._turns:
+            try:
+                return await self._cluster.post(path, body)
+            except ApiRefused as error:
+                if error.status != CONFLICT or error.reason != "AlreadyExists":
+                    raise
+                return None
+
+    async def _open_gate(self, namespace: str, name: str) -> None:
+        async with self._turns:
+            await self._cluster.patch(
+                f"/api/v1/namespaces/{namespace}/pods/{name}", {"spec": {"schedulingGates": None}}
+            )
+
+    async def remove(self, pod: Pod, grace_s: float, *, unchanged: bool = False) -> None:
+        """grace_s: from TERM to KILL; 0 asks nobody. unchanged: only if it is still as we saw it,
+        so that what has begun meanwhile goes on. Raises ApiRefused, RunnerDown."""
+        conditions = {"uid": pod.metadata.uid}
+        if unchanged:
+            conditions["resourceVersion"] = pod.metadata.resource_version
+        options = {"preconditions": conditions, "gracePeriodSeconds": math.ceil(grace_s)}
+        path = f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}"
+        async with self._turns:
+            try:
+                await self._cluster.delete(path, options)
+            except ApiRefused as error:
+                if error.status == NOT_FOUND:
+                    return
+                if error.status != CONFLICT or not (unchanged or await self._is_gone(pod)):
+                    raise
+
+    async def _is_gone(self, pod: Pod) -> bool:
+        """It is not there, or another by that name is."""
+        found = await self.find(pod.metadata.namespace, pod.metadata.name)
+        return found is None or found.metadata.uid != pod.metadata.uid
+
+    async def find(self, namespace: str, name: str) -> Pod | None:
+        """None: the API server says that there is none. Raises ApiRefused, RunnerDown."""
+        try:
+            body = await self._cluster.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
+        except ApiRefused as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+        return msgspec.json.decode(body, type=Pod)
+
+    async def find_member(self, key: Key) -> Pod | None:
+        """In whichever namespace it is. See find()."""
+        for namespace in (self._settings.namespaces.batch, self._settings.namespaces.dev):
+            pod = await self.find(namespace, pod_name(*key))
+            if pod is not None:
+                return pod
+        return None
+
+
+async def _all(calls: Any) -> list[Any]:
+    """Their answers; the first error, when the others are over."""
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+    return answers

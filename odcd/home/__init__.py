@@ -1,0 +1,1 @@
+"""The embedded home: PostgreSQL, the lock, operating system accounts, the root helper, shutdown."""

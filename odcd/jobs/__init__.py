@@ -1,0 +1,1 @@
+"""Submission and reservations: the checks that SQL cannot make."""

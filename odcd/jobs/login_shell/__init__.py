@@ -1,0 +1,10 @@
+"""What a reservation runs on the local executor: one login shell after the other in a terminal."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+
+def script() -> str:
+    """The script of a reservation's job; to be run with a terminal (the option pty)."""
+    return files(__name__).joinpath("login_shell.sh").read_text()

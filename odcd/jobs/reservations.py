@@ -1,0 +1,321 @@
+"""From a dev server as its user asks for it to the job that it is."""
+
+from __future__ import annotations
+
+import pwd
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import msgspec
+
+from odcd.errors import BadRequest, NeverFits, NotImplementedYet, UnknownGpuType
+from odcd.jobs import login_shell
+from odcd.jobs.github_keys import check_name
+from odcd.records.fields import PRINTABLE, Comment, Image, Name
+from odcd.records.job import Identity, JobSpec, ReservationSpec
+
+BOX = login_shell.script()
+"""Read at once: the daemon may not read its own files any more when it serves."""
+MIN_S, MAX_S = 300, 86_400
+MIN_HOURS, MAX_HOURS = 0.0833, 24
+DEFAULT_HOURS = 8.0
+MAX_NODES = 6
+MAX_DISK_CHARS = 50
+_DISK = re.compile(r"[A-Za-z0-9_-]+")
+_FEATURE = re.compile(r"[\w.:=/+-]+", re.ASCII)
+
+Label = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=PRINTABLE)]
+
+
+class Reserve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A dev server as its user asks for it. None means: not said."""
+
+    gpu_type: Name | None = None
+    """In any letter case. None: the only type there is."""
+    gpus: Annotated[int, msgspec.Meta(ge=0, le=100_000)] | None = None
+    """In all. Above one node's, whole nodes, with `distributed`. None: 1, or 0 without any GPUs."""
+    hours: float = DEFAULT_HOURS
+    """0.0833 to 24, counted from when it is active."""
+    name: Name | None = None
+    """None: made of count and type."""
+    distributed: bool = False
+    """Several nodes are meant."""
+    disk: Annotated[str, msgspec.Meta(max_length=200, pattern=PRINTABLE)] | None = None
+    """The name of one's own disk that is its home; "none" or null: none."""
+    no_persist: bool = False
+    """A home that ends with it."""
+    recreate_env: bool = False
+    """Write the shell's files on the disk anew."""
+    jupyter: bool = False
+    """Start Jupyter Lab in it; of several nodes, in the first."""
+    image: Image | None = None
+    build: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")] | None = None
+    """Digest of a context, of POST /v1/builds: run the image that is built of it."""
+    ssh: bool = False
+    """SSH is to reach it: refused where dev servers are entered otherwise."""
+    preserve_entrypoint: bool = False
+    """Of the image: run what it runs by itself."""
+    labels: dict[Label, Label] = {}
+    """Of its nodes."""
+    github_user: (
+        Annotated[str, msgspec.Meta(min_length=1, max_length=100, pattern=PRINTABLE)] | None
+    ) = None
+    """Whose SSH keys may enter."""
+    account: Name | None = None
+    qos: Name | None = None
+    partition: Name | None = None
+    booking: Name | None = None
+    """Inside it only: nodes set aside for those it names."""
+    comment: Comment | None = None
+
+
+class TypeThere(msgspec.Struct, frozen=True):
+    """A GPU type that nodes have, of odc.list_availability; amounts are those of its smallest
+    node. Without GPUs, gpus_per_node is 0."""
+
+    gpu_type: str
+    gpus_per_node: int
+    cpus_per_node: int
+    mem_per_node_mib: int
+    nodes: int
+
+
+def read_types(availability: str) -> list[TypeThere]:
+    return msgspec.json.decode(availability, type=list[TypeThere])
+
+
+def seconds_of(hours: float, *, least_s: int = MIN_S) -> int:
+    """Raises BadRequest unless it is between least_s and 24 hours."""
+    # 0.0833, which is to be five minutes, is not quite.
+    seconds = round(hours * 3600) if abs(hours) < 1e6 else -1
+    if not least_s <= seconds <= MAX_S:
+        least = MIN_HOURS if least_s == MIN_S else 0
+        raise BadRequest(
+            f"{hours:g} hours is not between {least} and {MAX_HOURS}",
+            "Decimals are allowed: 0.5 is half an hour.",
+        )
+    return seconds
+
+
+def find_type(asked: Reserve, there: Sequence[TypeThere]) -> TypeThere:
+    """Raises UnknownGpuType, or BadRequest when several could be meant."""
+    named = {one.gpu_type.lower(): one for one in there}
+    names = ", ".join(sorted(named)) or "none"
+    if asked.gpu_type is not None:
+        found = named.get(asked.gpu_type.lower())
+        if found is None:
+            raise UnknownGpuType(
+                f'no node has GPU type "{asked.gpu_type}"', f"Types there are: {names}."
+            )
+        return found
+    fitting = [
+        one for one in there if asked.gpus is None or (asked.gpus > 0) == (one.gpus_per_node > 0)
+    ]
+    if asked.gpus is None:
+        fitting = [one for one in fitting if one.gpus_per_node > 0] or fitting
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        raise NeverFits(
+            "no node has what that asks for", f"`odcctl avail` shows what there is: {names}."
+        )
+    raise BadRequest(
+        "there are several types, and the request names none",
+        f"Name one: --gpu-type {'|'.join(sorted(one.gpu_type for one in fitting))}.",
+    )
+
+
+def spec_of(
+    asked: Reserve, there: Sequence[TypeThere], home: str, shell: str, address: str = "",
+    *, terminal: bool = True,
+) -> ReservationSpec:  # fmt: skip
+    """The job. home, shell: the user's; address: where odcctl finds the daemon inside; terminal:
+    one is in by its job's. Raises BadRequest, NeverFits, UnknownGpuType, NotImplementedYet."""
+    _check(asked)
+    kind = find_type(asked, there)
+    nodes, gpus_per_node = _shape(asked, kind)
+    whole = gpus_per_node == kind.gpus_per_node
+    share = max(1, kind.gpus_per_node)
+    duration_s = seconds_of(asked.hours)
+    told = msgspec.to_builtins(asked)
+    kept = {
+        name: told[name]
+        for name in (
+            "disk", "no_persist", "recreate_env", "jupyter", "image", "build",
+            "preserve_entrypoint", "labels", "github_user", "distributed",
+        )
+        if told[name]
+    }  # fmt: skip
+    if asked.disk == "none":
+        del kept["disk"]
+    return ReservationSpec(
+        script=BOX,
+        work_dir=home,
+        name=asked.name or _name(nodes * gpus_per_node, kind.gpu_type),
+        environment={
+            "SHELL": shell,
+            "HOME": home,
+            "TERM": "xterm-256color",
+            **({"ODC_SERVER": address} if address else {}),
+        },
+        partitions=[asked.partition] if asked.partition else [],
+        account=asked.account,
+        booking=asked.booking,
+        qos=asked.qos,
+        comment=asked.comment,
+        time_limit_s=duration_s,
+        node_count=nodes,
+        gpus_per_node=gpus_per_node,
+        gpu_type=kind.gpu_type,
+        # A whole node brings all it has; less of it, its share.
+        exclusive=whole,
+        ntasks_per_node=1,
+        cpus_per_task=1 if whole else max(1, kind.cpus_per_node * gpus_per_node // share),
+        mem_per_node_mib=0 if whole else kind.mem_per_node_mib * gpus_per_node // share,
+        spool_output=True,
+        pty=terminal,
+        constraint=_constraint(asked.labels),
+        image=asked.image,
+        asked=kept,
+    )
+
+
+def _check(asked: Reserve) -> None:
+    if asked.name is not None and (not asked.name.strip() or asked.name.strip().isdigit()):
+        raise BadRequest(
+            f'"{asked.name}" is no name: it is blank, or the number of another one',
+            "Give it a letter.",
+        )
+    disk = asked.disk if asked.disk not in (None, "none") else None
+    if disk is not None:
+        if len(disk) > MAX_DISK_CHARS or not _DISK.fullmatch(disk):
+            raise BadRequest(
+                f'the disk\'s name "{disk[:60]}" is not one',
+                f"It has letters, digits, - and _, at most {MAX_DISK_CHARS}.",
+            )
+        if asked.no_persist:
+            raise BadRequest(
+                f'disk "{disk}" and a home that ends with the reservation exclude each other',
+                "Leave one of --disk and --no-persist out.",
+            )
+    if asked.recreate_env and disk is None:
+        raise BadRequest(
+            "there is no disk whose shell files could be written anew", "Leave --recreate-env out."
+        )
+    if asked.build is not None and asked.image is not None:
+        raise BadRequest(
+            "an image that is there and one that is to be built exclude each other",
+            "Leave one of --dockerimage and --dockerfile out.",
+        )
+    if asked.preserve_entrypoint and asked.image is None and asked.build is None:
+        raise BadRequest(
+            "an entrypoint is kept of an image, and there is none", "Name one: --dockerimage REF."
+        )
+    if asked.ssh and asked.preserve_entrypoint:
+        raise BadRequest(
+            "SSH is to reach it, and an image that keeps its entrypoint has none of odc's",
+            "Leave --preserve-entrypoint out.",
+        )
+    if asked.jupyter and asked.preserve_entrypoint:
+        raise BadRequest(
+            "an image that keeps its entrypoint is not started by odc, and neither is Jupyter Lab "
+            "in it",
+            "Leave one of --jupyter and --preserve-entrypoint out.",
+        )
+    if asked.github_user is not None:
+        check_name(asked.github_user)
+
+
+def _constraint(labels: Mapping[str, str]) -> str | None:
+    """Nodes by what they have: nsight=true is the feature nsight, disk=nvme the feature disk-nvme.
+    Raises BadRequest."""
+    words = [key if value == "true" else f"{key}-{value}" for key, value in labels.items()]
+    for word in words:
+        if not _FEATURE.fullmatch(word):
+            raise BadRequest(
+                f'"{word[:60]}" cannot be a feature of a node',
+                "For example --node-label nsight=true; `odcctl nodes --json` shows the features.",
+            )
+    return "&".join(words) or None
+
+
+def _shape(asked: Reserve, kind: TypeThere) -> tuple[int, int]:
+    """Nodes, and GPUs on each."""
+    per_node = kind.gpus_per_node
+    gpus = asked.gpus if asked.gpus is not None else min(1, per_node)
+    if per_node == 0:
+        if gpus != 0:
+            raise NeverFits(
+                f"{gpus} of type {kind.gpu_type}: its nodes have no GPUs",
+                "Leave --gpus out: a reservation there is a whole node.",
+            )
+        return 1, 0
+    if gpus == 0:
+        raise BadRequest(
+            f"0 GPUs of type {kind.gpu_type} is no reservation", "Give at least --gpus 1."
+        )
+    if gpus <= per_node:
+        return 1, gpus
+    nodes = gpus // per_node
+    most = min(MAX_NODES, kind.nodes)
+    if gpus % per_node or nodes > most:
+        several = ", ".join(str(n * per_node) for n in range(2, most + 1))
+        raise BadRequest(
+            f"{gpus} GPUs are more than one node of type {kind.gpu_type} has ({per_node}), and not "
+            f"whole nodes up to {most}",
+            f"Ask for 1 to {per_node}"
+            + (f", or with --distributed for {several}." if several else "."),
+        )
+    if not asked.distributed:
+        raise BadRequest(
+            f"{gpus} GPUs of type {kind.gpu_type} are {nodes} nodes",
+            "Add --distributed if several nodes are meant; programs must be made for that.",
+        )
+    return nodes, per_node
+
+
+def _name(gpus: int, gpu_type: str) -> str:
+    return f"{gpus}x {gpu_type}" if gpus else gpu_type
+
+
+def user_places(uid: int) -> tuple[str, str]:
+    """The user's home folder and shell on this machine; / and sh for whom it does not know."""
+    try:
+        known = pwd.getpwuid(uid)
+    except KeyError:
+        return "/", "/bin/sh"
+    return known.pw_dir or "/", known.pw_shell or "/bin/sh"
+
+
+def sizes_of(kind: TypeThere) -> list[dict[str, int]]:
+    """What `avail` tells the wait of: parts of a node by powers of two, then whole nodes."""
+    if kind.gpus_per_node == 0:
+        return [{"gpus": 0, "nodes": 1}]
+    parts = [1 << n for n in range(kind.gpus_per_node.bit_length())]
+    parts = [p for p in parts if p < kind.gpus_per_node] + [kind.gpus_per_node]
+    several = range(2, min(MAX_NODES, kind.nodes) + 1)
+    return [{"gpus": part, "nodes": 1} for part in parts] + [
+        {"gpus": n * kind.gpus_per_node, "nodes": n} for n in several
+    ]
+
+
+def check_local(_who: Identity, spec: JobSpec) -> None:
+    """What one machine's processes cannot give. Raises NotImplementedYet."""
+    if not isinstance(spec, ReservationSpec):
+        return
+    if spec.image is not None:
+        raise BadRequest(
+            "the reservation names an image, and this cluster runs processes of its machine",
+            "Leave --dockerimage out; `odcd serve --executor kubernetes` runs containers.",
+        )
+    if "build" in spec.asked:
+        raise BadRequest(
+            "the reservation names a build, and this cluster runs processes of its machine",
+            "Leave --dockerfile out; `odcd serve --executor kubernetes` runs containers.",
+        )
+    if spec.asked.get("no_persist"):
+        raise NotImplementedYet(
+            "the home folder here is the machine's own, and stays",
+            "Leave --no-persist out.",
+        )

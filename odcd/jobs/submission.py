@@ -1,0 +1,522 @@
+"""From jobs as clients ask for them to odc.submit_jobs: what SQL cannot check, and batches.
+
+prepare() makes the request of one client; SubmitBatcher sends the requests that arrive together as
+one transaction, because a commit costs the same for one job and for a thousand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import hashlib
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from typing import Any, Protocol
+
+import msgspec
+
+from odcd.clock import Clock, Turns
+from odcd.errors import BadRequest, DatabaseDown, OdcError, TooLarge, Unavailable
+from odcd.jobs.checks import (
+    check_environment,
+    check_job,
+    encode_environment,
+    encode_job,
+    encode_text,
+)
+from odcd.records.job import MAX_BATCH_JOBS, Identity, JobSpec, ReservationSpec, Submitted
+from odcd.slurm.dependencies import parse_dependency
+from odcd.slurm.lists import parse_array
+from odcd.slurm.script import check_script
+
+MAX_KEY_CHARS = 200
+MAX_LISTS_CHARS = 2 * 1024 * 1024
+"""Of the arrays and dependencies of one request, as written: each character takes about 2 us."""
+BATCH_JOBS = 2_000
+BATCH_BYTES = 8 * 1024 * 1024
+SMALL_JOBS = 200
+"""A request with more has a transaction that others do not wait for: it takes up to 1 ms a job."""
+ANSWER_TIMEOUT_S = 30.0
+"""Longer than any commit; a client that waits this long had better ask again."""
+
+Check = Callable[[Identity, JobSpec], None]
+
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """One request of odc.submit_jobs. texts: scripts and environments by digest. size: bytes."""
+
+    request: dict[str, Any]
+    texts: dict[str, str]
+    size: int
+
+    @property
+    def job_count(self) -> int:
+        return len(self.request["jobs"])
+
+
+def prepare(
+    who: Identity, specs: Sequence[JobSpec], *, key: str | None, dry_run: bool,
+    check: Check = lambda _who, _spec: None, digest: str | None = None,
+) -> Prepared:  # fmt: skip
+    """digest: what tells the request's repetition from another one under its key; None: all that
+    the jobs are. check: what the executor asks of a job beside. Raises BadRequest, TooLarge or
+    BadDependency; of several jobs it says which."""
+    steps = _prepare(who, specs, key, dry_run, check, digest)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+async def prepare_in_turns(
+    who: Identity, specs: Sequence[JobSpec], *, key: str | None, dry_run: bool,
+    check: Check = lambda _who, _spec: None,
+) -> Prepared:  # fmt: skip
+    """prepare(); others are served meanwhile."""
+    steps = _prepare(who, specs, key, dry_run, check, None)
+    turns = Turns()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+        if turns.are_due():
+            await turns.take()
+
+
+def _prepare(
+    who: Identity, specs: Sequence[JobSpec], key: str | None, dry_run: bool, check: Check,
+    digest: str | None,
+) -> Generator[None, None, Prepared]:  # fmt: skip
+    """Pauses after each job."""
+    if key is not None and not 1 <= len(key) <= MAX_KEY_CHARS:
+        raise BadRequest(
+            f"the idempotency key has {len(key)} characters", f"It has 1 to {MAX_KEY_CHARS}."
+        )
+    if not specs:
+        raise BadRequest("the batch has no jobs", "Send at least one.")
+    if len(specs) > MAX_BATCH_JOBS:
+        raise TooLarge(
+            f"{len(specs)} jobs in one request are more than {MAX_BATCH_JOBS}",
+            "Send several requests, or an array.",
+        )
+    _check_lists(specs)
+    texts = _Texts()
+    jobs: list[dict[str, Any]] = []
+    parts: list[bytes] = []
+    for index, spec in enumerate(specs):
+        try:
+            job = _job(spec, texts)
+            check(who, spec)
+            parts.append(encode_job(job))
+            jobs.append(job)
+        except OdcError as error:
+            if len(specs) == 1:
+                raise
+            raise type(error)(f"job {index} of the batch: {error.message}", error.hint) from None
+        yield
+    own_bytes = sum(map(len, parts))
+    request = {
+        "uid": who.uid,
+        "gid": who.gid,
+        "user": who.user,
+        "operator": who.operator,
+        "key": key,
+        "digest": digest or (yield from _fingerprint(specs, jobs, parts)),
+        "dry_run": dry_run,
+        "own_bytes": own_bytes,
+        "jobs": jobs,
+    }
+    size = own_bytes + sum(map(len, texts.by_digest.values()))
+    return Prepared(request=request, texts=texts.by_digest, size=size)
+
+
+def _check_lists(specs: Sequence[JobSpec]) -> None:
+    """Raises TooLarge. One job's are limited by their own parsers."""
+    chars = sum(len(spec.array or "") + len(spec.dependency or "") for spec in specs)
+    if len(specs) > 1 and chars > MAX_LISTS_CHARS:
+        raise TooLarge(
+            f"the arrays and dependencies of the jobs have {chars} characters together, more than "
+            f"{MAX_LISTS_CHARS}",
+            "Send several requests.",
+        )
+
+
+class _Texts:
+    """The texts of one request; those that repeat are checked and digested once."""
+
+    def __init__(self) -> None:
+        self.by_digest: dict[str, str] = {}
+        self._known: dict[str | bytes, str] = {}
+
+    def script(self, script: str) -> str:
+        digest = self._known.get(script)
+        if digest is None:
+            check_script(script)
+            digest = self._keep(script, encode_text(script, "the script"))
+            self._known[script] = digest
+        return digest
+
+    def environment(self, environment: dict[str, str]) -> str:
+        encoded = encode_environment(environment)
+        digest = self._known.get(encoded)
+        if digest is None:
+            check_environment(environment, encoded)
+            digest = self._keep(encoded.decode(), encoded)
+            self._known[encoded] = digest
+        return digest
+
+    def _keep(self, text: str, encoded: bytes) -> str:
+        digest = hashlib.sha256(encoded).hexdigest()
+        self.by_digest[digest] = text
+        return digest
+
+
+def _job(spec: JobSpec, texts: _Texts) -> dict[str, Any]:
+    check_job(spec)
+    return {
+        "name": spec.name or "job",
+        "kind": "reservation" if isinstance(spec, ReservationSpec) else "batch",
+        "script_digest": texts.script(spec.script),
+        "environment_digest": texts.environment(spec.environment),
+        "args": spec.args,
+        "work_dir": spec.work_dir,
+        "umask": spec.umask,
+        "stdin": spec.stdin,
+        "stdout": spec.stdout,
+        "stderr": spec.stderr,
+        "open_mode": spec.open_mode,
+        "partitions": spec.partitions,
+        "account": spec.account,
+        "qos": spec.qos,
+        "nice": spec.nice,
+        "comment": spec.comment,
+        "hold": spec.hold,
+        "begin_at": spec.begin_at.isoformat() if spec.begin_at else None,
+        "deadline_at": spec.deadline_at.isoformat() if spec.deadline_at else None,
+        "time_limit_s": spec.time_limit_s,
+        "node_count": spec.node_count,
+        "node_count_max": spec.node_count_max,
+        "switches": spec.switches,
+        "switches_wait_s": spec.switches_wait_s,
+        "ntasks": spec.ntasks,
+        "ntasks_per_node": spec.ntasks_per_node,
+        "cpus_per_task": spec.cpus_per_task,
+        "cpus_per_gpu": spec.cpus_per_gpu,
+        "gpus": spec.gpus,
+        "gpus_per_node": spec.gpus_per_node,
+        "gpus_per_task": spec.gpus_per_task,
+        "gpu_type": spec.gpu_type.lower() if spec.gpu_type else None,
+        "mem_per_node_mib": spec.mem_per_node_mib,
+        "mem_per_cpu_mib": spec.mem_per_cpu_mib,
+        "mem_per_gpu_mib": spec.mem_per_gpu_mib,
+        "exclusive": spec.exclusive,
+        "constraint": spec.constraint,
+        "node_list": spec.node_list,
+        "exclude_nodes": spec.exclude_nodes,
+        "booking": spec.booking,
+        "licences": spec.licences,
+        "requeue": spec.requeue,
+        "signal_number": spec.signal_number,
+        "signal_before_s": spec.signal_before_s,
+        "signal_batch": spec.signal_batch,
+        "submit_host": spec.submit_host,
+        "array": _array(spec.array) if spec.array is not None else None,
+        "dependency": dependency_request(spec.dependency) if spec.dependency is not None else None,
+        "options": _options(spec),
+        "reservation": spec.asked if isinstance(spec, ReservationSpec) else None,
+    }
+
+
+def dependency_request(text: str) -> dict[str, Any]:
+    """A dependency as odc.submit_jobs and odc.update_jobs take it. Raises BadDependency."""
+    dependency = parse_dependency(text)
+    return {
+        "text": dependency.text,
+        "any": dependency.any,
+        "terms": [
+            {
+                "kind": term.kind,
+                "target_id": term.target_id,
+                "target_task": term.target_task,
+                "delay_s": term.delay_s,
+            }
+            for term in dependency.terms
+        ],
+    }
+
+
+def _array(text: str) -> dict[str, Any]:
+    array = parse_array(text)
+    return {
+        "tasks": array.multirange,
+        "min": array.min,
+        "max": array.max,
+        "count": array.count,
+        "step": array.step,
+        "throttle": array.throttle,
+    }
+
+
+def _options(spec: JobSpec) -> dict[str, Any]:
+    """What the job's own environment will tell of how it was asked for; only what was said."""
+    kind = f"{spec.gpu_type.lower()}:" if spec.gpu_type else ""
+    asked = (
+        ("gpus", spec.gpus),
+        ("gpus_per_node", spec.gpus_per_node),
+        ("gpus_per_task", spec.gpus_per_task),
+    )
+    said = {
+        "ntasks": spec.ntasks,
+        "ntasks_per_node": spec.ntasks_per_node,
+        "cpus_per_task": spec.cpus_per_task,
+        "mem_per_cpu_mib": spec.mem_per_cpu_mib,
+        "mem_per_gpu_mib": spec.mem_per_gpu_mib,
+        "gpus_spec": {name: f"{kind}{count}" for name, count in asked if count is not None} or None,
+        "submit_line": spec.submit_line,
+        "image": spec.image,
+        "spool_output": spec.spool_output or None,
+        "pty": spec.pty or None,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _fingerprint(
+    specs: Sequence[JobSpec], jobs: Sequence[dict[str, Any]], parts: Sequence[bytes]
+) -> Generator[None, None, str]:
+    """What tells the repetition of a request from another request under the same key. Pauses after
+    each job.
+
+    A moment parsed from a command line (now+1hour) moves between the two; the line itself does not.
+    """
+    digest = hashlib.sha256()
+    for spec, job, part in zip(specs, jobs, parts, strict=True):
+        if isinstance(spec, ReservationSpec) and "ssh_keys" in spec.asked:
+            # Not what was asked for: what GitHub said at that moment.
+            asked = {name: told for name, told in spec.asked.items() if name != "ssh_keys"}
+            part = encode_job(job | {"reservation": asked})
+        if spec.submit_line and (spec.begin_at or spec.deadline_at):
+            part = encode_job(job | {"begin_at": None, "deadline_at": None})
+        digest.update(b"%d:" % len(part))
+        digest.update(part)
+        yield
+    return digest.hexdigest()
+
+
+class SubmitStore(Protocol):
+    async def submit(
+        self, requests: str, digests: Sequence[str], texts: Sequence[str], now: datetime
+    ) -> list[list[Submitted]]: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class _Waiting:
+    number: int
+    prepared: Prepared
+    answer: asyncio.Future[list[Submitted]]
+
+    @property
+    def uid(self) -> int:
+        return self.prepared.request["uid"]
+
+
+class _Lane:
+    """Requests that wait for a sender: of each user in their order, of users in turn."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.sender: asyncio.Task[None] | None = None
+        self.sending: set[int] = set()
+        """Users whose requests are in PostgreSQL."""
+        self._users: dict[int, deque[_Waiting]] = {}
+        """In the order of their turns."""
+
+    def __bool__(self) -> bool:
+        return bool(self._users)
+
+    def add(self, waiting: _Waiting) -> None:
+        self._users.setdefault(waiting.uid, deque()).append(waiting)
+
+    def first(self, uid: int) -> _Waiting | None:
+        """The next request of a user; those whose client has gone are dropped."""
+        requests = self._users.get(uid, deque())
+        while requests and requests[0].answer.done():
+            requests.popleft()
+        if not requests:
+            self._users.pop(uid, None)
+            return None
+        return requests[0]
+
+    def take_batch(self, may_go: Callable[[_Waiting], bool]) -> list[_Waiting]:
+        batch: list[_Waiting] = []
+        jobs = size = 0
+        left = list(self._users)
+        while left:
+            later: list[int] = []
+            for uid in left:
+                waiting = self.first(uid)
+                if waiting is None or not may_go(waiting):
+                    continue
+                jobs += waiting.prepared.job_count
+                size += waiting.prepared.size
+                if batch and (jobs > BATCH_JOBS or size > BATCH_BYTES):
+                    return batch
+                batch.append(waiting)
+                requests = self._users.pop(uid)
+                requests.popleft()
+                if requests:
+                    self._users[uid] = requests
+                    later.append(uid)
+            left = later
+        return batch
+
+    def cancel_all(self) -> None:
+        for requests in self._users.values():
+            for waiting in requests:
+                waiting.answer.cancel()
+        self._users.clear()
+
+
+class SubmitBatcher:
+    """Submits that arrive in one tick of the event loop, and those that arrive while a batch is in
+    PostgreSQL, become the next batch. Large requests have batches of their own, at the same time.
+
+    A transaction holds what limits its users (pending_bound, stored_bound) to its end, so small
+    requests of a user never share one with others' while a large one of hers is being written.
+    """
+
+    def __init__(
+        self, store: SubmitStore, clock: Clock, *, pending: int | None = None,
+        stored_bytes: int | None = None, check_disk: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """pending: jobs that a user may have pending; stored_bytes: what a user's submits may add
+        to the database per day. Operators have no limits. check_disk: raises DiskAlmostFull."""
+        self._check_disk = check_disk
+        self._limits = {
+            name: limit
+            for name, limit in (("pending_limit", pending), ("stored_limit", stored_bytes))
+            if limit is not None
+        }
+        self._store = store
+        self._clock = clock
+        self._numbers = count()
+        self._small = _Lane("send-submits")
+        self._large = _Lane("send-large-submits")
+
+    async def submit(self, prepared: Prepared) -> list[Submitted]:
+        """An answer for each job of the request, in order.
+
+        Raises DatabaseDown when PostgreSQL did not answer; it may have committed then, and the same
+        idempotency key tells. Raises DiskAlmostFull. Cancelled before its batch was sent, the
+        request is dropped.
+        """
+        if not prepared.request["dry_run"]:
+            self._check_disk()
+        answer: asyncio.Future[list[Submitted]] = asyncio.get_running_loop().create_future()
+        large = prepared.job_count > SMALL_JOBS or prepared.size > BATCH_BYTES
+        lane = self._large if large else self._small
+        lane.add(_Waiting(number=next(self._numbers), prepared=prepared, answer=answer))
+        self._start(lane)
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                return await answer
+        except TimeoutError:
+            raise DatabaseDown(
+                f"PostgreSQL did not answer for {ANSWER_TIMEOUT_S:.0f} s",
+                "Send it again with the same idempotency key: if it was taken, you get its id.",
+            ) from None
+
+    def _start(self, lane: _Lane) -> None:
+        if lane and lane.sender is None:
+            # Not in a TaskGroup: it belongs to all who wait, and gives every error to them.
+            # Nor is it the user's who came first: its statements are the daemon's own.
+            lane.sender = asyncio.create_task(
+                self._send(lane), name=lane.name, context=contextvars.Context()
+            )
+
+    async def _send(self, lane: _Lane) -> None:
+        other = self._small if lane is self._large else self._large
+        try:
+            while batch := lane.take_batch(self._may_go(lane)):
+                lane.sending = {waiting.uid for waiting in batch}
+                try:
+                    await self._send_batch(batch)
+                finally:
+                    lane.sending = set()
+                # What waited for these users' turn there.
+                self._start(other)
+        except BaseException:
+            lane.cancel_all()
+            other.cancel_all()
+            raise
+        finally:
+            lane.sender = None
+
+    def _may_go(self, lane: _Lane) -> Callable[[_Waiting], bool]:
+        """Not beside a large request of the same user, nor, if it is large itself, before a small
+        one that came earlier."""
+        if lane is self._small:
+            return lambda waiting: waiting.uid not in self._large.sending
+
+        def large_may_go(waiting: _Waiting) -> bool:
+            earlier = self._small.first(waiting.uid)
+            return earlier is None or earlier.number > waiting.number
+
+        return large_may_go
+
+    async def _send_batch(self, batch: list[_Waiting]) -> None:
+        try:
+            answers = await self._submit([waiting.prepared for waiting in batch])
+        except asyncio.CancelledError:
+            for waiting in batch:
+                waiting.answer.cancel()
+            raise
+        except Unavailable as error:
+            for waiting in batch:
+                _fail(waiting, type(error)(error.message, error.hint))
+        except Exception as error:
+            if len(batch) == 1:
+                _fail(batch[0], error)
+                return
+            # Nothing was committed: find the request that spoils the batch.
+            for waiting in batch:
+                await self._send_batch([waiting])
+        else:
+            for waiting, answer in zip(batch, answers, strict=True):
+                if not waiting.answer.done():
+                    waiting.answer.set_result(answer)
+
+    async def _submit(self, batch: list[Prepared]) -> list[list[Submitted]]:
+        texts: dict[str, str] = {}
+        for prepared in batch:
+            texts |= prepared.texts
+        turns = Turns()
+        told = [await _told(prepared.request, self._limits, turns) for prepared in batch]
+        requests = _encoder.encode(told).decode()
+        return await self._store.submit(
+            requests, list(texts), list(texts.values()), self._clock.now()
+        )
+
+
+async def _told(request: dict[str, Any], limits: dict[str, int], turns: Turns) -> dict[str, Any]:
+    """Without what is null or empty: half of most jobs, and PostgreSQL would read it all."""
+    jobs: list[dict[str, Any]] = []
+    for job in request["jobs"]:
+        jobs.append({name: value for name, value in job.items() if value or value == 0})
+        if turns.are_due():
+            await turns.take()
+    if not request["operator"] and not request["dry_run"]:
+        return {**request, "jobs": jobs, **limits}
+    return {**request, "jobs": jobs}
+
+
+def _fail(waiting: _Waiting, error: BaseException) -> None:
+    if not waiting.answer.done():
+        waiting.answer.set_exception(error)

@@ -1,0 +1,114 @@
+"""Tell users of dev servers when these end: at 30, 15 and 5 minutes. Runs on the leader only.
+
+The database says what is due, and a notice stays due until it was delivered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, timedelta
+
+from odcd.clock import Clock
+from odcd.errors import OdcError, RunnerDown
+from odcd.executor.base import Executor
+from odcd.records.dev_server import Warned
+from odcd.records.dispatch import Notice
+from odcd.stores.store import Store
+
+log = logging.getLogger(__name__)
+
+LEVELS = (30, 15, 5)
+WALLS = (15, 5)
+"""Levels that are shown on the terminals, beside the file."""
+RETRY_S = 5.0
+GRACE = timedelta(seconds=120)
+"""As odc._reservation_grace()."""
+
+
+class Warner:
+    def __init__(
+        self, term: int, store: Store, executor: Executor, clock: Clock, every: timedelta
+    ) -> None:
+        """every: look at least so often."""
+        self._term = term
+        self._store = store
+        self._executor = executor
+        self._clock = clock
+        self._every = every
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """Something changed: an end may have been set, or put off."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Raises LeadershipLost or DatabaseDown."""
+        while True:
+            self._wake.clear()
+            wait_s = await self.tell_once()
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def tell_once(self) -> float:
+        """Deliver what is due; in how many seconds to look again."""
+        due = await self._store.warnings(self._term, self._clock.now())
+        delivered = await asyncio.gather(*map(self._deliver, due))
+        if not all(delivered):
+            return RETRY_S
+        now = self._clock.now()
+        next_at = await self._store.next_warning(now)
+        every_s = self._every.total_seconds()
+        return every_s if next_at is None else min(every_s, (next_at - now).total_seconds())
+
+    async def _deliver(self, warning: Warned) -> bool:
+        trouble = None
+        try:
+            await self._executor.tell(warning.job_id, warning.attempt, notice_of(warning))
+        except RunnerDown as error:
+            log.warning("warner.late", extra={"job_id": warning.job_id, "why": error.message})
+            return False
+        except OdcError as error:
+            log.warning("warner.lost", extra={"job_id": warning.job_id, "why": error.message})
+            trouble = error.message
+        await self._store.warned(self._term, warning, trouble, self._clock.now())
+        return True
+
+
+def notice_of(warning: Warned) -> Notice:
+    ends = f"{warning.expires_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    shared_by = warning.job_id if warning.shared_home else None
+    files = [file_name(level, shared_by) for level in LEVELS]
+    if warning.minutes is None:
+        return Notice(
+            remove=files, wall=f"reservation {warning.job_id} goes on: it now ends at {ends}"
+        )
+    more = (
+        f"`odcctl extend {warning.job_id}` adds up to 24 hours, once. "
+        if warning.extensible
+        else "It was extended already. "
+    )
+    if warning.minutes == 0:
+        gone_at = warning.expires_at.astimezone(UTC) + GRACE
+        return Notice(
+            wall=f"The time of reservation {warning.job_id} is over: what runs is ended at "
+            f"{gone_at:%H:%M:%S} UTC. {more}\n"
+        )
+    text = (
+        f"Reservation {warning.job_id} ({warning.name}) ends in {warning.minutes} minutes, "
+        f"at {ends}.\n{more}Save your work: what runs then is ended.\n"
+    )
+    return Notice(
+        name=file_name(warning.minutes, shared_by),
+        text=text,
+        wall=text if warning.minutes in WALLS else None,
+    )
+
+
+def file_name(minutes: int, shared_by: int | None = None) -> str:
+    """In the home folder, as gpu-dev named it; scripts look for it. With the number of the
+    reservation where several share a home."""
+    return f"WARN_EXPIRES_IN_{minutes}MIN{'' if shared_by is None else f'_{shared_by}'}.txt"

@@ -1,0 +1,85 @@
+"""Dev servers that nobody uses: looked at where their QOS says so, warned, and ended if it says so.
+Runs on the leader only.
+
+The database judges; what cannot be looked at is not idle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import timedelta
+
+from odcd.clock import Clock
+from odcd.errors import OdcError
+from odcd.executor.base import Executor
+from odcd.records.dev_server import IdleNotice, LookWish
+from odcd.records.dispatch import Notice
+from odcd.stores.store import Store
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 16
+LEAST_S = 1.0
+
+
+class Idles:
+    def __init__(
+        self, term: int, store: Store, executor: Executor, clock: Clock, every: timedelta
+    ) -> None:
+        """every: how often each is looked at."""
+        self._term = term
+        self._store = store
+        self._executor = executor
+        self._clock = clock
+        self._every = every
+        self._turns = asyncio.Semaphore(AT_ONCE)
+
+    async def run(self) -> None:
+        """Raises LeadershipLost or DatabaseDown."""
+        while True:
+            began_s = self._clock.monotonic()
+            await self.look_once()
+            took_s = self._clock.monotonic() - began_s
+            await self._clock.sleep(max(LEAST_S, self._every.total_seconds() - took_s))
+
+    async def look_once(self) -> None:
+        """At each that is due."""
+        async with asyncio.TaskGroup() as group:
+            for wish in await self._store.due_looks(self._term):
+                group.create_task(self._look_at(wish), name=f"look-{wish.job_id}")
+
+    async def _look_at(self, wish: LookWish) -> None:
+        async with self._turns:
+            try:
+                look = await self._executor.look(wish.job_id, wish.attempt)
+            except OdcError as error:
+                log.info("idles.unknown", extra={"job_id": wish.job_id, "why": error.message})
+                return
+            now = self._clock.now()
+            told = await self._store.note_look(self._term, wish, look, self._every, now)
+            if told is None:
+                return
+            try:
+                await self._executor.tell(wish.job_id, wish.attempt, notice_of(wish, told))
+            except OdcError as error:
+                # It is told again after the next look; nothing ends before it was told.
+                log.warning("idles.untold", extra={"job_id": wish.job_id, "why": error.message})
+                return
+            await self._store.note_idle_told(self._term, wish, told, self._clock.now())
+
+
+def notice_of(wish: LookWish, told: IdleNotice) -> Notice:
+    name = f"IDLE_{wish.job_id}.txt"
+    if told.idle_s is None:
+        return Notice(remove=[name])
+    idle = timedelta(seconds=told.idle_s)
+    text = (
+        f"Reservation {wish.job_id} has been idle for {idle}: nobody is connected, and its GPUs "
+        "and CPUs rest.\n"
+    )
+    if told.release_at is not None:
+        text += (
+            f"If it stays so it is ended at {told.release_at:%Y-%m-%d %H:%M} UTC, or soon after.\n"
+        )
+    return Notice(name=name, text=text, wall=text)

@@ -1,0 +1,210 @@
+"""Call odc.plan_pass at the right moments and carry its plan out. Runs on the leader only."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+
+from odcd.clock import Clock
+from odcd.errors import DatabaseBusy, PlanStale, RunnerDown
+from odcd.executor.base import Executor
+from odcd.loops.election import Lead, Pass
+from odcd.records.dispatch import Dispatch
+from odcd.stores.store import Store
+
+log = logging.getLogger(__name__)
+
+MIN_GAP_S = 0.005
+"""Between passes, so that a burst of submits costs few of them."""
+REST_SHARE = 2
+"""How many times its own length a pass that started nothing rests."""
+STARTED_REST_SHARE = 0.5
+"""The same for a pass that started jobs: where jobs start, others end, whose GPUs are idle until
+the next pass."""
+MAX_GAP_S = 0.05
+"""What it grows to while pass after pass starts nothing: submits onto a full cluster."""
+BUSY_RETRY_S = 1.0
+RESEND_AFTER = timedelta(seconds=5)
+"""How long what was sent may say nothing; also between two looks for such."""
+MAX_SENT = 250
+"""Jobs handed over at once: those begin while the next are read."""
+MAX_CACHED_TEXTS = 64 * 1024 * 1024
+
+
+class Planner:
+    def __init__(
+        self,
+        lead: Lead,
+        store: Store,
+        executor: Executor,
+        clock: Clock,
+        every: timedelta,
+        on_pass: Callable[[Pass], None] = lambda _: None,
+    ) -> None:
+        """on_pass: told of every pass that was made, before its dispatches are sent."""
+        self._lead = lead
+        self._store = store
+        self._executor = executor
+        self._clock = clock
+        self._every = every
+        self._on_pass = on_pass
+        self._wake = asyncio.Event()
+        self._texts = _TextCache(store)
+        self._unsent: list[int] = []
+        self._to_send = asyncio.Event()
+        self._again_at: dict[int, float] = {}
+        """When what was sent again, and has not started yet, may be once more."""
+
+    def wake(self) -> None:
+        """Something changed that a pass should see."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Plan, and send again what was not answered. Raises LeadershipLost or DatabaseDown."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._plan(), name="plan")
+            # Beside the passes: a slow dispatch does not delay the next pass.
+            group.create_task(self._send_started(), name="send")
+            # Not when a pass has been waited for in vain: the sweep alone sees to it that none is.
+            group.create_task(self._resend(), name="resend")
+
+    async def _plan(self) -> None:
+        """A pass at every wake, debounced; when time lets a job start; and one every `every`."""
+        in_vain = 0
+        while True:
+            self._wake.clear()
+            done = await self._pass()
+            if done.started:
+                self._unsent += done.started
+                self._to_send.set()
+            share = STARTED_REST_SHARE if done.started else REST_SHARE
+            gap_s = max(share * done.took_ms / 1000, min(MIN_GAP_S * 2**in_vain, MAX_GAP_S))
+            if done.more:
+                self._wake.set()
+            await self._clock.sleep(gap_s)
+            called_again = self._wake.is_set() and not done.started
+            in_vain = min(in_vain + 1, 10) if called_again else 0
+            try:
+                async with asyncio.timeout(self._patience_s(done.next_at)):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    def _patience_s(self, next_at: datetime | None) -> float:
+        every_s = self._every.total_seconds()
+        if next_at is None:
+            return every_s
+        return min(every_s, max(0.0, (next_at - self._clock.now()).total_seconds()))
+
+    async def plan_once(self) -> Pass:
+        """Run one pass at the clock's time and hand its dispatches to the executor.
+
+        Dispatches that the executor could not take stay CONFIGURING in the database and are sent
+        again.
+        """
+        done = await self._pass()
+        if done.started:
+            await self.send(done.started)
+        return done
+
+    async def _send_started(self) -> None:
+        while True:
+            await self._to_send.wait()
+            self._to_send.clear()
+            job_ids, self._unsent = self._unsent[:MAX_SENT], self._unsent[MAX_SENT:]
+            if self._unsent:
+                self._to_send.set()
+            try:
+                await self.send(job_ids)
+            except DatabaseBusy as error:
+                log.warning("plan.unsent", extra={"why": error.message, "jobs": len(job_ids)})
+                self._unsent += job_ids
+                self._to_send.set()
+                await self._clock.sleep(BUSY_RETRY_S)
+
+    async def _pass(self) -> Pass:
+        """Run one pass. If the database does not let it finish, drop it; the next makes a new
+        plan."""
+        begun = self._clock.monotonic()
+        try:
+            done = await self._lead.plan_pass(self._clock.now())
+        except (PlanStale, DatabaseBusy) as error:
+            # It took as long as a pass, so the next one waits as long as after a pass.
+            took_ms = (self._clock.monotonic() - begun) * 1000
+            log.warning("plan.stale", extra={"why": error.message, "took_ms": round(took_ms, 1)})
+            self._wake.set()
+            return Pass(
+                started=(), looked=0, more=False, next_at=None, decide_ms=0, took_ms=took_ms
+            )
+        self._on_pass(done)
+        if done.started:
+            log.info(
+                "plan.done",
+                extra={
+                    "started": len(done.started),
+                    "looked": done.looked,
+                    "took_ms": round(done.took_ms, 1),
+                },
+            )
+        return done
+
+    async def send(self, job_ids: Iterable[int]) -> bool:
+        """Hand the running attempts of these jobs to the executor; repeating it is harmless.
+        Whether it took them."""
+        dispatches = await self._store.dispatches(self._lead.term, list(job_ids))
+        if not dispatches:
+            return True
+        try:
+            await self._executor.start(dispatches, await self._texts.of(dispatches))
+        except RunnerDown as error:
+            log.error("plan.runner_down", extra={"why": error.message, "jobs": len(dispatches)})
+            return False
+        return True
+
+    async def _resend(self) -> None:
+        while True:
+            await self._clock.sleep(RESEND_AFTER.total_seconds())
+            try:
+                await self.resend_once()
+            except DatabaseBusy as error:
+                log.warning("plan.unsent", extra={"why": error.message})
+
+    async def resend_once(self) -> None:
+        """Send again what nobody said had started: the answer or the dispatch may be lost. What was
+        taken again has `every` until the next time: it may be pulling its image."""
+        late = await self._store.unstarted(self._lead.term, self._clock.now() - RESEND_AFTER)
+        now = self._clock.monotonic()
+        self._again_at = {job_id: self._again_at.get(job_id, now) for job_id in late}
+        due = [job_id for job_id, again_at in self._again_at.items() if again_at <= now]
+        if due:
+            log.warning("plan.resend", extra={"jobs": len(due)})
+            if await self.send(due):
+                self._again_at |= dict.fromkeys(due, now + self._every.total_seconds())
+
+
+class _TextCache:
+    """Scripts and environments by digest: jobs of one user mostly share theirs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._texts: OrderedDict[str, str] = OrderedDict()
+        self._size = 0
+
+    async def of(self, dispatches: Iterable[Dispatch]) -> dict[str, str]:
+        wanted = {digest for d in dispatches for digest in (d.script_digest, d.environment_digest)}
+        missing = [digest for digest in wanted if digest not in self._texts]
+        found = {digest: self._texts[digest] for digest in wanted if digest in self._texts}
+        if missing:
+            found |= await self._store.texts(missing)
+        for digest, text in found.items():
+            if digest not in self._texts:
+                self._size += len(text)
+            self._texts[digest] = text
+            self._texts.move_to_end(digest)
+        while self._size > MAX_CACHED_TEXTS:
+            _, old = self._texts.popitem(last=False)
+            self._size -= len(old)
+        return found

@@ -1,0 +1,52 @@
+"""Have quarantined nodes tried by canaries. Runs on the leader only; the database decides."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+
+from odcd.clock import Clock
+from odcd.errors import RunnerDown
+from odcd.executor.base import Executor
+from odcd.stores.store import Store
+
+log = logging.getLogger(__name__)
+
+LOOK = timedelta(seconds=1)
+"""Between two looks at canaries that are on their nodes."""
+
+
+class Quarantine:
+    def __init__(
+        self, term: int, store: Store, executor: Executor, clock: Clock, *, every: timedelta,
+        on_change: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """every: between two looks whether a canary is due. on_change: told when a node returns."""
+        self._term = term
+        self._store = store
+        self._executor = executor
+        self._clock = clock
+        self._every = every
+        self._on_change = on_change
+
+    async def run(self) -> None:
+        """Raises LeadershipLost or DatabaseDown."""
+        while True:
+            tries = await self.try_once()
+            pause = min(LOOK, self._every) if tries else self._every
+            await self._clock.sleep(pause.total_seconds())
+
+    async def try_once(self) -> int:
+        """How many canaries are not over."""
+        canaries = await self._store.canaries(self._term, self._clock.now())
+        try:
+            ends = await self._executor.try_nodes(canaries)
+        except RunnerDown as error:
+            log.warning("quarantine.not_tried", extra={"why": error.message})
+            return len(canaries)
+        for end in ends:
+            await self._store.end_canary(self._term, end, self._clock.now())
+        if any(end.passed for end in ends):
+            self._on_change()
+        return len(canaries) - len(ends)

@@ -1,0 +1,162 @@
+"""What an executor is given to run and to stop, and the facts that it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One node's part of a dispatch. gpu_indexes: positions on that node, ascending."""
+
+    rank: int
+    node: str
+    gpu_type: str
+    gpu_indexes: tuple[int, ...]
+    cpus: int
+    mem_mib: int
+    node_gpus: int
+    node_cpus: int
+    node_mem_mib: int
+    virtual: bool
+    """The node was declared for accounting only: no cgroup limits, its GPUs do not exist."""
+    state: Literal["starting", "running", "ended"] = "starting"
+    """As the database knows it. Only those starting may be started: of one that has ended the
+    executor remembers nothing, so it would run again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskUse:
+    """A named disk that a dev server has as its home. claim: in the cluster, of the volume that was
+    made for it. first: nothing was ever on it."""
+
+    claim: str
+    name: str
+    first: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatch:
+    """One attempt of one job, placed: all that an executor needs to run it.
+
+    script and environment are digests of texts that Store.texts() gives.
+    """
+
+    term: int
+    job_id: int
+    attempt: int
+    array_job_id: int | None
+    array_task_id: int | None
+    array_min: int | None
+    array_max: int | None
+    array_count: int | None
+    array_step: int | None
+    name: str
+    user: str
+    uid: int
+    gid: int
+    account: str
+    partition: str
+    qos: str
+    work_dir: str
+    umask: int
+    stdin: str | None
+    stdout: str | None
+    stderr: str | None
+    open_mode: str
+    script_digest: str
+    environment_digest: str
+    args: tuple[str, ...]
+    options: dict[str, object]
+    submit_host: str | None
+    restarts: int
+    started_at: datetime
+    ends_at: datetime | None
+    """None: no time limit."""
+    signal_number: int | None
+    signal_before_s: int | None
+    signal_batch: bool
+    members: tuple[Member, ...]
+    booking: str | None = None
+    licences: dict[str, int] | None = None
+    kind: Literal["batch", "reservation"] = "batch"
+    ask: dict[str, object] | None = None
+    """Of a reservation: what of it the shape and the times do not tell."""
+    disk: DiskUse | None = None
+    """The home of rank 0; None: it ends with the reservation."""
+    personal: str | None = None
+    """The claim of the storage that all dev servers of its user share."""
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return (self.job_id, self.attempt)
+
+    @property
+    def is_box(self) -> bool:
+        return self.kind == "reservation"
+
+
+BoxPhase = Literal["scheduling", "init", "image_pull", "ssh", "gang_barrier"]
+BOX_PHASES: tuple[BoxPhase, ...] = ("scheduling", "init", "image_pull", "ssh", "gang_barrier")
+"""What a dev server's pod goes through until it is ready, in this order but for the image: it is
+pulled when the volumes are there, and the container is made after it."""
+
+FactKind = Literal[
+    "started", "exited", "lost", "start_failed",
+    "scheduling", "init", "image_pull", "ssh", "gang_barrier", "restart", "oom",
+]  # fmt: skip
+ENDS = frozenset({"exited", "lost", "start_failed"})
+PROGRESS = frozenset({*BOX_PHASES, "restart", "oom"})
+Cause = Literal["timeout", "oom", "launch", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """What an executor saw of one member. Recorded by odc.record_facts, idempotently.
+
+    started: its process runs. exited: it ended with exit_code or signal, and holds nothing any
+    more. lost: it is positively gone and nobody knows how it ended. start_failed: it never ran;
+    detail says why. Of dev servers also PROGRESS, recorded by odc.record_progress: the phase that a
+    member is in; restart, oom: its container ended at that moment and begins anew in its place.
+    """
+
+    job_id: int
+    attempt: int
+    rank: int
+    kind: FactKind
+    at: datetime
+    exit_code: int | None = None
+    signal: int | None = None
+    cause: Cause | None = None
+    detail: str | None = None
+    suspect: bool = False
+    """It may have been the node's doing: it could not launch it, lost it, or it failed early."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A running attempt that the database wants ended."""
+
+    job_id: int
+    attempt: int
+    intent: str
+    grace_s: float | None = None
+    """From TERM to KILL; None: the daemon's own."""
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job's user is told while it runs, such as that the time is nearly over."""
+
+    name: str | None = None
+    """A file to write in the user's home folder; no path, at most 255 bytes."""
+    text: str = ""
+    """The file's content."""
+    remove: Sequence[str] = ()
+    """Files of the home folder that are to go, if they are there; `name` is never among them."""
+    wall: str | None = None
+    """Shown on the job's terminal, to those attached and to those who attach later."""

@@ -1,0 +1,145 @@
+"""Jobs as clients ask for them, and who asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+
+from odcd.records.fields import (
+    PRINTABLE,
+    UNLIMITED_S,
+    Amount,
+    Comment,
+    Count,
+    Image,
+    Name,
+    Path,
+    Seconds,
+)
+
+MAX_SCRIPT_BYTES = 4 * 1024 * 1024
+MAX_ENVIRONMENT_BYTES = 1024 * 1024
+MAX_ARRAY_TASKS = 1_000_000
+MAX_ARRAY_RANGES = 10_000
+MAX_BATCH_JOBS = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who speaks, as the server knows it; never what a client says of itself."""
+
+    user: str
+    uid: int
+    gid: int
+    operator: bool
+
+
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One job as a client asks for it: the body of POST /v1/jobs, and what submit-argv parses to.
+
+    None always means "not said". Sizes are per what the name says; the database turns tasks, totals
+    and shares into a shape (nodes, and GPUs, CPUs and MiB on each).
+    """
+
+    script: str
+    """The text of the script, `#!` line included; kept as it was at submit."""
+    work_dir: Path
+    name: Name | None = None
+    kind: Literal["batch"] = "batch"
+    args: list[str] = []
+    environment: dict[str, str] = {}
+    umask: Annotated[int, msgspec.Meta(ge=0, le=0o777)] = 0o022
+    stdin: Path | None = None
+    stdout: Path | None = None
+    stderr: Path | None = None
+    open_mode: Literal["append", "truncate"] | None = None
+
+    partitions: list[Name] = []
+    """Any of these may run it; empty: the default partition."""
+    account: Name | None = None
+    qos: Name | None = None
+    nice: Annotated[int, msgspec.Meta(ge=-2_147_483_645, le=2_147_483_645)] = 0
+    comment: Comment | None = None
+    hold: bool = False
+    begin_at: datetime | None = None
+    deadline_at: datetime | None = None
+    time_limit_s: Seconds | None = None
+    """UNLIMITED_S for no limit; None: the partition's default."""
+
+    node_count: Count | None = None
+    node_count_max: Count | None = None
+    """It takes as many nodes as are free when it starts, node_count to node_count_max of them.
+    None: node_count."""
+    switches: Count | None = None
+    """Nodes in at most so many blocks of the network's topology, as long as it waits for it."""
+    switches_wait_s: Annotated[int, msgspec.Meta(ge=0, le=UNLIMITED_S)] | None = None
+    """Once it has waited so long, its nodes may lie anywhere. UNLIMITED_S: never; None: 300."""
+    ntasks: Count | None = None
+    ntasks_per_node: Count | None = None
+    cpus_per_task: Count | None = None
+    cpus_per_gpu: Count | None = None
+    gpus: Amount | None = None
+    gpus_per_node: Amount | None = None
+    gpus_per_task: Amount | None = None
+    gpu_type: Name | None = None
+    mem_per_node_mib: Amount | None = None
+    """0: all of the node's memory."""
+    mem_per_cpu_mib: Amount | None = None
+    mem_per_gpu_mib: Amount | None = None
+    exclusive: bool = False
+    constraint: Annotated[str, msgspec.Meta(max_length=1024, pattern=PRINTABLE)] | None = None
+    node_list: list[Name] = []
+    exclude_nodes: list[Name] = []
+    booking: Name | None = None
+    """Run inside this booking only."""
+    licences: dict[Name, Count] = {}
+    """How many of which it holds while it runs."""
+
+    array: Annotated[str, msgspec.Meta(max_length=200_000)] | None = None
+    """Task ids as sbatch writes them: 0-9, 1,3,5, 0-100:10, 0-99%4."""
+    dependency: Annotated[str, msgspec.Meta(max_length=200_000)] | None = None
+    """As sbatch writes it: afterok:12:13,after:14+5 or singleton?afterany:7_2."""
+    signal_number: Annotated[int, msgspec.Meta(ge=1, le=64)] | None = None
+    signal_before_s: Annotated[int, msgspec.Meta(ge=0, le=65535)] | None = None
+    signal_batch: bool = False
+    """True: signal the batch shell alone (sbatch's B:)."""
+    requeue: bool | None = None
+    """May it run again after its node failed? None: yes."""
+    submit_host: Annotated[str, msgspec.Meta(max_length=255, pattern=PRINTABLE)] | None = None
+    submit_line: Annotated[str, msgspec.Meta(max_length=32768)] | None = None
+    spool_output: bool = False
+    """Keep the output with the daemon instead of a file in work_dir (odcctl run)."""
+    pty: bool = False
+    """Give the job a terminal that /attach can speak to."""
+    image: Image | None = None
+    """Of its container, on Kubernetes, by digest or a fixed tag; None: the cluster's default."""
+
+
+class ReservationSpec(JobSpec, frozen=True, kw_only=True):
+    """A dev server, as a job: made by the daemon, of what its user asked for. No client submits
+    one as a job."""
+
+    asked: dict[str, object] = {}
+    """What the shape and the times do not tell: disk, image, labels, and so on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """The answer to one job of a submit: its id, or the refusal."""
+
+    job_id: int | None
+    code: str | None = None
+    message: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selector:
+    """Which jobs a command is about: one job (7), one array with all its elements (7),
+    or elements of one array (7_3, 7_[1-4]); tasks is a PostgreSQL int4multirange text."""
+
+    job_id: int
+    tasks: str | None = None

@@ -1,0 +1,115 @@
+"""GPU usage of jobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from odcd.database.pool import Database
+from odcd.records.gpu_use import Figures, HeldGpus, JobLook, Owed, Part
+
+
+class GpuUseStore:
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def set_gpu_meter(
+        self, term: int, source: str | None, idle_ratio: float, idle_after: timedelta
+    ) -> None:
+        """From where the use of GPUs is known; None: it is not. Raises LeadershipLost."""
+        await self._db.fetchval(
+            "select odc.set_gpu_meter(p_term => $1, p_source => $2, p_idle_ratio => $3, "
+            "p_idle_after_s => $4)",
+            term, source, idle_ratio, max(1, round(idle_after.total_seconds())),
+        )  # fmt: skip
+
+    async def owed_gpu_use(
+        self, term: int, ended_before: datetime, most: int, now: datetime
+    ) -> list[Owed]:
+        """The longest ended first. Raises LeadershipLost."""
+        rows = await self._db.fetch(
+            "select job_id, attempt, gpus, running_at, ended_at, covered_s, source "
+            "from odc.owed_gpu_use(p_term => $1, p_ended_before => $2, p_most => $3, p_now => $4)",
+            term, ended_before, most, now,
+        )  # fmt: skip
+        return [Owed(**dict(row)) for row in rows]
+
+    async def store_gpu_use(self, term: int, found: Sequence[Figures], now: datetime) -> int:
+        """How many were stored: each once. Raises LeadershipLost."""
+        told = [
+            {
+                "job_id": f.job_id, "attempt": f.attempt, "covered_s": f.covered_s,
+                "busy_gpu_s": f.busy_gpu_s, "mem_peak_mib": f.mem_peak_mib,
+                "energy_j": f.energy_j, "gave_up": f.gave_up,
+                "gpu_uuids": None if f.gpu_uuids is None else list(f.gpu_uuids),
+                "again_at": f.again_at.isoformat() if f.again_at else None,
+            }
+            for f in found
+        ]  # fmt: skip
+        return await self._db.fetchval(
+            "select odc.store_gpu_use(p_term => $1, p_found => $2::jsonb, p_now => $3)",
+            term, json.dumps(told), now,
+        )  # fmt: skip
+
+    async def add_gpu_use(self, term: int, parts: Sequence[Part]) -> None:
+        """Told twice, a part counts once. Raises LeadershipLost."""
+        told = [
+            {
+                "job_id": p.job_id, "attempt": p.attempt, "from": p.since.isoformat(),
+                "to": p.until.isoformat(), "covered_s": p.covered_s, "busy_gpu_s": p.busy_gpu_s,
+                "mem_peak_mib": p.mem_peak_mib, "energy_j": p.energy_j,
+                "gpu_uuids": list(p.gpu_uuids),
+            }
+            for p in parts
+        ]  # fmt: skip
+        await self._db.fetchval(
+            "select odc.add_gpu_use(p_term => $1, p_parts => $2::jsonb)", term, json.dumps(told)
+        )
+
+    async def note_gpu_now(
+        self, term: int, looks: Sequence[JobLook], since: datetime, good_until: datetime,
+        now: datetime,
+    ) -> None:  # fmt: skip
+        """What running jobs' GPUs do just now, seen since then. Raises LeadershipLost."""
+        told = [
+            {
+                "job_id": look.job_id, "attempt": look.attempt, "util_ratio": look.util_ratio,
+                "mem_used_mib": look.mem_used_mib, "resting": list(look.resting),
+                "gpus": [
+                    {"rank": g.rank, "index": g.index, "uuid": g.uuid, "model": g.model}
+                    for g in look.gpus
+                ],
+            }
+            for look in looks
+        ]  # fmt: skip
+        await self._db.fetchval(
+            "select odc.note_gpu_now(p_term => $1, p_looks => $2::jsonb, p_since => $3, "
+            "p_good_until => $4, p_now => $5)",
+            term, json.dumps(told), since, good_until, now,
+        )  # fmt: skip
+
+    async def live_gpus(self, term: int) -> list[HeldGpus]:
+        """Those of real nodes, by job and rank. Raises LeadershipLost."""
+        rows = await self._db.fetch(
+            "select job_id, attempt, rank, gpu_indexes, running_at "
+            "from odc.live_gpus(p_term => $1)",
+            term,
+        )
+        return [
+            HeldGpus(
+                job_id=row["job_id"],
+                attempt=row["attempt"],
+                rank=row["rank"],
+                indexes=tuple(row["gpu_indexes"]),
+                running=row["running_at"] is not None,
+            )
+            for row in rows
+        ]
+
+    async def idle(self, filters: Mapping[str, object], now: datetime) -> str:
+        """Who holds GPUs that rest, as JSON. filters: user, account, gpu_type, kind."""
+        return await self._db.fetchval(
+            "select odc.list_idle(p_filters => $1::jsonb, p_now => $2)",
+            json.dumps({key: value for key, value in filters.items() if value is not None}), now,
+        )  # fmt: skip

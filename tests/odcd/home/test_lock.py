@@ -1,0 +1,26 @@
+"""One daemon a home, and nobody else is in its way."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+import pytest
+
+from odcd.home import lock
+from odcd.home.account import service_account
+from odcd.home.lock import HomeLock, holder
+
+
+def test_who_only_looks_keeps_no_daemon_from_its_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks for the holder has the lock himself for an instant."""
+    path = tmp_path / "odcd.lock"
+    look = os.open(path, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(look, fcntl.LOCK_SH)
+    monkeypatch.setattr(lock.time, "sleep", lambda pause_s: pause_s and os.close(look))
+    with HomeLock(path, service_account()):
+        assert holder(path) == os.getpid()
+    assert holder(path) is None

@@ -1,0 +1,127 @@
+"""The warner: what is due is delivered, whoever was away, and what cannot be is noted."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from odcd.clock import SystemClock
+from odcd.database.pool import Database
+from odcd.errors import RunnerDown, WrongState
+from odcd.executor.base import Executor
+from odcd.loops.expiry_notices import Warner, file_name, notice_of
+from odcd.records.dev_server import Warned
+from odcd.records.dispatch import Notice
+from odcd.stores.store import Store
+from tests.support.boxes import Boxes
+from tests.support.builders import NOW, Queue, a_cluster
+from tests.support.database import Sql
+
+
+class Told:
+    """An executor that keeps what it is told, or fails."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures = list(failures)
+        self.notices: list[tuple[int, int, Notice]] = []
+
+    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
+        if self.failures:
+            raise self.failures.pop(0)
+        self.notices.append((job_id, attempt, notice))
+
+
+@pytest.fixture
+def box(database_url: str) -> int:
+    """One that became active an hour and some seconds before it ends in 30 minutes, now."""
+    now = SystemClock().now()
+    with Sql(database_url) as sql:
+        a_cluster(sql, h100=1, now=now)
+        queue = Queue(sql)
+        queue.now = now - timedelta(minutes=31)
+        return Boxes(queue).active(hours=1)
+
+
+def tell(url: str, executor: Told, times: int = 1) -> list[float]:
+    async def work() -> list[float]:
+        async with Database(url, size=1) as database:
+            warner = Warner(
+                0, Store(database), cast(Executor, executor), SystemClock(), timedelta(seconds=30)
+            )
+            return [await warner.tell_once() for _ in range(times)]
+
+    return asyncio.run(work())
+
+
+def history(url: str, box: int) -> list[dict[str, Any]]:
+    with Sql(url) as sql:
+        return sql.rows("select detail from odc.event where job_id = $1 and kind = 'warned'", box)
+
+
+def test_a_warning_is_delivered_once(database_url: str, box: int) -> None:
+    executor = Told()
+    tell(database_url, executor, times=3)
+    [(job_id, attempt, notice)] = executor.notices
+    assert (job_id, attempt, notice.name) == (box, 1, f"WARN_EXPIRES_IN_30MIN_{box}.txt")
+    assert len(history(database_url, box)) == 1
+
+
+def test_one_that_could_not_be_delivered_comes_again_soon(database_url: str, box: int) -> None:
+    executor = Told(RunnerDown("away"))
+    waits = tell(database_url, executor, times=2)
+    assert waits[0] <= 5
+    assert len(executor.notices) == 1
+
+
+def test_what_can_never_be_delivered_is_noted(database_url: str, box: int) -> None:
+    executor = Told(WrongState("it has no home"))
+    tell(database_url, executor, times=2)
+    assert executor.notices == []
+    [row] = history(database_url, box)
+    assert "it has no home" in str(row["detail"])
+
+
+def a_warning(minutes: int | None, *, extensible: bool = True) -> Warned:
+    return Warned(
+        job_id=7, attempt=1, name="$(rm -rf /)", minutes=minutes,
+        expires_at=NOW, extensible=extensible,
+    )  # fmt: skip
+
+
+def test_levels_have_fixed_file_names_and_the_last_two_a_wall() -> None:
+    """EXP-02, EXP-03: 15 and 5 are shown on the terminals, 30 is a file only."""
+    notices = {minutes: notice_of(a_warning(minutes)) for minutes in (30, 15, 5)}
+    assert {n.name for n in notices.values()} == {file_name(m) for m in (30, 15, 5)}
+    assert [minutes for minutes, notice in notices.items() if notice.wall] == [15, 5]
+    assert "odcctl extend 7" in notices[5].text
+    assert "odcctl extend" not in notice_of(a_warning(5, extensible=False)).text
+
+
+def test_an_extension_takes_the_files_away() -> None:
+    notice = notice_of(a_warning(None))
+    assert (notice.name, sorted(notice.remove)) == (None, sorted(map(file_name, (30, 15, 5))))
+    assert notice.wall is not None
+
+
+def test_at_the_end_those_who_are_connected_are_told_of_the_grace() -> None:
+    """EXP-10, EXP-17."""
+    notice = notice_of(a_warning(0))
+    assert notice.name is None
+    assert "is ended at 00:02:00 UTC" in (notice.wall or "")
+    assert "odcctl extend 7" in (notice.wall or "")
+
+
+def test_reservations_that_share_a_home_have_files_of_their_own() -> None:
+    """Of two that ended together, one's file replaced the other's, and its extension removed it."""
+    shared = [
+        notice_of(replace(a_warning(5), job_id=job_id, shared_home=True)) for job_id in (7, 8)
+    ]
+    assert {notice.name for notice in shared} == {
+        "WARN_EXPIRES_IN_5MIN_7.txt", "WARN_EXPIRES_IN_5MIN_8.txt",
+    }  # fmt: skip
+    put_off = notice_of(replace(a_warning(None), shared_home=True))
+    assert set(put_off.remove) == {f"WARN_EXPIRES_IN_{level}MIN_7.txt" for level in (30, 15, 5)}

@@ -1,0 +1,121 @@
+"""Idle reservations: what an executor tells is noted, and users are told; what fails is no use."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+import pytest
+
+from odcd.clock import SystemClock
+from odcd.database.pool import Database
+from odcd.errors import RunnerDown, WrongState
+from odcd.executor.base import Executor
+from odcd.executor.kubernetes.looks import read_look
+from odcd.loops.idle_monitor import Idles, notice_of
+from odcd.records.dev_server import IdleNotice, Look, LookWish
+from odcd.records.dispatch import Notice
+from odcd.stores.store import Store
+from tests.support.boxes import Boxes
+from tests.support.builders import Queue, a_cluster
+from tests.support.database import Sql
+
+
+class Seen:
+    """An executor whose dev servers nobody uses, or that cannot look."""
+
+    def __init__(self, *, untold: bool = False, blind: tuple[int, ...] = ()) -> None:
+        self.untold = untold
+        self.blind = blind
+        self.notices: list[Notice] = []
+
+    async def look(self, job_id: int, attempt: int) -> Look:
+        if job_id in self.blind:
+            raise RunnerDown("away")
+        return Look(sessions=0, gpu_percent=0, cpu_s=1.0)
+
+    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
+        if self.untold:
+            raise WrongState("nobody listens")
+        self.notices.append(notice)
+
+
+@pytest.fixture
+def boxes(database_url: str) -> tuple[int, int]:
+    """Two that have been idle for long, as was seen a minute ago."""
+    now = SystemClock().now()
+    with Sql(database_url) as sql:
+        a_cluster(sql, h100=1, now=now)
+        queue = Queue(sql)
+        queue.now = now - timedelta(hours=3)
+        made = Boxes(queue)
+        both = made.active(), made.active()
+        sql.rows("update odc.qos set idle_warn_s = 3600, idle_release_s = 7200")
+        for box in both:
+            sql.rows(
+                "insert into odc.box_look values ($1, 1, $2, $3, 1, $4)",
+                box, now - timedelta(minutes=1), now + timedelta(minutes=9),
+                now - timedelta(hours=2),
+            )  # fmt: skip
+        return both
+
+
+def look(url: str, executor: Seen) -> list[tuple[int, bool]]:
+    """Once; which were told so, by job."""
+
+    async def work() -> list[tuple[int, bool]]:
+        async with Database(url, size=2) as database:
+            idles = Idles(
+                0, Store(database), cast(Executor, executor), SystemClock(), timedelta(minutes=5)
+            )
+            await idles.look_once()
+            rows = await database.fetch("select * from odc.box_look order by job_id")
+            return [(row["job_id"], row["told_at"] is not None) for row in rows]
+
+    return asyncio.run(work())
+
+
+def test_its_user_is_told(database_url: str, boxes: tuple[int, int]) -> None:
+    executor = Seen(blind=(boxes[1],))
+    assert look(database_url, executor) == [(boxes[0], True), (boxes[1], False)]
+    [notice] = executor.notices
+    assert notice.name == f"IDLE_{boxes[0]}.txt"
+    assert re.search(r"has been idle for 2:0\d:\d\d", notice.text)
+    assert "it is ended at" in notice.text
+
+
+def test_what_could_not_be_told_is_not_noted(database_url: str, boxes: tuple[int, int]) -> None:
+    assert look(database_url, Seen(untold=True)) == [(boxes[0], False), (boxes[1], False)]
+
+
+def test_a_notice_goes_when_it_is_not_true_any_more() -> None:
+    wish = LookWish(job_id=7, attempt=1)
+    assert notice_of(wish, IdleNotice(idle_s=None, release_at=None)) == Notice(
+        remove=["IDLE_7.txt"]
+    )
+    stays = notice_of(wish, IdleNotice(idle_s=3600, release_at=None))
+    assert "ended" not in stays.text
+    ends = notice_of(wish, IdleNotice(idle_s=3600, release_at=datetime(2026, 1, 1, tzinfo=UTC)))
+    assert "at 2026-01-01 00:00 UTC" in ends.text
+
+
+@pytest.mark.parametrize(
+    ("told", "seen"),
+    [
+        (b"connections=2 gpu=97 cpu_us=1500000\n", Look(sessions=2, gpu_percent=97, cpu_s=1.5)),
+        # It has none, or cannot tell: the database knows which, and what else tells.
+        (b"connections=0 gpu=none cpu_us=0\n", Look(sessions=0, gpu_percent=None, cpu_s=0)),
+        (b"connections=0 gpu=unknown cpu_us=0\n", Look(sessions=0, gpu_percent=None, cpu_s=0)),
+        (b"connections=0 gpu=0 cpu_us=unknown\n", None),
+        (b"", None),
+        (b"connections=0 gpu=0 cpu_us=1\nmore\n", None),
+    ],
+)
+def test_what_is_not_known_is_not_guessed(told: bytes, seen: Look | None) -> None:
+    if seen is not None:
+        assert read_look(told) == seen
+        return
+    with pytest.raises(WrongState, match="not known"):
+        read_look(told)

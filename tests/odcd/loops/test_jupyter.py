@@ -1,0 +1,91 @@
+"""Jupyter as it was asked for: carried out, tried again, and what failed is noted."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from odcd.clock import SystemClock
+from odcd.database.pool import Database
+from odcd.errors import RunnerDown, WrongState
+from odcd.executor.base import Executor
+from odcd.loops.jupyter import Jupyters
+from odcd.stores.store import Store
+from tests.support.boxes import Boxes
+from tests.support.builders import Queue, a_cluster
+from tests.support.database import Sql
+
+
+class Told:
+    """An executor that keeps what it is told, or fails."""
+
+    def __init__(self, *failures: Exception, hang: int | None = None) -> None:
+        self.failures = list(failures)
+        self.hang = hang
+        self.asked: list[tuple[int, int, bool]] = []
+
+    async def set_jupyter(self, job_id: int, attempt: int, *, on: bool) -> None:
+        if job_id == self.hang:
+            await asyncio.Event().wait()
+        self.asked.append((job_id, attempt, on))
+        if self.failures:
+            raise self.failures.pop(0)
+
+
+@pytest.fixture
+def boxes(database_url: str) -> tuple[int, int]:
+    """Two that want it."""
+    now = SystemClock().now()
+    asked: dict[str, object] = {"ssh_keys": [], "jupyter": True}
+    with Sql(database_url) as sql:
+        a_cluster(sql, h100=1, now=now)
+        queue = Queue(sql)
+        queue.now = now - timedelta(minutes=1)
+        made = Boxes(queue)
+        return made.active(asked=asked), made.active(asked=asked)
+
+
+def run(url: str, executor: Told, seen: dict[int, str]) -> dict[int, Any]:
+    """Until these are so; what is kept of all."""
+
+    async def work() -> dict[int, Any]:
+        async with Database(url, size=2) as database:
+            jupyters = Jupyters(
+                0, Store(database), cast(Executor, executor), SystemClock(), timedelta(seconds=30)
+            )
+            task = asyncio.create_task(jupyters.run())
+            try:
+                async with asyncio.timeout(60):
+                    while True:
+                        rows = await database.fetch("select job_id, error from odc.box_jupyter")
+                        told = {row["job_id"]: row["error"] for row in rows}
+                        if seen.items() <= told.items():
+                            return told
+                        await asyncio.sleep(0.02)
+            finally:
+                task.cancel()
+
+    return asyncio.run(work())
+
+
+def test_it_is_started_in_each_and_a_slow_one_keeps_no_other_waiting(
+    database_url: str, boxes: tuple[int, int]
+) -> None:
+    """ACC-15"""
+    executor = Told(hang=boxes[0])
+    assert run(database_url, executor, {boxes[1]: cast(str, None)}) == {boxes[1]: None}
+    assert executor.asked == [(boxes[1], 1, True)]
+
+
+def test_what_failed_is_noted_and_whoever_was_away_is_asked_again(
+    database_url: str, boxes: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ACC-15: jupyter_error"""
+    monkeypatch.setattr("odcd.loops.jupyter.RETRY_S", 0.01)
+    executor = Told(RunnerDown("away"), WrongState("there is no jupyter"))
+    told = run(database_url, executor, {boxes[0]: cast(str, None)})
+    assert told.get(boxes[1], "there is no jupyter") == "there is no jupyter"
+    assert len(executor.asked) >= 2

@@ -1,0 +1,158 @@
+"""When the planner makes a pass, and when it sends again what nobody answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+
+from odcd.clock import Clock, SystemClock
+from odcd.errors import RunnerDown
+from odcd.loops import planner as planners
+from odcd.loops.election import Lead, Pass
+from odcd.loops.planner import Planner
+from odcd.records.dispatch import Dispatch
+from tests.support.clock import VirtualClock
+from tests.support.dispatches import a_dispatch_of
+
+CLOCK = SystemClock()
+
+
+class Counting:
+    """A leadership whose passes start nothing and say when the next may."""
+
+    def __init__(self, after_s: float | None) -> None:
+        self.at: list[datetime] = []
+        self.next_at: datetime | None = None
+        self.reached = asyncio.Event()
+        self._after_s = after_s
+
+    async def plan_pass(self, now: datetime) -> Pass:
+        self.at.append(now)
+        if self.next_at is None and self._after_s is not None:
+            self.next_at = now + timedelta(seconds=self._after_s)
+        ahead = self.next_at if self.next_at is not None and self.next_at > now else None
+        if self.next_at is not None and ahead is None:
+            self.reached.set()
+        return Pass(started=(), looked=0, more=False, next_at=ahead, decide_ms=0, took_ms=0)
+
+
+class NothingUnstarted:
+    async def unstarted(self, *_: object) -> list[int]:
+        return []
+
+
+def planner(lead: Counting) -> Planner:
+    cast(Any, lead).term = 1
+    nobody = cast(Any, NothingUnstarted())
+    return Planner(cast(Lead, lead), nobody, nobody, CLOCK, timedelta(seconds=60))
+
+
+def test_a_pass_is_made_when_time_lets_a_job_start() -> None:
+    async def work() -> None:
+        lead = Counting(after_s=0.3)
+        running = asyncio.create_task(planner(lead).run())
+        async with asyncio.timeout(30):
+            await lead.reached.wait()
+        running.cancel()
+        assert len(lead.at) <= 4, "it does not spin until then"
+
+    asyncio.run(work())
+
+
+def test_without_such_a_moment_it_waits_to_be_woken() -> None:
+    async def work() -> None:
+        lead = Counting(after_s=None)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await planner(lead).run()
+        assert len(lead.at) == 1
+
+    asyncio.run(work())
+
+
+class Unanswered:
+    """A job that was sent and never said to have started: its store, and its executor."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.reached = asyncio.Event()
+        self.down = False
+        self._dispatch, self._texts = a_dispatch_of()
+
+    async def unstarted(self, *_: object) -> list[int]:
+        return [self._dispatch.job_id]
+
+    async def dispatches(self, *_: object) -> list[Dispatch]:
+        return [self._dispatch]
+
+    async def texts(self, digests: Sequence[str]) -> Mapping[str, str]:
+        return {digest: self._texts[digest] for digest in digests}
+
+    async def start(self, *_: object) -> None:
+        self.sent += 1
+        self.reached.set()
+        if self.down:
+            raise RunnerDown("nobody is there")
+
+    def planner(self, clock: Clock) -> Planner:
+        lead = Counting(after_s=None)
+        cast(Any, lead).term = 1
+        both = cast(Any, self)
+        return Planner(cast(Lead, lead), both, both, clock, timedelta(seconds=30))
+
+
+def test_what_was_not_answered_is_sent_again_however_often_passes_are_called_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The sweep calls for one as often as one would be made without, and submits in between."""
+    monkeypatch.setattr(planners, "RESEND_AFTER", timedelta(seconds=0.05))
+
+    async def work() -> None:
+        unanswered = Unanswered()
+        planner = unanswered.planner(CLOCK)
+
+        async def wake() -> None:
+            while True:
+                planner.wake()
+                await asyncio.sleep(0.01)
+
+        running = [asyncio.create_task(planner.run()), asyncio.create_task(wake())]
+        try:
+            async with asyncio.timeout(60):
+                await unanswered.reached.wait()
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running)
+
+    asyncio.run(work())
+
+
+def test_what_was_taken_again_has_time_to_start() -> None:
+    async def work() -> None:
+        clock, unanswered = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC)), Unanswered()
+        planner = unanswered.planner(clock)
+        for seconds, sent in ((0, 1), (5, 1), (24, 1), (1, 2), (29, 2), (1, 3)):
+            clock.move(seconds)
+            await planner.resend_once()
+            assert unanswered.sent == sent
+
+    asyncio.run(work())
+
+
+def test_what_was_not_taken_is_sent_at_the_next_look() -> None:
+    async def work() -> None:
+        clock, unanswered = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC)), Unanswered()
+        planner = unanswered.planner(clock)
+        unanswered.down = True
+        await planner.resend_once()
+        unanswered.down = False
+        await planner.resend_once()
+        await planner.resend_once()
+        assert unanswered.sent == 2
+
+    asyncio.run(work())
