@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 
+from odcctl.exits import WrongUsage
 from odcctl.options import Command
 
 GROUPS = {
