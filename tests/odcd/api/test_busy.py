@@ -31,7 +31,7 @@ def _as_it_was(database_url: str) -> Iterator[None]:
     """The database is that of all tests of the API: SLOW must not outlive its test."""
     yield
     with Sql(database_url) as sql:
-        sql.execute((sql_folder() / "functions/partition/list_policies.sql").read_text("utf-8"))
+        sql.execute((sql_folder() / "functions/limits/partition/list_policies.sql").read_text("utf-8"))
 
 
 @asynccontextmanager
