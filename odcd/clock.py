@@ -20,10 +20,13 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
+TURN_S = 0.01
+
+
 class Turns:
     """For long work on the event loop: where they are due, it calls take() between its parts."""
 
-    def __init__(self, every_s: float = 0.01) -> None:
+    def __init__(self, every_s: float = TURN_S) -> None:
         self._every_s = every_s
         self._until = time.monotonic() + every_s
 

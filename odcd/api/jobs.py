@@ -16,8 +16,9 @@ from odcd.api.http.streaming import unless_gone
 from odcd.api.names import refuse_unknown_users
 from odcd.api.past import as_of
 from odcd.api.paths import with_paths
+from odcd.api.selectors import read_selectors
 from odcd.errors import BadRequest, UnknownJob
-from odcd.slurm.lists import parse_selector, split_selectors
+from odcd.slurm.lists import split_selectors
 
 MAX_PAGE = 10_000
 MAX_WAIT_S = 300
@@ -110,7 +111,8 @@ class JobRoutes:
         states = parse_states(query.state)
         filters = filters_of(query)
         if query.job is not None:
-            filters["ids"] = [parse_selector(text) for text in split_selectors(query.job) or [""]]
+            texts = split_selectors(query.job) or [""]
+            filters["ids"] = await read_selectors(texts, call.turns())
         if states is not None:
             filters["state"] = states
         if query.ended_since is not None:
