@@ -39,6 +39,25 @@ class Turns:
         self._until = time.monotonic() + self._every_s
 
 
+class SharedTurns(Turns):
+    """Turns of tasks that become ready together: all of them have one turn, not one each."""
+
+    def __init__(self, every_s: float = TURN_S) -> None:
+        super().__init__(every_s)
+        self._ending = False
+
+    async def take(self) -> None:
+        while self.are_due():
+            if not self._ending:
+                self._ending = True
+                asyncio.get_running_loop().call_soon(self._begin)
+            await asyncio.sleep(0)
+
+    def _begin(self) -> None:
+        self._ending = False
+        self._until = time.monotonic() + self._every_s
+
+
 class SystemClock:
     def now(self) -> datetime:
         return datetime.now(UTC)

@@ -170,7 +170,7 @@ def test_a_large_batch_whose_client_goes_while_it_waits_is_dropped(database_url:
             async with asyncio.timeout(60):
                 while not await other.fetchval(waiting):
                     await asyncio.sleep(0.01)
-            behind = asyncio.create_task(
+            behind = asyncio.ensure_future(
                 service.app(scope_of("/v1/jobs/batch"), receive, nothing_is_sent)
             )
             lane: Any = service.api.batcher._large  # pyright: ignore
