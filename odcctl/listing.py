@@ -44,7 +44,7 @@ def fetch_job(client: Client, path: str, params: Mapping[str, str | int | None])
 
 
 def refuse_unknown(what: str, wanted: Iterable[str], known: Iterable[str]) -> None:
-    """What a list is narrowed to must be there: that it shows nothing would say something else."""
+    """Reject unknown names in a filter: an empty list would mean something else."""
     names = set(known)
     for name in sorted(set(wanted) - names):
         raise Failure(

@@ -1,4 +1,4 @@
-"""Where the output of started jobs is: what Job.stdout and Job.stderr tell of a single job."""
+"""The paths of a started job's output files, as Job.stdout and Job.stderr show them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from odcd.stores.store import Store
 MAX_BYTES = 4 * 1024 * 1024
 """Of the jobs of one answer, before patterns become paths: the others are on the next page."""
 MAX_PATH_BYTES = 4095
-"""A longer path cannot be opened, so it is told as the pattern it is made of."""
+"""Linux opens no longer path, so a longer one is shown as its pattern."""
 
 
 class _Row(msgspec.Struct, frozen=True):
-    """What says of a job whether it has files."""
+    """The part of a job that decides whether it has files."""
 
     id: int
     started_at: str | None

@@ -60,7 +60,7 @@ def test_all_pages_of_a_long_array_are_shown(peer: Peer, odcctl: Odcctl) -> None
         return Reply({"jobs": [gang(at, 2, 8)], "next": str(at + 1) if at < 9 else None})
 
     peer.on("GET", "/v1/jobs/7", page)
-    assert odcctl("show", "7", "--quiet").out == "7\n8\n9\n"
+    assert odcctl("show", "7", "--output", "quiet").out == "7\n8\n9\n"
     told = json.loads(odcctl("show", "7", "--json").out)
     assert ([job["id"] for job in told["jobs"]], told["next"]) == ([7, 8, 9], None)
 
