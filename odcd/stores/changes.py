@@ -154,8 +154,13 @@ class ChangeStore:
         )  # fmt: skip
 
     async def _parts(
-        self, change: _Change, who: Identity, filters: Filters, *,
-        besides: Collection[int] | None = None, arrays: Collection[int] = (),
+        self,
+        change: _Change,
+        who: Identity,
+        filters: Filters,
+        *,
+        besides: Collection[int] | None = None,
+        arrays: Collection[int] = (),
     ) -> tuple[list[list[dict[str, Any]]], list[dict[str, Any]], set[int]]:
         """Selectors of rows, part by part; the answers of those refused; the arrays among them.
         With besides: only rows that are not among them, of these arrays, that have not ended."""
