@@ -41,6 +41,8 @@ _REQUEUE = _Change(function="requeue_jobs", place="running")
 _CHECKPOINT = _Change(function="checkpoint_jobs", place="running")
 _UPDATE = _Change(function="update_jobs", apart=True, most=20)
 """An update checks each job by itself: it costs five times as much."""
+_DEPEND = _Change(function="update_jobs", apart=True, most=5)
+"""A singleton looks at all live jobs of its user."""
 
 
 class ChangeStore:
@@ -104,7 +106,8 @@ class ChangeStore:
     ) -> str:
         """changes: any of time_limit_s, nice, partitions, name, comment, dependency (parsed, with
         its text), array_throttle, begin_at, deadline_at, booking."""
-        return await self._change(_UPDATE, who, filters, now, p_changes=json.dumps(dict(changes)))
+        change = _DEPEND if changes.get("dependency") else _UPDATE
+        return await self._change(change, who, filters, now, p_changes=json.dumps(dict(changes)))
 
     async def _change(
         self, change: _Change, who: Identity, filters: Filters, now: datetime, **more: object
