@@ -76,7 +76,12 @@ def test_many_jobs_are_cancelled_in_parts(database_url: str) -> None:
 
 @pytest.mark.parametrize(
     ("verb", "body", "kind", "most"),
-    [("hold", {}, "held", 100), ("release", {}, "released", 100), ("", {"nice": 7}, "updated", 20)],
+    [
+        ("hold", {}, "held", 100),
+        ("release", {}, "released", 100),
+        ("", {"nice": 7}, "updated", 20),
+        ("", {"dependency": "singleton"}, "updated", 5),
+    ],
 )
 def test_tasks_are_changed_apart_in_parts(
     database_url: str, verb: str, body: dict[str, Any], kind: str, most: int
