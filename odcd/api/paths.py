@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from odcd.executor.output import default_stdout, expand
+from odcd.executor.output import PathTooLong, default_stdout, expand
 from odcd.stores.store import Store
 
 
@@ -45,6 +46,8 @@ def _expand(job: dict[str, Any]) -> None:
         work_dir=job["work_dir"],
         node=job["node_names"][0],
     )
-    job["stdout"] = expand(job["stdout"] or default_stdout(names), names, names)
-    if job["stderr"]:
-        job["stderr"] = expand(job["stderr"], names, names)
+    # A path that is too long was never opened: the pattern tells more.
+    with suppress(PathTooLong):
+        job["stdout"] = expand(job["stdout"] or default_stdout(names), names, names)
+    with suppress(PathTooLong):
+        job["stderr"] = job["stderr"] and expand(job["stderr"], names, names)

@@ -1,0 +1,169 @@
+"""Dispatches on their way to the runner, in messages of bounded size.
+
+What users choose (arguments, scripts, names) can make a dispatch large, and many start at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from odcd.executor.link import Link, RunnerRefused
+from odcd.runner import protocol
+
+log = logging.getLogger(__name__)
+
+START_AT_ONCE = 500
+MESSAGE_BYTES = 8 * 1024 * 1024
+"""Of one message, unless a single dispatch or text has more."""
+MAX_DISPATCH_BYTES = 64 * 1024 * 1024
+"""Of one dispatch. Arguments have 6 MiB at most; only thousands of members come near it."""
+PIECE_CHARS = 256 * 1024
+"""Of a text that is encoded in one go: other threads wait meanwhile."""
+
+TRIES = 3
+"""How often texts are sent that the runner has dropped again, for those of other starts."""
+
+NOTHING = "#!/bin/false\n"
+NO_ENVIRONMENT = "{}"
+
+
+class Sent:
+    """A dispatch on its way: waiting holds the ranks nothing was told of yet."""
+
+    def __init__(self, dispatch: dict[str, Any], texts: Mapping[str, str]) -> None:
+        """texts: content by digest of its script and its environment, among others."""
+        self.dispatch = dispatch
+        self.texts = {name: texts[name] for name in (dispatch["script"], dispatch["environment"])}
+        self.key: tuple[int, int] = dispatch["job"], dispatch["attempt"]
+        self.waiting: set[int] = {member["rank"] for member in dispatch["members"]}
+
+    def refuse(self, why: str) -> None:
+        """The runner is to report it as failed. See refusal_of()."""
+        log.warning("start.refused", extra={"job_id": self.key[0], "why": why})
+        self.texts = refusal_texts()
+        self.dispatch = refusal_of(self.dispatch, self.waiting, why)
+
+
+def refusal_texts() -> dict[str, str]:
+    return {_digest(text): text for text in (NOTHING, NO_ENVIRONMENT)}
+
+
+def refusal_of(
+    dispatch: Mapping[str, Any], ranks: Iterable[int], why: str, *, grace_s: float = 0.0
+) -> dict[str, Any]:
+    """What makes the runner report these ranks as failed to start, for the reason given: it keeps
+    that until it is acknowledged. An earlier runner fails to open the output, and names it so."""
+    never = {"path": f"/dev/null/{why}", "truncate": False, "append": False}
+    parts = [
+        {"rank": rank, "env": {}, "stdin": None, "stdout": never, "stderr": None, "shared": False,
+         "limits": None}
+        for rank in sorted(ranks)
+    ]  # fmt: skip
+    kept = ("job", "attempt", "uid", "gid", "umask", "started_at")
+    return {name: dispatch[name] for name in kept} | {
+        "refusal": why, "work_dir": "/", "script": _digest(NOTHING),
+        "environment": _digest(NO_ENVIRONMENT), "env": {}, "args": [], "ends_at": None,
+        "grace_s": grace_s, "signal": None, "spool": False, "pty": False, "members": parts,
+    }  # fmt: skip
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+async def send(link: Link, sent: Iterable[Sent]) -> None:
+    """Make the runner take them all. Raises RunnerDown, LeadershipLost."""
+    left = deque(sent)
+    while left:
+        # In a thread, as encoding 8 MiB takes long; one message at a time is kept.
+        batch, dispatches = await asyncio.to_thread(_take, left)
+        try:
+            await _send(link, batch, dispatches)
+        except RunnerRefused as error:
+            await _send_singly(link, batch, error)
+
+
+async def _send_singly(link: Link, batch: Sequence[Sent], error: RunnerRefused) -> None:
+    """One of them is what the runner refuses: the others start, and that one fails."""
+    for one in batch:
+        why = error.message
+        if len(batch) > 1:
+            try:
+                await _send(link, [one], await asyncio.to_thread(_encode, one))
+                continue
+            except RunnerRefused as again:
+                why = again.message
+        one.refuse(why)
+        try:
+            await _send(link, [one], await asyncio.to_thread(_encode, one))
+        except RunnerRefused as again:
+            log.error("start.lost", extra={"job_id": one.key[0], "why": again.message})
+
+
+def _take(left: deque[Sent]) -> tuple[list[Sent], bytes]:
+    """As many as one message has room for, their texts counted; and their dispatches as JSON."""
+    batch: list[Sent] = []
+    parts: list[bytes] = []
+    digests: set[str] = set()
+    size = 0
+    while left and len(batch) < START_AT_ONCE:
+        one = left[0]
+        part = _encode(one)
+        new = one.texts.keys() - digests
+        size += len(part) + sum(len(one.texts[digest]) for digest in new)
+        if batch and size > MESSAGE_BYTES:
+            break
+        batch.append(left.popleft())
+        parts.append(part)
+        digests |= new
+    return batch, b",".join(parts)
+
+
+def _encode(one: Sent) -> bytes:
+    part = protocol.encode_part(one.dispatch)
+    if len(part) <= MAX_DISPATCH_BYTES:
+        return part
+    one.refuse(
+        f"what its processes are to get has {len(part)} bytes, more than {MAX_DISPATCH_BYTES}"
+    )
+    return protocol.encode_part(one.dispatch)
+
+
+async def _send(link: Link, batch: Sequence[Sent], dispatches: bytes) -> None:
+    """Texts go along only when the runner says that it lacks them, and before the dispatches."""
+    fields = {"dispatches": b"[%b]" % dispatches}
+    need: list[str] = (await link.ask_encoded("start", fields)).get("need", [])
+    for _ in range(TRIES):
+        if not need:
+            return
+        every = {digest: text for one in batch for digest, text in one.texts.items()}
+        lacking = deque((digest, every[digest]) for digest in need)
+        while lacking:
+            texts = await asyncio.to_thread(_take_texts, lacking)
+            await link.ask_encoded("start", {"dispatches": b"[]", "texts": texts})
+        need = (await link.ask_encoded("start", fields)).get("need", [])
+    log.warning("start.lacks_texts", extra={"texts": len(need)})
+
+
+def _take_texts(lacking: deque[tuple[str, str]]) -> bytes:
+    """As many as one message has room for, and at least one, as a JSON object."""
+    parts: list[bytes] = []
+    size = 0
+    while lacking and (not parts or size + len(lacking[0][1]) <= MESSAGE_BYTES):
+        digest, text = lacking.popleft()
+        parts.append(b"%b:%b" % (protocol.encode_part(digest), _encode_text(text)))
+        size += len(parts[-1])
+    return b"{%b}" % b",".join(parts)
+
+
+def _encode_text(text: str) -> bytes:
+    pieces = (
+        protocol.encode_part(text[at : at + PIECE_CHARS])[1:-1]
+        for at in range(0, len(text), PIECE_CHARS)
+    )
+    return b'"%b"' % b"".join(pieces)
