@@ -51,6 +51,7 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/language.py
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks --write

@@ -38,6 +38,7 @@ class Screen:
         self._size = (0, 0)
 
     def show(self, lines: list[str]) -> None:
+        lines = [render.harmless(line) for line in lines]
         size = shutil.get_terminal_size()
         parts: list[str] = []
         if size != self._size:

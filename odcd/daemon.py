@@ -123,7 +123,7 @@ def _import_client() -> None:
 def _import_aws() -> None:
     """As _import_client."""
     try:
-        importlib.import_module("odcd.disks.aws")
+        importlib.import_module("odcd.aws.disks")
     except ImportError as error:
         raise OdcError(
             f"disks at AWS lack a library: {error}", 'Install it: pip install "odc[aws]"'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -30,7 +31,8 @@ def run(arguments: Arguments) -> int:
         if moment:
             arguments.command.wrong("--script and --as-of exclude each other: scripts never change")
         for selector in selectors:
-            render.put(client.get(f"/v1/jobs/{quote(selector)}/script").text)
+            # The user's own text, to be stored and run as it is.
+            sys.stdout.write(client.get(f"/v1/jobs/{quote(selector)}/script").text)
         return DONE
     replies = [_look(client, selector, moment) for selector in selectors]
     found = [job for reply in replies for job in reply.json()["jobs"]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from odcctl.exits import Failure
-from odcctl.text.render import local_moments
+from odcctl.text.render import harmless, local_moments
 
 
 def describe(failure: Failure, what: str | None = None) -> str:
@@ -18,4 +18,4 @@ def complaint(
     if code:
         lines[0] += f" ({code})"
     lines += [f"  {line}" for line in (hint or "").splitlines()]
-    return local_moments("\n".join(lines))
+    return harmless(local_moments("\n".join(lines)))

@@ -11,6 +11,8 @@ from datetime import datetime
 from typing import Any
 
 UNLIMITED_S = 2_147_483_647
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Characters that move a terminal's cursor or reorder text. Newlines and tabs are allowed."""
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
@@ -124,8 +126,9 @@ def memory(mib: int | None) -> str:
 
 
 def put(text: str) -> None:
-    """Write to standard output in one go."""
-    sys.stdout.write(text)
+    """Write to standard output in one go. What could control a terminal is escaped as in JSON: the
+    server may be another user's."""
+    sys.stdout.write(harmless(text))
 
 
 def put_json(value: Any) -> None:
@@ -133,5 +136,9 @@ def put_json(value: Any) -> None:
 
 
 def note(text: str) -> None:
-    """A message beside the result."""
-    print(text, file=sys.stderr, flush=True)
+    """A message beside the result, escaped as by put."""
+    print(harmless(text), file=sys.stderr, flush=True)
+
+
+def harmless(text: str) -> str:
+    return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

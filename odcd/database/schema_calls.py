@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
-# As in sql/functions/depend/_take_turn.sql.
+# As in sql/functions/queue/depend/_take_turn.sql.
 TURN = 7300196
 
 # Only those of this login: a listener or a report is not in the middle of a function of ours.

@@ -15,10 +15,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import asyncpg
-
 from odcd import __version__
 from odcd.clock import Clock
+from odcd.database import driver
 from odcd.database.connections import BACKUP
 from odcd.database.pool import Session, close, connect, translate_on
 from odcd.errors import OdcError
@@ -77,14 +76,14 @@ async def export(dsn: str, target: Target, wanted: Wanted, clock: Clock) -> Mani
         raise OdcError(
             f"the export was not written: {error.strerror or error}", "Check the space in $TMPDIR."
         ) from error
-    except asyncpg.PostgresError as error:
+    except driver.PostgresError as error:
         raise translate_on(connection, error) from error
     finally:
         await close(connection)
 
 
 async def _write(
-    connection: asyncpg.Connection, folder: Path, wanted: Wanted, clock: Clock
+    connection: driver.Connection, folder: Path, wanted: Wanted, clock: Clock
 ) -> Manifest | None:
     await connection.execute("create temp table picked (id bigint primary key) on commit drop")
     if wanted.ids is not None:
@@ -120,7 +119,7 @@ async def _write(
     )  # fmt: skip
 
 
-async def _sources(connection: asyncpg.Connection, kind: str) -> list[tuple[str, str]]:
+async def _sources(connection: driver.Connection, kind: str) -> list[tuple[str, str]]:
     """Each table with the condition on its rows."""
     if kind == "events":
         return [("event", "id in (select id from picked)")]
@@ -133,7 +132,7 @@ async def _sources(connection: asyncpg.Connection, kind: str) -> list[tuple[str,
     return [*keyed, ("job_text", texts)]
 
 
-async def _copy(connection: asyncpg.Connection, folder: Path, name: str, condition: str) -> Table:
+async def _copy(connection: driver.Connection, folder: Path, name: str, condition: str) -> Table:
     columns: list[str] = await Session(connection).fetchval(COLUMNS, name)
     file = folder / f"{name}.copy.gz"
     quoted = ", ".join(f'"{column}"' for column in columns)

@@ -10,9 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-import asyncpg
-
 from odcd.clock import Clock
+from odcd.database import driver
 from odcd.database.connections import INSTALLER
 from odcd.database.pool import Database, Session, close, connect, translate_on
 from odcd.errors import DatabaseBusy, OdcError
@@ -99,7 +98,7 @@ async def finish_indexes(dsn: str) -> Sequence[str]:
         for row in missing:
             await _build(connection, row)
         return [row["own_name"] for row in missing]
-    except asyncpg.LockNotAvailableError as error:
+    except driver.LockNotAvailableError as error:
         raise OdcError(f"an index was not built: {error}", "The leader tries again.") from error
     except Exception as error:
         raise translate_on(connection, error) from error
@@ -107,7 +106,7 @@ async def finish_indexes(dsn: str) -> Sequence[str]:
         await close(connection)
 
 
-async def _build(connection: asyncpg.Connection, row: asyncpg.Record) -> None:
+async def _build(connection: driver.Connection, row: driver.Record) -> None:
     own, part = f'odc."{row["own_name"]}"', f'odc."{row["part_name"]}"'
     await connection.execute(f"set lock_timeout = '{BUILD_TIMEOUT}'")
     if row["broken"]:

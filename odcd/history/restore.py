@@ -15,9 +15,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import asyncpg
-
 from odcd.clock import Clock
+from odcd.database import driver
 from odcd.database.connections import BACKUP
 from odcd.database.pool import Session, close, connect, translate_on
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, WrongState
@@ -77,13 +76,13 @@ async def restore(
             return manifest, rows
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise OdcError(f"export {name} is damaged: {error}", "Use another copy of it.") from error
-    except asyncpg.PostgresError as error:
+    except driver.PostgresError as error:
         raise translate_on(connection, error) from error
     finally:
         await close(connection)
 
 
-async def _check(connection: asyncpg.Connection, manifest: Manifest) -> None:
+async def _check(connection: driver.Connection, manifest: Manifest) -> None:
     version = await Session(connection).fetchval(VERSION)
     if manifest.schema_version > version:
         raise SchemaTooNew(
@@ -100,7 +99,7 @@ async def _check(connection: asyncpg.Connection, manifest: Manifest) -> None:
         raise BadRequest("the manifest has an invalid name", "Use another copy of the export.")
 
 
-async def _fill(connection: asyncpg.Connection, manifest: Manifest, files: dict[str, Path]) -> int:
+async def _fill(connection: driver.Connection, manifest: Manifest, files: dict[str, Path]) -> int:
     for parent in ("job", "attempt", "prediction") if manifest.kind == "jobs" else ():
         await _cover(connection, parent, manifest.low, manifest.high)
     if manifest.event_high > manifest.event_low:
@@ -116,11 +115,11 @@ async def _fill(connection: asyncpg.Connection, manifest: Manifest, files: dict[
     return back
 
 
-async def _cover(connection: asyncpg.Connection, parent: str, low: int, high: int) -> None:
+async def _cover(connection: driver.Connection, parent: str, low: int, high: int) -> None:
     await connection.execute("select odc.cover_ids($1, $2, $3)", parent, low, high)
 
 
-async def _table(connection: asyncpg.Connection, manifest: Manifest, name: str, file: Path) -> int:
+async def _table(connection: driver.Connection, manifest: Manifest, name: str, file: Path) -> int:
     """Restore one table through a temporary table, because some rows may still exist."""
     table = manifest.tables[name]
     here: list[str] = await Session(connection).fetchval(COLUMNS, name)

@@ -184,7 +184,7 @@ class Leading:
 
     async def _mind_disks(self, lead: Lead) -> None:
         # Installed where it is used only; odcd.daemon has imported it.
-        from odcd.disks.aws import Aws
+        from odcd.aws.disks import Aws
 
         own, claims = self._settings.disks, self._engine.claims()
         assert claims is not None

@@ -84,7 +84,7 @@ def next_version(code: Path) -> None:
     (code / f"sql/migrations/{here + 1:04}_next.sql").write_text(
         "alter table job add column next_version text;"
     )
-    beat = code / "sql/functions/leader/beat_term.sql"
+    beat = code / "sql/functions/scheduler/leader/beat_term.sql"
     beat.write_text(beat.read_text() + "\n-- Another version.\n")
     (code / "sql/compatible_since").write_text(str(here))
 

@@ -13,8 +13,8 @@ import msgspec
 import psutil
 import pytest
 
+from odcd.aws.disks import Aws
 from odcd.clock import SystemClock
-from odcd.disks.aws import Aws
 from odcd.disks.settings import DiskSettings
 from odcd.executor.kubernetes.box_keys import make_keys
 from odcd.executor.kubernetes.boxes import BoxStorage

@@ -31,7 +31,8 @@ def _as_it_was(database_url: str) -> Iterator[None]:
     """The database is that of all tests of the API: SLOW must not outlive its test."""
     yield
     with Sql(database_url) as sql:
-        sql.execute((sql_folder() / "functions/partition/list_policies.sql").read_text("utf-8"))
+        path = sql_folder() / "functions/limits/partition/list_policies.sql"
+        sql.execute(path.read_text("utf-8"))
 
 
 @asynccontextmanager

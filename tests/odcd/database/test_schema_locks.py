@@ -49,7 +49,7 @@ def install(dsn: str, folder: Path) -> Installed:
 
 
 def touch_function(folder: Path) -> None:
-    path = folder / "functions/leader/read_term.sql"
+    path = folder / "functions/scheduler/leader/read_term.sql"
     path.write_text(path.read_text() + "\n-- Another version.\n")
 
 

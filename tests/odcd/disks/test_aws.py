@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from odcd.aws import records as aws_records
+from odcd.aws.disks import Aws
+from odcd.aws.link import Limits
 from odcd.call_metrics import NOBODY, Calls
-from odcd.disks import aws_records, tags
-from odcd.disks.aws import Aws
-from odcd.disks.aws_link import Limits
+from odcd.disks import tags
 from odcd.disks.cloud import Cloud, CloudBusy, CloudRefused, Snapshot, Volume
 from odcd.disks.settings import DiskSettings
 from odcd.metrics import Metrics

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from odcd.aws.disks import Aws
+from odcd.aws.link import Limits
 from odcd.database.pool import Database
-from odcd.disks.aws import Aws
-from odcd.disks.aws_link import Limits
 from odcd.disks.settings import DiskSettings
 from odcd.disks.worker import DiskWorker
 from odcd.errors import RunnerDown

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from aiobotocore.config import AioConfig
 from aiobotocore.session import get_session
 
+from odcd.aws import records as aws_records
 from odcd.call_metrics import NOBODY, Calls
 from odcd.clock import Clock
-from odcd.disks import aws_records
 from odcd.disks.cloud import MANAGED_BY, ODC, SERVER, CloudBusy
 from odcd.disks.settings import DiskSettings
 

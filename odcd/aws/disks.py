@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from odcd.disks.aws_efs import AccessPoints
-from odcd.disks.aws_snapshots import Snapshots
-from odcd.disks.aws_volumes import Volumes
+from odcd.aws.efs import AccessPoints
+from odcd.aws.snapshots import Snapshots
+from odcd.aws.volumes import Volumes
 
 
 class Aws(Volumes, Snapshots, AccessPoints):

@@ -1,4 +1,4 @@
--- odc.measure_limits: how much of the limits on groups is used up; see sql/functions/measure/README.md for the form.
+-- odc.measure_limits: how much of the limits on groups is used up; see sql/functions/cluster/measure/README.md for the form.
 -- What a limit of nothing lets nobody use is full.
 create or replace function odc.measure_limits(p_now timestamptz)
 returns table (metric text, labels text[], value double precision)

@@ -1,4 +1,4 @@
--- odc.measure_forecast: GPUs expected to be free in the hours to come; see sql/functions/measure/README.md for the form.
+-- odc.measure_forecast: GPUs expected to be free in the hours to come; see sql/functions/cluster/measure/README.md for the form.
 -- Running jobs end as jobs alike did, at the latest at their limits; jobs with an expected start (odc.eta) begin at its middle and run as
 -- long; a node that is booked then is not free, nor is one that is down or draining now. Pending jobs that
 -- may have one of several types count for none.

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from odcd.aws import records as aws_records
+from odcd.aws.errors import asking
+from odcd.aws.link import Limits, Link
 from odcd.call_metrics import NOBODY, Calls
 from odcd.clock import Clock
-from odcd.disks import aws_records
-from odcd.disks.aws_errors import asking
-from odcd.disks.aws_link import Limits, Link
 from odcd.disks.cloud import OPERATION, CloudBusy, CloudRefused, Snapshot
 from odcd.disks.settings import DiskSettings
 

@@ -1,4 +1,4 @@
--- odc.measure_reservations: live dev servers by what they are at, and ends that are late; see sql/functions/measure/README.md for the form.
+-- odc.measure_reservations: live dev servers by what they are at, and ends that are late; see sql/functions/cluster/measure/README.md for the form.
 create or replace function odc.measure_reservations(p_now timestamptz)
 returns table (metric text, labels text[], value double precision)
 language sql stable as $$

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from botocore.exceptions import ClientError
 
-from odcd.disks import aws_records
-from odcd.disks.aws_errors import asking, code_of
-from odcd.disks.aws_link import Link
+from odcd.aws import records as aws_records
+from odcd.aws.errors import asking, code_of
+from odcd.aws.link import Link
 from odcd.disks.cloud import AccessPoint, CloudBusy, CloudRefused
 
 PAGE = 100

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from odcd.disks import aws_records
-from odcd.disks.aws_errors import asking, code_of
-from odcd.disks.aws_link import Link
+from odcd.aws import records as aws_records
+from odcd.aws.errors import asking, code_of
+from odcd.aws.link import Link
 from odcd.disks.cloud import OPERATION, CloudBusy, Volume
 
 if TYPE_CHECKING:
