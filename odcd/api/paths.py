@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from odcd.clock import Turns
 from odcd.executor.output import PathTooLong, default_stdout, expand
 from odcd.stores.store import Store
 
@@ -31,8 +32,11 @@ async def with_paths(jobs: str, store: Store) -> str:
     started = {job["id"]: job for job in found if job["started_at"] and job["node_names"]}
     if not started:
         return jobs
+    turns = Turns()
     for job_id in started.keys() - await store.without_files(list(started)):
         _expand(started[job_id])
+        if turns.are_due():
+            await turns.take()
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 

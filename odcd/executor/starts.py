@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import sys
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -106,7 +107,8 @@ async def _send_singly(link: Link, batch: Sequence[Sent], error: RunnerRefused) 
 
 
 def _take(left: deque[Sent]) -> tuple[list[Sent], bytes]:
-    """As many as one message has room for, their texts counted; and their dispatches as JSON."""
+    """As many as one message has room for; and their dispatches as JSON. Their texts count as the
+    runner's memory does, which is to have room for them all."""
     batch: list[Sent] = []
     parts: list[bytes] = []
     digests: set[str] = set()
@@ -115,7 +117,7 @@ def _take(left: deque[Sent]) -> tuple[list[Sent], bytes]:
         one = left[0]
         part = _encode(one)
         new = one.texts.keys() - digests
-        size += len(part) + sum(len(one.texts[digest]) for digest in new)
+        size += len(part) + sum(sys.getsizeof(one.texts[digest]) for digest in new)
         if batch and size > MESSAGE_BYTES:
             break
         batch.append(left.popleft())

@@ -14,7 +14,8 @@ from pathlib import Path
 from odcd.runner import access
 from odcd.runner.log import Log
 
-MEMORY_BYTES = 64 * 1024 * 1024
+MEMORY_BYTES = 32 * 1024 * 1024
+"""Of texts that nothing waits for. Shims are forks, and have what was kept when they were made."""
 UNUSED_SCRIPT_S = 3600
 LONG_SCRIPT_BYTES = 64 * 1024
 """One that has more waits for its start as a file."""

@@ -125,6 +125,15 @@ def test_many_large_scripts_released_at_once_start_and_harm_nobody(odc: Odc, fol
     assert odc.pid == pid
 
 
+@needs_root
+@pytest.mark.long
+def test_patterns_of_output_that_odc_keeps_do_not_matter(odc: Odc, folder: Path) -> None:
+    job = {"script": "#!/bin/sh\necho kept\n", "work_dir": str(folder), "stdout": "%N" * 2048,
+           "spool_output": True}  # fmt: skip
+    job_id = ask(odc, ALICE, "POST", "/v1/jobs", job)["id"]
+    wait(lambda: states(odc, job_id) == {"COMPLETED"}, odc.log)
+
+
 # -- messages to a real runner ----------------------------------------------------------------
 
 
