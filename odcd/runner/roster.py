@@ -64,6 +64,8 @@ class Roster:
         self._attempts: dict[tuple[int, int], Attempt] = {}
         self._queue: deque[tuple[Member, tuple[str, ...]]] = deque()
         """With the texts that are held for each."""
+        self._args: list[str] | None = None
+        """Of the last dispatch."""
         self._starting: dict[Member, float] = {}
         self._will_look = False
         self._shims = Shims(loop, limits, self._on_answer, self._on_death)
@@ -87,6 +89,10 @@ class Roster:
             if not self._is_settled(dispatch)
         ]
         for dispatch, members in new:
+            if dispatch.get("args") == self._args:
+                # Of an array: its tasks wait with one list, which may have a MiB.
+                dispatch["args"] = self._args
+            self._args = dispatch.get("args")
             attempt = self._attempts.setdefault((dispatch["job"], dispatch["attempt"]), Attempt())
             added = [m for m in members if m.key.rank not in attempt.members]
             for member in added:

@@ -105,7 +105,8 @@ def test_a_job_whose_output_path_is_too_long_fails_with_the_reason() -> None:
     """Unnoticed, the error would end the worker, and with it the daemon."""
 
     class Writes(OverQuota):
-        async def make(self, dispatch: Dispatch, *_: object) -> None:
+        async def make(self, *given: object) -> None:
+            dispatch = cast("Dispatch", given[0])
             command(dispatch, dispatch.members[0])
 
     async def work() -> list[Fact]:
