@@ -50,7 +50,7 @@ def _expand(job: dict[str, Any]) -> None:
         work_dir=job["work_dir"],
         node=job["node_names"][0],
     )
-    # A path that is too long was never opened: the pattern tells more.
+    # A path that is too long was never opened: show the pattern.
     with suppress(PathTooLong):
         job["stdout"] = expand(job["stdout"] or default_stdout(names), names, names)
     with suppress(PathTooLong):

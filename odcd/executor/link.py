@@ -77,7 +77,7 @@ class Link:
     async def _ask(self, op: str, fields: Mapping[str, bytes]) -> dict[str, Any]:
         async with self._turn:
             if self.broken:
-                # Whoever had the turn before found that out.
+                # An earlier request found that out.
                 self.close()
                 raise RunnerDown("the connection to the runner is closed")
             self._number += 1

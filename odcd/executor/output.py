@@ -22,14 +22,14 @@ NO_TASK = 4_294_967_294
 MAX_PATH_BYTES = 4095
 """Linux opens no longer path (PATH_MAX, without the NUL at its end)."""
 MAX_NAME_BYTES = 255
-"""Nor a longer name of a file or folder (NAME_MAX)."""
+"""Linux opens no file or folder with a longer name (NAME_MAX)."""
 SHORTEN = "Use shorter patterns in --output, --error and --input, or a shorter job name."
 
 _PATTERN = re.compile(r"%(?:%|([0-9]*)([A-Za-z]))")
 
 
 class PathTooLong(WrongState):
-    """A pattern stands for a path that Linux opens nowhere."""
+    """With its patterns replaced, a path is longer than Linux can open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def default_stdout(job: Named) -> str:
 
 
 def check_patterns(who: Identity, spec: JobSpec) -> None:
-    """Raises BadRequest for a path that is too long however short the job's number and node are."""
+    """Raises BadRequest if a path is too long even with the shortest job number and node name."""
     names = _Shortest(
         array_task_id=None if spec.array is None else 0,
         name=spec.name or "job",
@@ -182,7 +182,7 @@ def expand(pattern: str, dispatch: Named, member: Placed) -> str:
 
 
 def _replaced(pattern: str, dispatch: Named, member: Placed) -> str:
-    """No longer than a path may be: a pattern of 4 KiB could stand for 400 KiB."""
+    """Stops at the limit of a path: a pattern of 4 KiB could become 400 KiB."""
     parts: list[str] = []
     at = size = 0
     for found in _PATTERN.finditer(pattern):

@@ -1,6 +1,6 @@
 """Dispatches on their way to the runner, in messages of bounded size.
 
-What users choose (arguments, scripts, names) can make a dispatch large, and many start at once.
+Users choose arguments, scripts and names, so a dispatch can be large, and many start at once.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ log = logging.getLogger(__name__)
 
 START_AT_ONCE = 500
 MESSAGE_BYTES = 8 * 1024 * 1024
-"""Of one message, unless a single dispatch or text has more."""
+"""The size of a message, unless a single dispatch or text is larger."""
 MAX_DISPATCH_BYTES = 64 * 1024 * 1024
-"""Of one dispatch. Arguments have 6 MiB at most; only thousands of members come near it."""
+"""The limit of one dispatch. Its arguments take 6 MiB at most as JSON; only thousands of members
+come near the limit."""
 PIECE_CHARS = 256 * 1024
-"""Of a text that is encoded in one go: other threads wait meanwhile."""
+"""The part of a text that is encoded in one call: other threads wait meanwhile."""
 
 TRIES = 3
-"""How often texts are sent that the runner has dropped again, for those of other starts."""
+"""How often texts are sent. The runner may drop them again for the texts of other starts."""
 
 NOTHING = "#!/bin/false\n"
 NO_ENVIRONMENT = "{}"
 
 
 class Sent:
-    """A dispatch on its way: waiting holds the ranks nothing was told of yet."""
+    """A dispatch that was sent. waiting: the ranks that the runner has reported nothing about."""
 
     def __init__(self, dispatch: dict[str, Any], texts: Mapping[str, str]) -> None:
         """texts: content by digest of its script and its environment, among others."""
@@ -44,7 +45,7 @@ class Sent:
         self.waiting: set[int] = {member["rank"] for member in dispatch["members"]}
 
     def refuse(self, why: str) -> None:
-        """The runner is to report it as failed. See refusal_of()."""
+        """Make the runner report it as failed. See refusal_of()."""
         log.warning("start.refused", extra={"job_id": self.key[0], "why": why})
         self.texts = refusal_texts()
         self.dispatch = refusal_of(self.dispatch, self.waiting, why)
@@ -57,8 +58,8 @@ def refusal_texts() -> dict[str, str]:
 def refusal_of(
     dispatch: Mapping[str, Any], ranks: Iterable[int], why: str, *, grace_s: float = 0.0
 ) -> dict[str, Any]:
-    """What makes the runner report these ranks as failed to start, for the reason given: it keeps
-    that until it is acknowledged. An earlier runner fails to open the output, and names it so."""
+    """A dispatch that the runner reports as failed to start, for the reason given, until that is
+    acknowledged. An earlier runner fails to open its output, whose path is the reason."""
     never = {"path": f"/dev/null/{why}", "truncate": False, "append": False}
     parts = [
         {"rank": rank, "env": {}, "stdin": None, "stdout": never, "stderr": None, "shared": False,
@@ -90,7 +91,7 @@ async def send(link: Link, sent: Iterable[Sent]) -> None:
 
 
 async def _send_singly(link: Link, batch: Sequence[Sent], error: RunnerRefused) -> None:
-    """One of them is what the runner refuses: the others start, and that one fails."""
+    """The runner refuses one dispatch of the batch: start the others, and let that one fail."""
     for one in batch:
         why = error.message
         if len(batch) > 1:
@@ -107,8 +108,8 @@ async def _send_singly(link: Link, batch: Sequence[Sent], error: RunnerRefused) 
 
 
 def _take(left: deque[Sent]) -> tuple[list[Sent], bytes]:
-    """As many as one message has room for; and their dispatches as JSON. Their texts count as the
-    runner's memory does, which is to have room for them all."""
+    """Take as many as one message has room for; return them, and their dispatches as JSON. Texts
+    count by their size in memory: the runner must have room for all texts of a message."""
     batch: list[Sent] = []
     parts: list[bytes] = []
     digests: set[str] = set()
@@ -137,7 +138,7 @@ def _encode(one: Sent) -> bytes:
 
 
 async def _send(link: Link, batch: Sequence[Sent], dispatches: bytes) -> None:
-    """Texts go along only when the runner says that it lacks them, and before the dispatches."""
+    """Send texts only if the runner lacks them, and then before the dispatches."""
     fields = {"dispatches": b"[%b]" % dispatches}
     need: list[str] = (await link.ask_encoded("start", fields)).get("need", [])
     for _ in range(TRIES):
@@ -153,7 +154,7 @@ async def _send(link: Link, batch: Sequence[Sent], dispatches: bytes) -> None:
 
 
 def _take_texts(lacking: deque[tuple[str, str]]) -> bytes:
-    """As many as one message has room for, and at least one, as a JSON object."""
+    """Take as many as one message has room for, and at least one; return them as a JSON object."""
     parts: list[bytes] = []
     size = 0
     while lacking and (not parts or size + len(lacking[0][1]) <= MESSAGE_BYTES):

@@ -27,7 +27,7 @@ class Encoder:
         self._environments: OrderedDict[str, dict[str, str]] = OrderedDict()
 
     def dispatch(self, d: Dispatch, texts: Mapping[str, str], grace_s: float) -> dict[str, Any]:
-        """One that cannot start is to fail there, with the reason."""
+        """A dispatch for the runner; one that cannot start makes the runner report the reason."""
         try:
             return self._dispatch(d, texts, grace_s)
         except PathTooLong as error:

@@ -33,7 +33,7 @@ RESEND_AFTER = timedelta(seconds=5)
 MAX_SENT = 250
 """Jobs handed over at once: those begin while the next are read."""
 MAX_READ_TEXTS = 32
-"""So many scripts and environments are read at once."""
+"""How many scripts and environments are read at once."""
 MAX_CACHED_TEXTS = 64 * 1024 * 1024
 
 
@@ -198,7 +198,7 @@ class _TextCache:
         self._size = 0
 
     def parts(self, dispatches: Iterable[Dispatch]) -> Iterator[list[Dispatch]]:
-        """Each needs MAX_READ_TEXTS at most that are not here: one has up to 4 MiB."""
+        """Parts that lack at most MAX_READ_TEXTS texts each: one text has up to 4 MiB."""
         part: list[Dispatch] = []
         missing: set[str] = set()
         for dispatch in dispatches:

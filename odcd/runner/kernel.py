@@ -19,8 +19,8 @@ efivarfs, selinuxfs, binfmt_misc."""
 
 
 def is_kernels_own(fd: int) -> bool:
-    """Is it of a file system that shows the kernel's state, and of /proc/self what the process that
-    opened it is? Raises OSError."""
+    """Whether the file belongs to a file system that shows the kernel's state. A file of /proc/self
+    describes the process that opened it. Raises OSError."""
     answer = ctypes.create_string_buffer(512)
     if _libc.fstatfs(fd, answer) != 0:
         number = ctypes.get_errno()

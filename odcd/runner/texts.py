@@ -15,10 +15,10 @@ from odcd.runner import access
 from odcd.runner.log import Log
 
 MEMORY_BYTES = 32 * 1024 * 1024
-"""Of texts that nothing waits for. Shims are forks, and have what was kept when they were made."""
+"""The limit for texts that no queued job needs. Shims are forks and inherit the texts."""
 UNUSED_SCRIPT_S = 3600
 LONG_SCRIPT_BYTES = 64 * 1024
-"""One that has more waits for its start as a file."""
+"""A longer script is written to its file before its job's turn comes."""
 
 
 class Texts:
@@ -58,7 +58,7 @@ class Texts:
             self._environments.pop(digest, None)
 
     def hold(self, script: str, environment: str, uid: int, gid: int) -> tuple[str, ...]:
-        """Keep what a member needs that is queued. What is to be released when it is not."""
+        """Keep the texts of a queued member; return those to release when it has left the queue."""
         held = (environment,)
         try:
             text = self._texts[script]
