@@ -20,6 +20,7 @@ from odcd.executor.link import Link
 from odcd.executor.wire import Encoder
 from odcd.runner import protocol
 from odcd.runner.roster import Roster
+from tests.attack.front import FORKS
 from tests.attack.strangers import ALICE, BOB, as_uid, over_socket
 from tests.odcd.executor.test_executor_local import an_executor, run
 from tests.support.daemon import Odc, new_odc, wait
@@ -282,7 +283,11 @@ def test_a_closed_connection_is_a_runner_that_is_down(home: RunnerHome) -> None:
         with pytest.raises(RunnerDown):
             await link.ask("list")
 
-    uvloop.run(main())
+    # A process of its own: runners that later tests fork must not inherit this loop.
+    process = FORKS.Process(target=lambda: uvloop.run(main()))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
 
 
 @pytest.mark.parametrize("text", ["é", "\U0001f600", "\ud83d", "\u2028", "\x00\x1f\x7f"])
