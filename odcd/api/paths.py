@@ -8,14 +8,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from odcd.clock import Turns
-from odcd.errors import OdcError
-from odcd.executor.output import default_stdout, expand
+from odcd.executor.output import PathTooLong, default_stdout, expand
 from odcd.stores.store import Store
 
 MAX_BYTES = 4 * 1024 * 1024
 """Of the jobs of one answer, before patterns become paths: the others are on the next page."""
-MAX_PATH_BYTES = 4095
-"""Linux opens no longer path, so a longer one is shown as its pattern."""
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -99,8 +96,8 @@ def _expanded(row: bytes) -> bytes:
 
 
 def _path(pattern: str, names: _Names) -> str:
+    """The path; the pattern if the path is too long, since such a file was never opened."""
     try:
-        path = expand(pattern, names, names)
-    except OdcError:
+        return expand(pattern, names, names)
+    except PathTooLong:
         return pattern
-    return path if len(path.encode(errors="replace")) <= MAX_PATH_BYTES else pattern
