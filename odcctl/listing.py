@@ -30,7 +30,7 @@ class Listing(NamedTuple):
 
 
 def refuse_unknown(what: str, wanted: Iterable[str], known: Iterable[str]) -> None:
-    """What a list is narrowed to must be there: that it shows nothing would say something else."""
+    """Reject unknown names in a filter: an empty list would mean something else."""
     names = set(known)
     for name in sorted(set(wanted) - names):
         raise Failure(

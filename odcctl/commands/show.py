@@ -1,4 +1,4 @@
-"""odcctl show: all there is to tell of a job, a reservation too."""
+"""odcctl show: all facts about a job or a reservation."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def _look(client: Client, selector: str, moment: str | None) -> Reply:
         try:
             mine = reservations.starting(client, selector)
         except Refused:
-            mine = ()  # What was asked for is a job: its refusal is told.
+            mine = ()  # A job was asked for: report the refusal of that.
         if not mine:
             raise
         return client.get(f"/v1/jobs/{mine[0]['id']}")
 
 
 def _boxes(client: Client, found: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """What only reservations have, by the id of the job."""
+    """Reservations by job id, for the fields that only they have."""
     numbers = [job["id"] for job in found if job["kind"] == "reservation"]
     boxes = {number: client.get(f"/v1/reservations/{number}").json() for number in numbers}
     if any(box.get("connect") == "ssh" or box["status"] in OVER for box in boxes.values()):
@@ -221,7 +221,7 @@ def _elapsed(job: Mapping[str, Any], now_s: float) -> str:
 
 
 def _ends_by(job: Mapping[str, Any]) -> str:
-    """When its time limit ends it, where it has one. A dev server's clock is told with it."""
+    """When its time limit ends it, if it has one. A dev server's is shown with its clock."""
     limit_s = job.get("time_limit_s")
     if job["state"] != "RUNNING" or job.get("kind") == "reservation" or limit_s is None:
         return ""
@@ -244,7 +244,7 @@ def _task(job: Mapping[str, Any]) -> str:
 
 COMMAND = Command(
     name="show",
-    summary="Show all there is to tell of a job, or of a reservation",
+    summary="Show all facts about a job or a reservation",
     usage="show [ID...] [OPTIONS]",
     words=(0, None),
     takes_jobs=True,
