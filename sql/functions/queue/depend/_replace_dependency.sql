@@ -1,4 +1,5 @@
 -- odc._replace_dependency: let a pending job wait for other things than before, or (a null text) for nothing.
+-- The caller then counts again which tasks of its array may start.
 -- Arguments  p_dependency  {text, any, terms}
 -- Raises     OD011 BadDependency: what does not exist, or what waits for this very job
 create or replace function odc._replace_dependency(p_job_id bigint, p_dependency jsonb, p_now timestamptz)
@@ -33,7 +34,5 @@ begin
     if not v_none then
         perform _write_dependencies(array[p_job_id], array[v_job], p_now);
     end if;
-    perform _refresh_open_counts(
-        (select array_agg(array_job_id) from pending where job_id = p_job_id and array_job_id is not null));
 end;
 $$;
