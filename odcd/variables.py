@@ -26,5 +26,5 @@ def read_seconds(
 
 
 def read_words(environment: Mapping[str, str], name: str) -> list[str]:
-    """Separated by commas or blanks."""
+    """Return the words of a variable, separated by commas or whitespace."""
     return re.findall(r"[^,\s]+", environment.get(name, ""))
