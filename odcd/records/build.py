@@ -1,4 +1,4 @@
-"""Frozen records about images that are built."""
+"""Frozen records about image builds."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Build:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildLook:
-    """What can be seen of a build's Job.
+    """The observed state of a build's Job.
 
-    state: going, done (image), failed (error), or lost: it ended, and nobody knows how.
-    step: what it is at. log: the end of what it wrote. None: it cannot be told now.
+    state: going, done (image), failed (error), or lost: it ended, and the result is unknown. step:
+    the current step. log: the end of its output. None: currently unknown.
     """
 
     state: Literal["going", "done", "failed", "lost"]

@@ -1,6 +1,6 @@
-"""What users submit and change.
+"""Submits, and changes to jobs.
 
-Every change returns one JSON object a job touched: {"job_id", "array_task_id"|null, "outcome":
+Every change returns one JSON object per job touched: {"job_id", "array_task_id"|null, "outcome":
 "cancelled"|…, "code", "message", "hint"}.
 """
 
@@ -23,10 +23,12 @@ class ChangeStore:
     async def submit(
         self, requests: str, digests: Sequence[str], texts: Sequence[str], now: datetime
     ) -> list[list[Submitted]]:
-        """Submit many requests in one transaction; the answers per request, per job of it.
+        """Submit many requests in one transaction; return the answers per request, and per job in
+        it.
 
         requests: a JSON array of {uid, gid, user, operator, key, digest, dry_run, jobs: […]}, made
-        by odcd.jobs.submission. A request is taken or refused whole; one refused touches no other.
+        by odcd.jobs.submission. A request is accepted or rejected as a whole. A rejected one does
+        not affect the others.
         """
         rows = await self._db.fetch(
             "select request, job_id, code, message, hint from odc.submit_jobs("
@@ -51,8 +53,8 @@ class ChangeStore:
     async def cancel(
         self, who: Identity, filters: Filters, now: datetime, *, signal: int | None = None
     ) -> str:
-        """Cancel pending jobs now, ask running ones to end; with signal, only signal running ones
-        (outcome "signal", with job_id and attempt: the caller then tells the executor)."""
+        """Cancel pending jobs now, and ask running ones to end. With signal, only signal running
+        jobs (outcome "signal", with job_id and attempt; the caller then calls the executor)."""
         return await self._change("cancel_jobs", who, filters, now, p_signal=signal)
 
     async def hold(self, who: Identity, filters: Filters, now: datetime) -> str:
@@ -67,7 +69,7 @@ class ChangeStore:
         return await self._change("requeue_jobs", who, filters, now, p_hold=hold)
 
     async def checkpoint(self, who: Identity, filters: Filters, now: datetime) -> str:
-        """These running jobs have written a checkpoint."""
+        """Record that these running jobs have written a checkpoint."""
         return await self._change("checkpoint_jobs", who, filters, now)
 
     async def update(
