@@ -9,9 +9,9 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """An image that is being built, of a context with this digest, to be pushed to target.
+    """An image build from the context with this digest, to be pushed to target.
 
-    made: this attempt had its Job already. uid: who last asked for it.
+    made: this attempt already had its Kubernetes Job. uid: the last user who requested it.
     """
 
     id: int

@@ -8,9 +8,9 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warned:
-    """The user of a dev server is to be told that it ends in so many minutes; None: that its end
-    was put off; 0: that its time is over, and only its grace is left. extensible: it was not
-    extended yet. shared_home: its home folder is that of its user's other ones, too."""
+    """A notice due to the user of a dev server. minutes: it ends in this many; None: its end was
+    postponed; 0: its time is over and only its grace period is left. extensible: it was not
+    extended yet. shared_home: its home folder is shared with the user's other dev servers."""
 
     job_id: int
     attempt: int

@@ -41,8 +41,8 @@ class Owed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What the GPUs of an ended attempt did; see the table gpu_use. gave_up: why no more is known;
-    again_at: when to ask once more."""
+    """GPU usage of an ended attempt; see the table gpu_use. gave_up: why no more data is available;
+    again_at: when to query again."""
 
     job_id: int
     attempt: int

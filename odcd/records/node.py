@@ -62,7 +62,7 @@ class NodeReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredNode:
-    """A node for accounting only, of --node NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]].
+    """A node for accounting only, from --node NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]].
 
     cpus None: the type's share. topology: the layers, outermost first; the last is its block.
     """

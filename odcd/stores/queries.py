@@ -119,8 +119,8 @@ class QueryStore:
     async def events(
         self, after: int, limit: int, job_id: int | None = None
     ) -> list[tuple[int, str]]:
-        """Events above an id, oldest first, as (id, JSON text). Events at or above the oldest open
-        transaction are left out, so that a reader never skips one."""
+        """Events above an id, oldest first, as (id, JSON text). Events that an open transaction may
+        still precede are left out, so that a reader never misses one."""
         rows = await self._db.fetch(
             "select id, body from odc.events_after(p_after => $1, p_limit => $2, p_job_id => $3)",
             after, limit, job_id,
