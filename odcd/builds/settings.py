@@ -44,7 +44,7 @@ class BuildSettings:
     """ODC_BUILDS_AT_ONCE. So many are built at the same time. Default 8."""
 
     def target(self) -> str:
-        """Raises BadRequest: there is none."""
+        """Raises BadRequest if no registry is set."""
         if self.registry is None:
             raise BadRequest(
                 "no images are built here: the daemon knows of no registry for them",
@@ -54,7 +54,7 @@ class BuildSettings:
 
 
 def no_target() -> str:
-    """Of a daemon without a cluster. Raises BadRequest."""
+    """For a daemon without a cluster. Raises BadRequest."""
     raise BadRequest(
         "this cluster runs processes of its machine, and builds no images",
         "Leave --dockerfile out; `odcd serve --executor kubernetes` runs containers.",
@@ -62,7 +62,7 @@ def no_target() -> str:
 
 
 def read_builds(environment: Mapping[str, str]) -> BuildSettings:
-    """Raises BadRequest naming the variable that is wrong. What is empty is not set."""
+    """Raises BadRequest, naming the invalid variable. An empty variable is not set."""
     given = {name: text for name, text in environment.items() if text}
     default = BuildSettings()
     nodes = tuple(word.strip() for word in given.get("ODC_BUILD_NODES", "").split(",") if word)

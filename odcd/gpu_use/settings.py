@@ -48,8 +48,8 @@ class GpuUseSettings:
 
 
 def read_gpu_use(environment: Mapping[str, str], *, one_machine: bool) -> GpuUseSettings:
-    """Raises BadRequest naming the variable that is wrong. Those that are empty, as a manifest may
-    leave them, are not set."""
+    """Raises BadRequest, naming the invalid variable. An empty variable, as a manifest may have, is
+    not set."""
     environment = {name: text for name, text in environment.items() if text}
     jobs_dir = environment.get("ODC_DCGM_JOBS_DIR")
     if jobs_dir is not None and not one_machine:
