@@ -50,12 +50,12 @@ class LoginSettings:
     """ODC_GITHUB_API. GitHub's API. Default https://api.github.com."""
 
     def rules(self) -> tuple[Rule, ...]:
-        """Whom AWS identities are here; the first that matches decides."""
+        """The rules that map AWS identities to users; the first match decides."""
         return self.aws_identities + self.aws_roles
 
 
 def read_login(environment: Mapping[str, str]) -> LoginSettings:
-    """Raises BadRequest naming the variable that is wrong. Those that are empty are not set."""
+    """Raises BadRequest, naming the invalid variable. An empty variable is not set."""
     environment = {name: text for name, text in environment.items() if text}
     url = environment.get("ODC_URL")
     settings = LoginSettings(
@@ -104,7 +104,7 @@ def _check(settings: LoginSettings) -> None:
 
 
 def server_url(text: str) -> str:
-    """As clients name it: scheme, host and port, in lower case. Raises BadRequest."""
+    """Normalize a URL as clients do: scheme, host and port, in lower case. Raises BadRequest."""
     found = _URL.fullmatch(text)
     if found is None or not 0 < int(found[3] or 443) < 65536:
         raise BadRequest(f'ODC_URL="{text}" is not an address', "Write https://HOST:PORT.")
