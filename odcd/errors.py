@@ -41,7 +41,7 @@ OdcError
     ├── SchemaTooNew        OD022  the database was written by a newer odc
     ├── DatabaseDown        OD023  PostgreSQL cannot be reached, or cannot write
     ├── DatabaseBusy        OD040  PostgreSQL did not finish in time, and changed nothing
-    ├── DiskAlmostFull      OD043  the database's disk is almost full: submits are rejected (507)
+    ├── DiskAlmostFull      OD043  the database's disk is almost full: new work is rejected (507)
     ├── DaemonBusy          OD044  the daemon has too many large requests in progress
     ├── RunnerDown          OD024  the executor's runner cannot be reached or started
     ├── KeysUnavailable     OD031  GitHub, the source of users' SSH keys, does not answer

@@ -39,7 +39,7 @@ PAUSE_S = 0.05
 
 @dataclass(slots=True, kw_only=True)
 class Deleted:
-    """What one run did."""
+    """The result of one run."""
 
     jobs: int = 0
     events: int = 0

@@ -1,7 +1,7 @@
 """Maps AWS identities to users: an explicit list of roles and users, read from a file at the start.
 
-The first matching rule decides. Whoever assumes a role chooses the session's name, so a rule that
-uses it states which user names it may yield.
+The first matching rule decides. The caller who assumes a role chooses the session's name, so a rule
+that uses it states which user names it may yield.
 """
 
 from __future__ import annotations

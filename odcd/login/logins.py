@@ -153,8 +153,9 @@ class Logins:
         )  # fmt: skip
 
     async def _check_chosen(self, user: str, rule: Rule, caller: Caller) -> None:
-        """Whoever assumes a role chooses the session's name. So it cannot name an operator or a
-        system account unless the rule allows it. Raises LoginRefused."""
+        """Check a name from AWS. The caller who assumes a role chooses the session's name, so it
+        cannot name an operator or a system account unless the rule allows it. Raises
+        LoginRefused."""
         if user in self._operators and not rule.operators:
             raise LoginRefused(
                 f"user {user} is an operator, and the {caller.kind} {caller.arn} may not name "

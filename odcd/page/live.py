@@ -112,7 +112,7 @@ class Live:
     def __init__(
         self, hub: EventHub, clock: Clock, render: Render, tell: Callable[[int], None]
     ) -> None:
-        """tell: called with the number of viewers."""
+        """`tell`: called with the number of viewers."""
         self._hub = hub
         self._clock = clock
         self._render = render

@@ -41,7 +41,7 @@ class Owed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """GPU usage of an ended attempt; see the table gpu_use. gave_up: why no more data is available;
+    """GPU usage of an ended attempt; see the table gpu_use. gave_up: why the data is incomplete;
     again_at: when to query again."""
 
     job_id: int

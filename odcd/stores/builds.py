@@ -18,7 +18,7 @@ class BuildStore:
         self, who: Identity, digest: str, target: str, dockerfile: str, context: bytes,
         now: datetime, *, anew: bool,
     ) -> str:  # fmt: skip
-        """Return the build of a context, as JSON. anew: build it even if its image exists. Raises
+        """Return the build of a context, as JSON. `anew`: build it even if its image exists. Raises
         LimitExceeded."""
         return await self._db.fetchval(
             "select odc.put_build(p_actor => $1::jsonb, p_digest => $2, p_target => $3, "

@@ -110,7 +110,7 @@ class Ends:
         self._background.spawn(self._end(pod, key, grace_s))
 
     async def _end(self, pod: Pod, key: Key, grace_s: float) -> None:
-        """Store the output so far and open the log for the rest before the pod is told to end,
+        """Store the output so far and open the log for the rest before the pod is ended,
         because kubelet deletes a log with its pod."""
         await self._list_disk(pod, key)
         if key in self._members.begun:
