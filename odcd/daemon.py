@@ -101,7 +101,7 @@ def run(settings: Settings, announce: Announce) -> None:
 
 
 def _write_rules(settings: Settings) -> None:
-    """Must run as root: the runner accepts rules from no one else."""
+    """Call this before root is dropped: the runner only accepts a file of its own user."""
     try:
         rules.write(settings.runner_folder, settings.jobs.rules())
     except OSError as error:

@@ -20,7 +20,7 @@ OdcError
 │   ├── NotImplementedYet   OD016  an option that odc accepts but does not implement yet
 │   ├── TooLarge            OD017  a script, array, batch or body exceeds its limit
 │   ├── UnknownBooking      OD018  no booking has that name
-│   ├── BookingConflict     OD019  other bookings or jobs have the nodes or the name
+│   ├── BookingConflict     OD019  other bookings or jobs use the nodes, or the name is taken
 │   ├── UnknownLicence      OD025  no licence has that name
 │   ├── NotAllowed          OD026  the user may not use that account, QOS or partition
 │   ├── UnknownUser         OD027  no such user, or not one of that account

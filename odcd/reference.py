@@ -88,7 +88,7 @@ def settings_page() -> str:
         *_field_docs(FairnessSettings),
         *_field_docs(HistorySettings),
     ):
-        if not text:  # the settings that stand further below
+        if not text:  # classes of settings, which are listed below
             continue
         found = SOURCE.match(text)
         by = ", ".join(map(_source, found[1].split(", "))) if found else ""

@@ -69,8 +69,8 @@ class Settings:
     user."""
     listen: tuple[str, int] | None = None
     """--listen, ODC_LISTEN. The host and port for HTTP over TCP, with tokens; none for no TCP.
-    Default for up the first free port of 127.0.0.1:7070 to 7079, as root of 720 to 727, for the
-    page; for serve none."""
+    Default: with up the first free port of 127.0.0.1:7070 to 7079, as root of 720 to 727, for the
+    page; with serve none."""
     listen_first: tuple[tuple[str, int], ...] = ()
     """Without --listen, the first of these that is free is used; the daemon also starts if none
     is."""

@@ -71,8 +71,7 @@ class Planner:
             group.create_task(self._plan(), name="plan")
             # Separate from the passes: a slow dispatch does not delay the next pass.
             group.create_task(self._send_started(), name="send")
-            # A separate timer, so that jobs are resent even while passes follow each other without
-            # a pause.
+            # On its own timer, not the timeout in _plan: sweeps wake the planner before that ends.
             group.create_task(self._resend(), name="resend")
 
     async def _plan(self) -> None:

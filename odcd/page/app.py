@@ -201,7 +201,7 @@ class Page:
         seen = request.headers.get("last-event-id") or query.pop("seen", None)
         query.pop("seen", None)
         asked = _convert(query, form)
-        self._live.check_room(asked, who.uid)  # what refuses, refuses now
+        self._live.check_room(asked, who.uid)  # refuse before the stream starts
         await self._live.current(asked)
         return Streamed(
             self._updates(asked, seen, who.uid), media_type=EVENTS,

@@ -84,7 +84,7 @@ def is_box(pod: Pod) -> bool:
 
 
 def has_disk(pod: Pod) -> bool:
-    """Whether the pod's home is a disk, which may still be being created while the pod waits."""
+    """Whether the pod's home is a disk. The disk may not exist yet while the pod waits for it."""
     claims = (volume.persistent_volume_claim for volume in pod.spec.volumes)
     return any(claim is not None and claim.claim_name.startswith(DISK) for claim in claims)
 
