@@ -1,3 +1,3 @@
-"""odcd, the daemon that decides who gets which GPUs when."""
+"""odcd, the daemon that schedules jobs on GPUs."""
 
 __version__ = "0.1.0"

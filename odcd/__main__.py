@@ -1,4 +1,4 @@
-"""The command line of the daemon: `odcd COMMAND …`; each command is a module of odcd.commands."""
+"""The daemon's command line: `odcd COMMAND …`. Each command is a module of odcd.commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         tell(error)
         return REFUSED
     except BrokenPipeError:
-        # Whoever read our output has left; nothing more is to be said to it.
+        # The reader of our output has gone, so there is nothing left to print.
         sys.stdout = None
         return DONE
     except OSError as error:
@@ -44,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """A module of odcd.commands has add(subparsers), which sets run as the default of `run`."""
+    """Each module of odcd.commands defines add(subparsers), which sets the default `run`
+    function."""
     root = argparse.ArgumentParser(
         prog="odcd",
         description="The daemon of odc, a GPU scheduler. People use odcctl.",

@@ -1,4 +1,4 @@
-"""The one place that constructs objects; owns the daemon's TaskGroup."""
+"""Constructs the daemon's objects and owns its TaskGroup. No other module constructs them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ log = logging.getLogger(__name__)
 
 CHANNEL = "odc"
 API_CONNECTIONS = AT_ONCE + 2
-"""Of requests, and of what is no one request's: batches of submits, keys, events, readiness."""
+"""For requests, plus shared work that belongs to no single request: batched submits, keys, events
+and readiness checks."""
 LEADER_CONNECTIONS = 4
 
 Launcher = Callable[[], Awaitable[None]]
@@ -59,12 +60,12 @@ async def run(
     settings: Settings, dsn: str, postgres: WatchedPostgres | None, launch_runner: Launcher,
     listens: Callable[[Addresses], None], taken: Sequence[socket.socket] | None = None,
 ) -> None:  # fmt: skip
-    """Be a daemon until SIGTERM or SIGINT; then let go cleanly: jobs and their runner go on.
+    """Run the daemon until SIGTERM or SIGINT, then stop cleanly; jobs and their runner continue.
 
-    listens: hears the TCP addresses, once they are taken. taken: listeners that root made.
+    listens: called with the TCP addresses once they are bound. taken: listeners opened by root.
 
-    Raises OtherHost when the database belongs to another machine's local executor, OdcError when an
-    address for HTTP cannot be had.
+    Raises OtherHost when the database belongs to another machine's local executor, and OdcError
+    when an HTTP address is not available.
     """
     clock = SystemClock()
     metrics = Metrics()
@@ -81,14 +82,15 @@ async def run(
 
 
 class Daemon:
-    """What lives as long as the process; what lives as long as a term is made in _lead."""
+    """Objects that live as long as the process. Objects that live for one term are created in
+    _lead."""
 
     def __init__(
         self, settings: Settings, database: Database, for_leader: Database, clock: Clock,
         launch_runner: Launcher, metrics: Metrics, taken: Sequence[socket.socket] | None = None,
     ) -> None:  # fmt: skip
-        """database: of the requests; for_leader: of all that only the leader does, so that requests
-        never keep it waiting for a connection."""
+        """database: connections for requests. for_leader: connections for everything only the
+        leader does, so that requests never make it wait for a connection."""
         self._settings = settings
         self._for_leader = for_leader
         self._database = database
@@ -215,7 +217,7 @@ class Daemon:
                 self._audit.close()
 
     def _wake(self) -> None:
-        """The database says that something changed."""
+        """Called when the database notifies that something changed."""
         self._events.wake()
         if self._leading is not None:
             self._leading.wake()
@@ -231,7 +233,7 @@ class Daemon:
 
     @property
     def _executor(self) -> Executor | None:
-        """The one that is commanded."""
+        """The executor, while this daemon commands it; None otherwise."""
         return None if self._leading is None else self._leading.executor
 
     async def _lead(self, lead: Lead) -> None:
@@ -247,7 +249,8 @@ class Daemon:
 
 
 def _check_disk(settings: Settings, clock: Clock, metrics: Metrics) -> Callable[[], None]:
-    """What raises DiskAlmostFull, where the database's disk is this machine's."""
+    """Return the check that raises DiskAlmostFull. It does nothing unless the database is on a disk
+    of this machine."""
     if settings.dsn is not None or not (settings.home / "data").exists():
         return lambda: None
     reserve = DiskReserve(settings.home / "data", settings.disk_reserve_mib, clock)
@@ -256,7 +259,8 @@ def _check_disk(settings: Settings, clock: Clock, metrics: Metrics) -> Callable[
 
 
 def _hosts(settings: Settings) -> Hosts:
-    """The names that the daemon answers for: those by which it is known for sure."""
+    """The host names this daemon answers for: the configured ones and those it knows to be its
+    own."""
     own = [socket.gethostname()]
     if settings.listen is not None:
         own.append(settings.listen[0])

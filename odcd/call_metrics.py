@@ -1,4 +1,4 @@
-"""Who is told how calls of what odc commands went: of Kubernetes, AWS, the runner."""
+"""Metrics of calls to the systems that odc controls: Kubernetes, AWS and the runner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def any_error(error: Exception) -> bool:
 
 
 class Calls(Protocol):
-    """operation: one of few, and nothing of what users named."""
+    """operation: one of a small fixed set of names; never a name that a user chose."""
 
     def took(self, operation: str, seconds: float) -> None: ...
 
@@ -21,7 +21,8 @@ class Calls(Protocol):
     def asking(
         self, operation: str, *, timed: bool = True, fails: Callable[[Exception], bool] = any_error
     ) -> AbstractContextManager[None]:
-        """Around a call. fails: is what it raised an error? timed: false for what stays open."""
+        """Wrap a call. fails: whether an exception it raised counts as an error. timed: False for a
+        call that stays open."""
         ...
 
 

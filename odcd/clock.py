@@ -1,4 +1,5 @@
-"""The only source of time. All else takes a Clock, so a test can live a month in a second."""
+"""The only source of time. Everything else takes a Clock, so a test can simulate a month in a
+second."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """The moment, aware, UTC."""
+        """The current time, timezone-aware, in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go back; meaningful as differences only."""
+        """Seconds that never go backwards; only differences are meaningful."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...
@@ -24,7 +25,7 @@ TURN_S = 0.01
 
 
 class Turns:
-    """For long work on the event loop: where they are due, it calls take() between its parts."""
+    """Lets long work on the event loop yield: it calls take() between its parts when are_due()."""
 
     def __init__(self, every_s: float = TURN_S) -> None:
         self._every_s = every_s
@@ -34,7 +35,7 @@ class Turns:
         return time.monotonic() >= self._until
 
     async def take(self) -> None:
-        """Let others go first."""
+        """Let other tasks run first."""
         await asyncio.sleep(0)
         self._until = time.monotonic() + self._every_s
 

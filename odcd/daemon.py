@@ -1,4 +1,4 @@
-"""How the daemon comes to life: one a home, away from root, its database current, then the loop."""
+"""Start the daemon: lock its home, install the schema, drop root, then run the event loop."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ READY_POLL_S = 0.05
 
 
 def run(settings: Settings, announce: Announce) -> None:
-    """Be the daemon of this home until a signal ends it; with no jobs running end all else too.
+    """Run the daemon of this home until a signal ends it. If no jobs are running then, also end the
+    runner and the embedded PostgreSQL.
 
-    Raises OdcError when it cannot.
+    Raises OdcError when it fails.
     """
     account = accounts.service_account()
     prepare_home(settings.home, account)
@@ -57,7 +58,8 @@ def run(settings: Settings, announce: Announce) -> None:
             embedded.reset_settings()
         else:
             embedded = None
-        # Read while we still may: the account need not be able to enter our virtual environment.
+        # Read now, as the starting user: the service account may have no access to our virtual
+        # environment.
         source = schema.read_source(schema.sql_folder())
         page.load()
         if settings.executor == "kubernetes":
@@ -70,7 +72,8 @@ def run(settings: Settings, announce: Announce) -> None:
             kept = keeper.fork(settings.runner_folder, account, embedded)
             launcher, postgres = kept.launch, kept.postgres
             try:
-                # Below 1024 only root can; the keeper, which outlives us, does not have it.
+                # Only root can bind ports below 1024. The keeper outlives us and does not hold
+                # these sockets.
                 taken = take_tcp(settings.listen, settings.listen_first)
             except OdcError:
                 if embedded is not None and started:
@@ -80,14 +83,14 @@ def run(settings: Settings, announce: Announce) -> None:
         else:
             taken = None
             launcher, postgres = keeper.direct(settings.runner_folder, account), embedded
-        # Only now: the keeper's children, jobs among them, keep the limit that we began with.
+        # Only now, after the fork: the keeper's children, jobs included, keep the original limit.
         descriptors.raise_limit()
         os.umask(0o077)
         harden()
         try:
             idle = _loop(_serve(settings, dsn, postgres, launcher, source, announce, taken))
         except OdcError:
-            # What came up for this daemon goes with it; jobs need no database to run on.
+            # Stop the PostgreSQL that we started for this daemon; jobs run without a database.
             if postgres is not None and started:
                 postgres.stop()
             raise
@@ -98,7 +101,7 @@ def run(settings: Settings, announce: Announce) -> None:
 
 
 def _write_rules(settings: Settings) -> None:
-    """While we are root: the runner takes them from nobody else."""
+    """Call this before root is dropped: the runner only accepts a file of its own user."""
     try:
         rules.write(settings.runner_folder, settings.jobs.rules())
     except OSError as error:
@@ -109,7 +112,7 @@ def _write_rules(settings: Settings) -> None:
 
 
 def _import_client() -> None:
-    """Now: root's Python may be closed to the account that we become."""
+    """Import now: after the switch to the service account, root's Python may not be readable."""
     try:
         for name in ("kubernetes_asyncio.client", "kubernetes_asyncio.config", "yaml"):
             importlib.import_module(name)
@@ -121,7 +124,7 @@ def _import_client() -> None:
 
 
 def _import_aws() -> None:
-    """As _import_client."""
+    """Import now, for the same reason as _import_client."""
     try:
         importlib.import_module("odcd.aws.disks")
     except ImportError as error:
@@ -148,10 +151,10 @@ async def _serve(
     settings: Settings, dsn: str, postgres: WatchedPostgres | None, launcher: keeper.Launcher,
     source: schema.Source, announce: Announce, taken: Sequence[socket.socket] | None,
 ) -> bool:  # fmt: skip
-    """Run the daemon; whether nothing was left running at its end."""
+    """Run the daemon. Return whether no jobs were left running at its end."""
     clock = SystemClock()
     await check_direct(dsn)
-    # An embedded home has no other daemon: its lock is this one's.
+    # An embedded home has no other daemon: this daemon holds its lock.
     beside: schema_guard.Beside = "any" if settings.dsn is None else "none"
     installed = await schema.install(dsn, clock, source, beside=beside)
     log.info(
@@ -175,7 +178,7 @@ async def _serve(
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to tell the user: an expected one before any other."""
+    """The error to show the user: an expected error comes before any other."""
     expected, _ = errors.split(OdcError)
     found: BaseException = expected or errors
     while isinstance(found, BaseExceptionGroup):

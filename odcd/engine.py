@@ -1,4 +1,4 @@
-"""Which executor a daemon has, by its settings; a leader makes one for its term."""
+"""Chooses the executor from the settings; a leader creates one for its term."""
 
 from __future__ import annotations
 
@@ -45,55 +45,58 @@ Launcher = Callable[[], Awaitable[None]]
 
 
 class Term(Protocol):
-    """The term of a leader."""
+    """A leader's term."""
 
     @property
     def term(self) -> int: ...
 
     @property
     def certain(self) -> bool:
-        """No other daemon can lead yet."""
+        """True while no other daemon can be leading yet."""
         ...
 
 
 class Engine(Protocol):
     node_grace: timedelta | None
-    """How long a node may be away before its jobs end; None: they stay its own."""
+    """How long a node may be unreachable before its jobs end; None: they are never ended for
+    that."""
     quarantine: bool
-    """Are nodes that eat jobs quarantined?"""
+    """Whether nodes on which jobs keep failing are quarantined."""
     canaries: bool
-    """Can a quarantined node be tried?"""
+    """Whether canaries can test a quarantined node."""
     check_job: Callable[[Identity, JobSpec], None]
-    """Raises what it has against a job that is to be submitted."""
+    """Raises the reason to reject a job at submit."""
 
     ssh: bool
-    """Are dev servers entered by SSH, so that they need their users' keys?"""
+    """Whether users enter dev servers by SSH, which requires their public keys."""
     runs_as_anyone: bool
-    """Jobs of all users can run, whoever the daemon itself is."""
+    """Whether jobs of every user can run, whichever account runs the daemon."""
 
     async def prepare(self) -> None:
-        """Before the daemon serves: raises BadRequest, OtherHost for what can never work."""
+        """Called before the daemon serves. Raises BadRequest or OtherHost when it can never
+        work."""
         ...
 
     async def make(self, lead: Term) -> Executor:
-        """For a leader; closed by it."""
+        """Create the executor for a leader, which closes it."""
         ...
 
     async def claim(self, term: int) -> None:
-        """Make the database this executor's. Raises OtherHost, RunnerDown."""
+        """Claim the database for this executor. Raises OtherHost, RunnerDown."""
         ...
 
     async def make_builder(self, lead: Term) -> Builder:
-        """What builds images of users' Dockerfiles, for a leader; closed by it. Only where the
-        settings name a registry for them."""
+        """Create the builder of images from users' Dockerfiles, for a leader, which closes it.
+        Called only if the settings name a registry."""
         ...
 
     def reader(self) -> Executor | None:
-        """One that does not command, for what a follower may ask of it: logs."""
+        """An executor that only reads, for a follower's requests, such as logs; None if there is
+        none."""
         ...
 
     def claims(self) -> Claims | None:
-        """How its dev servers come to disks; None: they do not."""
+        """The disk claims of its dev servers; None if they have no disks."""
         ...
 
     async def close(self) -> None: ...
@@ -115,7 +118,7 @@ def check_local_job(who: Identity, spec: JobSpec) -> None:
 
 
 class LocalEngine:
-    runs_as_anyone = False  # as root it can; that the daemon knows by itself
+    runs_as_anyone = False  # as root it can; the daemon checks that itself
     node_grace: timedelta | None = None
     quarantine = False
     canaries = False
@@ -158,11 +161,11 @@ class LocalEngine:
         raise AssertionError("processes of a machine have no registry")
 
     def reader(self) -> Executor | None:
-        """Another daemon of this machine would be its leader."""
+        """None: another daemon on this machine would be the leader."""
         return None
 
     def claims(self) -> Claims | None:
-        """Homes are the machine's own."""
+        """None: home folders are on the machine itself."""
         return None
 
     async def close(self) -> None:
@@ -263,7 +266,7 @@ class KubernetesEngine:
         return await self._store.keep_box_keys(term, dispatch.job_id, made, now)
 
     async def claim(self, term: int) -> None:
-        """The namespace of the jobs says which cluster it is: its uid is like no other."""
+        """Identify the cluster by the uid of the batch namespace, which is unique."""
         assert self._cluster is not None
         name = self._own.namespace_batch
         try:
@@ -290,7 +293,8 @@ class KubernetesEngine:
 
 
 def _load_keys() -> Callable[[], BoxKeys]:
-    """Before the daemon serves: it may not be able to read libraries then. Raises BadRequest."""
+    """Called before the daemon serves, because it may not be able to read libraries later. Raises
+    BadRequest."""
     try:
         from odcd.executor.kubernetes.box_keys import make_keys
     except ImportError as error:
@@ -306,9 +310,9 @@ class _Namespace(Object):
 
 
 def _place(runner_folder: Path) -> tuple[str, str]:
-    """Which runner on which machine the local executor commands, for programs and for people.
+    """The identity of the local executor's runner and machine, for programs and for people.
 
-    Of two homes on one machine each has a runner of its own, which does not know the other's jobs.
+    Two homes on one machine have separate runners, and neither knows the other's jobs.
     """
     host = socket.gethostname()
     try:

@@ -1,51 +1,51 @@
 """Every expected error: its OD code, which is also its SQLSTATE, and its HTTP status.
 
 OdcError
-├── Refused                 the caller asked for what cannot be (4xx)
+├── Refused                 the request is invalid or not allowed (4xx)
 │   ├── BadRequest          OD010  a value is missing, malformed or out of range
 │   ├── UnknownPartition    OD001  no partition has that name
 │   ├── UnknownAccount      OD002  no account has that name
-│   ├── PlanStale           OD003  the database moved on since the plan was made
+│   ├── PlanStale           OD003  the database has changed since the plan was made
 │   ├── UnknownQos          OD004  no QOS has that name
 │   ├── UnknownGpuType      OD005  no node has GPUs of that type
-│   ├── UnknownJob          OD006  no job has that id, or no task of the array that number
+│   ├── UnknownJob          OD006  no job has that id, or no task of the array has that number
 │   ├── UnknownNode         OD007  no node has that name
-│   ├── NeverFits           OD008  no node, or not enough nodes, could ever run it
-│   ├── LimitExceeded       OD009  above a partition's or a server's limit
-│   ├── BadDependency       OD011  malformed, on a job that is not there, or never to be met
+│   ├── NeverFits           OD008  the nodes could never run it, or there are not enough
+│   ├── LimitExceeded       OD009  the request exceeds a partition's or a server's limit
+│   ├── BadDependency       OD011  malformed, on an unknown job, or impossible to meet
 │   ├── WrongState          OD012  the job's state does not allow it (ended, not started, not held)
-│   ├── NotOwner            OD013  only the job's owner, or an operator, may do that
-│   ├── KeyReused           OD014  an idempotency key came back with another request
-│   ├── NotAuthenticated    OD015  over TCP: no API key, or one that is unknown or has expired
-│   ├── NotImplementedYet   OD016  an option odc knows and does not carry out yet
-│   ├── TooLarge            OD017  script, array, batch or body above its limit
+│   ├── NotOwner            OD013  only the job's owner or an operator may do that
+│   ├── KeyReused           OD014  an idempotency key was used again with another request
+│   ├── NotAuthenticated    OD015  over TCP: no API key, or it is unknown or has expired
+│   ├── NotImplementedYet   OD016  an option that odc accepts but does not implement yet
+│   ├── TooLarge            OD017  a script, array, batch or body exceeds its limit
 │   ├── UnknownBooking      OD018  no booking has that name
-│   ├── BookingConflict     OD019  other bookings or running jobs have the nodes then; or the name
+│   ├── BookingConflict     OD019  other bookings or jobs use the nodes, or the name is taken
 │   ├── UnknownLicence      OD025  no licence has that name
 │   ├── NotAllowed          OD026  the user may not use that account, QOS or partition
 │   ├── UnknownUser         OD027  no such user, or not one of that account
 │   ├── InUse               OD028  the name is taken, or jobs, users or other rows still need it
 │   ├── UnknownPolicy       OD029  no policy has that name
-│   ├── UnknownPass         OD030  no pass has that number, or it is not kept any more
-│   ├── UnknownDisk         OD036  the user has no disk of that name
-│   ├── DiskDeleted         OD037  the disk was deleted; its snapshots may be there still
-│   ├── UnknownBuild        OD038  no build of that context, or its context is somebody else's
-│   ├── ClientTooOld        OD039  odcctl is older than the server takes
-│   ├── LoginRefused        OD033  the identity is not let in, or its proof is not taken
-│   ├── TooManyLogins       OD034  too many logins from that address were refused just now
-│   ├── TooManyRequests     OD041  the user has too many requests under way; try again (429)
-│   └── TooMuchStored       OD042  the user's submits added too much to the database of late (429)
+│   ├── UnknownPass         OD030  no pass has that number, or it was deleted
+│   ├── UnknownDisk         OD036  the user has no disk with that name
+│   ├── DiskDeleted         OD037  the disk was deleted; its snapshots may still exist
+│   ├── UnknownBuild        OD038  no build of that context, or it is another user's
+│   ├── ClientTooOld        OD039  odcctl is older than the server accepts
+│   ├── LoginRefused        OD033  the identity may not log in, or its proof was rejected
+│   ├── TooManyLogins       OD034  too many logins from that address were refused recently
+│   ├── TooManyRequests     OD041  the user has too many requests in progress; try again (429)
+│   └── TooMuchStored       OD042  the user's submits added too much to the database recently (429)
 └── Unavailable             not the caller's fault; try again (503)
     ├── LeadershipLost      OD020  another daemon has raised the term
     ├── OtherHost           OD021  the local executor of this database is on another machine
     ├── SchemaTooNew        OD022  the database was written by a newer odc
     ├── DatabaseDown        OD023  PostgreSQL cannot be reached, or cannot write
-    ├── DatabaseBusy        OD040  PostgreSQL could not finish in time, and changed nothing
-    ├── DiskAlmostFull      OD043  the database's disk is almost full: nothing new is taken (507)
-    ├── DaemonBusy          OD044  the daemon has too many large requests under way
+    ├── DatabaseBusy        OD040  PostgreSQL did not finish in time, and changed nothing
+    ├── DiskAlmostFull      OD043  the database's disk is almost full: new work is rejected (507)
+    ├── DaemonBusy          OD044  the daemon has too many large requests in progress
     ├── RunnerDown          OD024  the executor's runner cannot be reached or started
-    ├── KeysUnavailable     OD031  GitHub, whose users' SSH keys enter dev servers, does not answer
-    └── IdentityDown        OD035  who vouches for identities (AWS STS, GitHub) gives no answer
+    ├── KeysUnavailable     OD031  GitHub, the source of users' SSH keys, does not answer
+    └── IdentityDown        OD035  the identity provider (AWS STS, GitHub) does not answer
 """
 
 from __future__ import annotations
@@ -53,13 +53,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 RECOUNT_S = 5
-"""So often at most the database counts the pending jobs of a user who reached the limit."""
+"""How often, at most, the database counts the pending jobs of a user who reached the limit."""
 DRAIN_S = 60
-"""What a user may add to the database per day comes back evenly, so a minute brings a part."""
+"""A user's daily allowance for database growth is restored evenly, so part of it is back in a
+minute."""
 
 
 def shown(text: str) -> str:
-    """Text that came from elsewhere, such as a database, made harmless to a terminal."""
+    """Make text from elsewhere, such as a database, safe for a terminal."""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
@@ -285,11 +286,11 @@ def _leaves(root: type[OdcError]) -> dict[str, type[OdcError]]:
 
 
 BY_CODE: dict[str, type[OdcError]] = _leaves(OdcError)
-"""OD code (= SQLSTATE) to class, for odcd.database.pool and odcd.api.http.problems."""
+"""The class of each OD code (= SQLSTATE), for odcd.database.pool and odcd.api.http.problems."""
 
 
 def refusal(code: str, message: str, hint: str | None) -> OdcError:
-    """The error of an OD code, as the database reports one per job of a batch."""
+    """The error for an OD code, as the database reports one per job of a batch."""
     if code == TooManyRequests.code:
         return TooManyRequests(message, hint, limit="pending", retry_after_s=RECOUNT_S)
     if code == TooMuchStored.code:

@@ -1,4 +1,4 @@
-"""Reading one answer of an HTTP server, bounded."""
+"""Reads one HTTP response with a size limit."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class Answer:
 
 
 class BadAnswer(Exception):
-    """What came is no answer; str() ends a sentence whose subject is the server."""
+    """The response is invalid. str() completes a sentence whose subject is the server."""
 
 
 class TooMuch(BadAnswer):
-    """It is longer than may be."""
+    """The response exceeds the size limit."""
 
 
 class HungUp(BadAnswer):
-    """It ends too early."""
+    """The response ends too early."""
 
 
 async def read_answer(reader: asyncio.StreamReader, most: int) -> Answer:
-    """most: bytes, head and body together. Raises BadAnswer, OSError."""
+    """most: the limit in bytes, for head and body together. Raises BadAnswer, OSError."""
     incoming = _Incoming()
     parser = httptools.HttpResponseParser(incoming)
     size = 0
@@ -51,7 +51,7 @@ async def read_answer(reader: asyncio.StreamReader, most: int) -> Answer:
 
 
 class _Incoming:
-    """What the parser calls."""
+    """Callbacks of the HTTP parser."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []

@@ -1,4 +1,4 @@
-"""The daemon's log: an event name and its facts, a line each, as key=value or as JSON."""
+"""The daemon's log: one event name and its fields per line, as key=value or JSON."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from odcd.home.account import Account, current
 
 MAX_BYTES = 10 * 1024 * 1024
 
-# What a LogRecord has by itself; all else came with extra=.
+# The fields of every LogRecord; all others were passed with extra=.
 OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
 
 def configure(
     style: Literal["text", "json"], file: Path | None = None, owner: Account | None = None
 ) -> None:
-    """Send every logger to standard error, or to a file of owner's that starts anew at 10 MB."""
+    """Send all loggers to standard error, or to a file of the owner's that is rotated at 10 MB."""
     handler = FileHandler(file, owner) if file else logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
     root = logging.getLogger()
@@ -31,13 +31,13 @@ def configure(
         old.close()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
-    # A full disk must not stop the daemon, nor fill standard error with tracebacks.
+    # A full disk must not stop the daemon or fill standard error with tracebacks.
     logging.raiseExceptions = False
-    # Every request is in the metrics.
+    # Requests are counted in the metrics.
     logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
     for name in ("botocore", "aiobotocore"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    # The pool tells of every connection it could not make; we say once that there is none.
+    # The pool logs every failed connection; we log once that the database is unreachable.
     logging.getLogger("asyncpg").setLevel(logging.ERROR)
 
 
@@ -81,7 +81,8 @@ def _quoted(value: object) -> str:
 
 
 class FileHandler(logging.Handler):
-    """Writes to descriptors 1 and 2, which are the file, so that no other output is lost."""
+    """Writes to descriptors 1 and 2, which both point to the file, so that no other output is
+    lost."""
 
     def __init__(self, path: Path, owner: Account | None = None) -> None:
         super().__init__()
@@ -90,7 +91,7 @@ class FileHandler(logging.Handler):
         self._open()
 
     def _open(self) -> None:
-        # As its owner, whose folder it is in: a link there leads root nowhere.
+        # Open as the owner of the folder: then a link there cannot redirect root's writes.
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
         with self._owner.acting():
             descriptor = os.open(self._path, flags | os.O_CLOEXEC, 0o640)

@@ -1,4 +1,4 @@
-"""Pages of docs/reference that are read off the code; run as a module to write them.
+"""Generates the pages of docs/reference from the code. Run it as a module to write them:
 
 python -m odcd.reference docs/reference
 """
@@ -35,7 +35,7 @@ TREE_LINE = re.compile(r"(\w+) +(OD\d{3})(?: +(.*))?$")
 
 
 def commands() -> str:
-    """odcd.md: every command with its options, as argparse knows them."""
+    """odcd.md: every command with its options, from argparse."""
     root = parser()
     lines = ["# odcd", "", NOTE, str(root.description), ""]
     lines += [
@@ -65,7 +65,7 @@ def _option_row(action: argparse.Action) -> str:
 
 
 def settings_page() -> str:
-    """settings.md: the fields of Settings, with what sets them."""
+    """settings.md: the fields of Settings and the options and variables that set them."""
     lines = [
         "# Settings",
         "",
@@ -88,7 +88,7 @@ def settings_page() -> str:
         *_field_docs(FairnessSettings),
         *_field_docs(HistorySettings),
     ):
-        if not text:  # the settings that stand further below
+        if not text:  # classes of settings, which are listed below
             continue
         found = SOURCE.match(text)
         by = ", ".join(map(_source, found[1].split(", "))) if found else ""
@@ -102,7 +102,7 @@ def _source(text: str) -> str:
 
 
 def _field_docs(record: type) -> Iterator[tuple[str, str]]:
-    """The docstrings below a class's fields, which Python itself throws away."""
+    """The docstrings below a class's fields, which Python does not keep."""
     tree = ast.parse(inspect.getsource(record)).body[0]
     assert isinstance(tree, ast.ClassDef)
     for field, after in zip(tree.body, [*tree.body[1:], ast.Pass()], strict=True):
@@ -139,7 +139,7 @@ def errors_page() -> str:
 
 
 def metrics_page() -> str:
-    """metrics.md: what /metrics exposes."""
+    """metrics.md: the metrics that /metrics exposes."""
     lines = [
         "# Metrics",
         "",
@@ -361,7 +361,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def _text(text: str) -> str:
-    """A docstring as Markdown: what is in angle brackets would be taken for HTML."""
+    """Convert a docstring to Markdown: text in angle brackets would be read as HTML."""
     return re.sub(r"<\w+>(?:[/.]?\w+)*", r"`\g<0>`", _cell(text))
 
 

@@ -1,4 +1,4 @@
-"""What a daemon is told at its start, read once: arguments, else environment, else defaults."""
+"""The daemon's settings, read once at its start: arguments, else environment, else defaults."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from odcd.variables import read_seconds, read_words
 
 ROOT_HOME = Path("/var/lib/odc")
 ROOT_SOCKET = Path("/run/odc/odcd.sock")
-# sockaddr_un has 108 bytes; the longest path below home is the runner's.
+# sockaddr_un allows 107 bytes and a NUL; the longest socket path below home is the runner's.
 MAX_SOCKET_PATH = 107
 LONGEST_SOCKET = "runner/runner.sock"
 SELF = "self"
@@ -44,7 +44,8 @@ GITHUB_URL = "https://github.com"
 NOWHERE = "none"
 PAGE_ADDRESSES = tuple(("127.0.0.1", port) for port in range(7070, 7080))
 ROOT_PAGE_ADDRESSES = tuple(("127.0.0.1", port) for port in range(720, 728))
-"""Below 1024 no other user can take the daemon's port while it is away. IANA assigned none."""
+"""On ports below 1024, no other user can take the daemon's port while it is down. IANA assigned
+none of these."""
 
 NODE = re.compile(
     r"^(?P<name>[^=]+)=(?P<type>[A-Za-z0-9._-]+):(?P<gpus>\d+)(?:x(?P<cpus>\d+))?"
@@ -58,28 +59,32 @@ ADDRESS = re.compile(r"^(?P<host>\[[0-9a-fA-F:]+\]|[^:]*):(?P<port>\d{1,5})$")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     home: Path
-    """--home, ODC_HOME. Everything the daemon keeps. Default ~/.odc, as root /var/lib/odc."""
+    """--home, ODC_HOME. The folder for everything the daemon keeps. Default ~/.odc, as root
+    /var/lib/odc."""
     socket: Path
-    """HTTP for this machine: <home>/odcd.sock, of root's default home /run/odc/odcd.sock."""
+    """The Unix socket for HTTP on this machine: <home>/odcd.sock; for root's default home
+    /run/odc/odcd.sock."""
     socket_mode: int
-    """0o666 for root, who serves all users and asks the kernel who they are; 0o600 for a user."""
+    """0o666 for root, whose daemon serves all users and identifies them by the kernel; 0o600 for a
+    user."""
     listen: tuple[str, int] | None = None
-    """--listen, ODC_LISTEN. HTTP over TCP, with tokens: host and port; none for no TCP. Default of
-    up the first free port of 127.0.0.1:7070 to 7079, as root of 720 to 727, for the page; of serve
-    none."""
+    """--listen, ODC_LISTEN. The host and port for HTTP over TCP, with tokens; none for no TCP.
+    Default: with up the first free port of 127.0.0.1:7070 to 7079, as root of 720 to 727, for the
+    page; with serve none."""
     listen_first: tuple[tuple[str, int], ...] = ()
-    """The first of these that is free, where nothing is said; none of them is needed."""
+    """Without --listen, the first of these that is free is used; the daemon also starts if none
+    is."""
     proxy_uids: frozenset[int] = frozenset()
     """ODC_PROXY_USERS. Accounts of reverse proxies on this machine, names or uids: a session of the
     page that comes through one is not bound to a user of the machine. Default none."""
     audit_log: str | None = None
-    """ODC_AUDIT_LOG. Where every change and every refused login or request is written, a JSON
-    object a line: the path of a file, or - for standard output. Default nowhere."""
+    """ODC_AUDIT_LOG. The file for the audit log, which has every change and every refused login or
+    request, one JSON object per line; - for standard output. Default none."""
     front: FrontSettings = field(default_factory=FrontSettings)
     dsn: str | None = None
     """--dsn, ODC_DSN. An external PostgreSQL; None: the embedded one of home."""
     executor: Literal["local", "kubernetes"] = "local"
-    """--executor of serve. What runs jobs: processes of this machine, or pods of a cluster."""
+    """--executor of serve. How jobs run: as processes of this machine, or as pods of a cluster."""
     kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
     jobs: JobSettings = field(default_factory=JobSettings)
     disks: DiskSettings = field(default_factory=DiskSettings)
@@ -89,41 +94,43 @@ class Settings:
     fairness: FairnessSettings = field(default_factory=FairnessSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
     disk_reserve_mib: int | None = None
-    """ODC_DISK_RESERVE_MIB. MiB of the embedded database's disk below which no jobs, reservations
-    and builds are taken; 0: no reserve. Default a fiftieth of the disk, at most 512.
-    """
+    """ODC_DISK_RESERVE_MIB. Free MiB on the embedded database's disk, below which jobs,
+    reservations and builds are rejected; 0: no reserve. Default a fiftieth of the disk, at most
+    512."""
     nodes: tuple[DeclaredNode, ...] = ()
     """--node. Nodes declared for accounting only, NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]]:
-    where they lie is a zone, a placement group and the layers of the network, outermost first; an
-    empty part is not known. Default none."""
+    the location is a zone, a placement group and the layers of the network, outermost first; an
+    empty part is unknown. Default none."""
     self_node: bool = True
-    """--node. The machine itself is a node: by --node self, or when no --node is given."""
+    """--node. Whether the machine itself is a node: with --node self, or without any --node."""
     pg_version: int | None = None
-    """--pg of up. Major version of the embedded PostgreSQL. Default what home has, else 18."""
+    """--pg of up. The major version of the embedded PostgreSQL. Default the version in home, else
+    18."""
     lease: timedelta = LEASE
-    """ODC_LEASE_S. How long a leader may be silent before another takes over. Default 10 s."""
+    """ODC_LEASE_S. How long a leader may be silent before another daemon takes over. Default 10
+    s."""
     clock_limit: timedelta = CLOCK_LIMIT
-    """ODC_CLOCK_LIMIT_S. A daemon whose clock differs from PostgreSQL's by more does not lead.
-    Default 30 s."""
+    """ODC_CLOCK_LIMIT_S. A daemon whose clock differs from PostgreSQL's by more than this does not
+    lead. Default 30 s."""
     grace: timedelta = GRACE
-    """ODC_GRACE_S. From TERM to KILL when a job is to end. Default 30 s."""
+    """ODC_GRACE_S. The time from TERM to KILL when a job must end. Default 30 s."""
     oldest_client: str | None = None
-    """ODC_OLDEST_CLIENT. odcctl below this version is refused, and told to upgrade. Default none.
-    """
+    """ODC_OLDEST_CLIENT. An odcctl below this version is rejected with a request to upgrade.
+    Default none."""
     look: timedelta = LOOK
-    """ODC_LOOK_S. How often a reservation is looked at whose QOS does something about idle ones.
+    """ODC_LOOK_S. How often a reservation is checked for activity, if its QOS acts on idle ones.
     Default 300 s."""
     sweep: timedelta = SWEEP
-    """ODC_SWEEP_S. The longest between two looks at what notifications should have told.
-    Default 30 s."""
+    """ODC_SWEEP_S. The maximum time between two checks, in case a notification was lost. Default 30
+    s."""
     reservation_wait: timedelta = RESERVATION_WAIT
-    """ODC_RESERVATION_WAIT_S. A dev server that has waited so long is cancelled. Default 48 h."""
+    """ODC_RESERVATION_WAIT_S. A dev server that has waited this long is cancelled. Default 48 h."""
     github_url: str = GITHUB_URL
-    """ODC_GITHUB_URL. Where <user>.keys lists the SSH keys that enter a user's dev servers on
-    Kubernetes. Default https://github.com."""
+    """ODC_GITHUB_URL. The server whose <user>.keys lists the SSH keys that can enter a user's dev
+    servers on Kubernetes. Default https://github.com."""
     operators: frozenset[str] = frozenset()
-    """--operator, ODC_OPERATORS. Users who may act for others, beside root and the daemon's own.
-    Default none."""
+    """--operator, ODC_OPERATORS. Users who may act for others, in addition to root and the daemon's
+    own user. Default none."""
     log_format: Literal["text", "json"] = "text"
     """--log-format. A log line is key=value text, or a JSON object. Default text."""
     detached: bool = False
@@ -131,7 +138,7 @@ class Settings:
 
     @property
     def serves_all(self) -> bool:
-        """Root's daemon serves every user; a user's serves that user."""
+        """Whether the daemon serves every user: root's does; a user's serves only that user."""
         return self.socket_mode == 0o666
 
     @property
@@ -148,7 +155,7 @@ class Settings:
 
 
 def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
-    """Settings of `up` and `serve`. Raises BadRequest naming the option that is wrong."""
+    """Settings of `up` and `serve`. Raises BadRequest, naming the invalid option."""
     home = find_home(args.home, environment)
     nodes, self_node = parse_nodes(args.node or [])
     listen = args.listen or environment.get("ODC_LISTEN")
@@ -210,7 +217,8 @@ def _listen_first(root: bool) -> tuple[tuple[str, int], ...]:
 
 
 def read_accounts(environment: Mapping[str, str], name: str) -> frozenset[int]:
-    """The uids of accounts of this machine. Raises BadRequest naming one that is not there."""
+    """The uids of accounts of this machine. Raises BadRequest, naming an account that does not
+    exist."""
     found: set[int] = set()
     for word in read_words(environment, name):
         try:
@@ -223,8 +231,8 @@ def read_accounts(environment: Mapping[str, str], name: str) -> frozenset[int]:
 
 
 def read_audit(environment: Mapping[str, str], *, detached: bool) -> str | None:
-    """Raises BadRequest for a path that depends on the current folder, or - of a daemon that has no
-    standard output of its own."""
+    """Raises BadRequest for a path that depends on the current folder, or for - if the daemon has
+    no standard output of its own."""
     place = environment.get("ODC_AUDIT_LOG") or None
     if place == "-" and detached:
         raise BadRequest(
@@ -315,7 +323,7 @@ def parse_nodes(texts: list[str]) -> tuple[tuple[DeclaredNode, ...], bool]:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """HOST:PORT; an empty host is all addresses."""
+    """Parse HOST:PORT; an empty host means all addresses."""
     found = ADDRESS.match(text)
     if found is None or int(found["port"]) > 65535:
         raise BadRequest(

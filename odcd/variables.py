@@ -12,7 +12,7 @@ from odcd.errors import BadRequest
 def read_seconds(
     environment: Mapping[str, str], name: str, default: timedelta, most_s: int = 86_400
 ) -> timedelta:
-    """Raises BadRequest naming the variable, an empty one too."""
+    """Raises BadRequest, naming the variable, also when its value is empty."""
     text = environment.get(name)
     if text is None:
         return default
@@ -26,5 +26,5 @@ def read_seconds(
 
 
 def read_words(environment: Mapping[str, str], name: str) -> list[str]:
-    """Separated by commas or blanks."""
+    """Return the words of a variable, separated by commas or whitespace."""
     return re.findall(r"[^,\s]+", environment.get(name, ""))

@@ -1,4 +1,4 @@
-"""Lines of the audit log for commands that work on the database without the daemon."""
+"""Audit log lines for commands that work on the database without the daemon."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odcd.settings import read_audit
 
 
 class CommandAudit:
-    """command: as it is typed, without what is secret. Made before the command gives up root."""
+    """command: as typed, without secrets. Create this before the command gives up root."""
 
     def __init__(
         self, environment: Mapping[str, str], command: str, facts: Mapping[str, object]
@@ -29,9 +29,9 @@ class CommandAudit:
 
     @contextmanager
     def noting(self) -> Generator[None]:
-        """Around the work, as the account that does it: the log's folder is that account's.
+        """Wrap the work. Call it as the account that does the work, which owns the log's folder.
 
-        Raises OdcError, before the work, when the log cannot be opened.
+        Raises OdcError before the work when the log cannot be opened.
         """
         if self._place in (None, STDOUT):
             yield

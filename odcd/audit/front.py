@@ -1,4 +1,4 @@
-"""What the front door turned away, in the audit log."""
+"""Records connections and requests that the front door refused in the audit log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from odcd.front.watch import Refused, Rejected, Watch
 
 
 class AuditedWatch:
-    """Counts as the watch that it has, and writes lines down, so many of each client."""
+    """Passes every count to the wrapped watch, and logs a limited number of lines per client."""
 
     def __init__(self, watch: Watch, log: AuditLog) -> None:
         self._watch = watch
@@ -26,7 +26,7 @@ class AuditedWatch:
         self._note("UNREAD", reason, client)
 
     def _note(self, method: str, reason: str, client: str | int) -> None:
-        """client: a uid of the unix socket, or an address."""
+        """client: a uid on the Unix socket, or an address."""
         key = f"uid {client}" if isinstance(client, int) else network_of(client) if client else "?"
         left_out = self._log.refusals.admit(key)
         if left_out is None:

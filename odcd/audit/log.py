@@ -1,7 +1,8 @@
-"""The audit log: who changed what, from where and with which result; and who was refused.
+"""The audit log: who changed what, from where and with which result, and which requests were
+refused.
 
-A JSON object a line. It has no bodies, headers or query strings, so no key, ticket or secret. Lines
-are kept in memory for a moment and written by a thread, so that no request waits for a disk.
+Each line is one JSON object. It has no bodies, headers or query strings, so no keys, tickets or
+secrets. Lines are buffered briefly and written by a thread, so that no request waits for a disk.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from odcd.errors import OdcError
 log = logging.getLogger(__name__)
 
 FLUSH_S = 0.25
-"""The longest that a line waits in memory: a daemon that is killed loses so much."""
+"""The maximum time a line stays in memory: a killed daemon loses this much."""
 MOST_LINES = 100_000
-"""Kept while the file cannot be written; then the newest are lost, and the log says how many."""
+"""The number of lines kept while the file cannot be written. After that the newest are lost, and
+the log reports how many."""
 MODE = 0o640
 STDOUT = "-"
 
@@ -54,7 +56,7 @@ class AuditLog:
             ) from error
 
     def note(self, facts: Mapping[str, Any]) -> None:
-        """Write down what happened just now. It costs microseconds."""
+        """Record an event with the current time. This takes microseconds."""
         if len(self._lines) >= MOST_LINES:
             self._lost += 1
             return
@@ -62,14 +64,14 @@ class AuditLog:
         self._lines.append(self._encode({"at": _iso(at), **facts}) + b"\n")
 
     async def run(self) -> None:
-        """Write what is noted, until cancelled."""
+        """Write the buffered lines until cancelled."""
         while True:
             await self._clock.sleep(FLUSH_S)
             if self._lines:
                 await asyncio.to_thread(self.flush)
 
     def flush(self) -> None:
-        """Write all of it now; what cannot be written stays."""
+        """Write all lines now; lines that cannot be written are kept."""
         with self._writing:
             self._flush()
 
@@ -82,7 +84,7 @@ class AuditLog:
             while data:
                 data = data[os.write(self._descriptor, data) :]
         except OSError as error:
-            # Whole lines are written again; a part of one that was written stays.
+            # Unwritten lines are written again as a whole; a part that was written already remains.
             done = taken - data.count(b"\n")
             del lines[:done]
             if not self._failing:
@@ -96,7 +98,7 @@ class AuditLog:
             self._lost = 0
 
     def close(self) -> None:
-        """Write the rest."""
+        """Write the remaining lines and close the file."""
         self.flush()
         if self._place != STDOUT:
             with suppress(OSError):
@@ -109,7 +111,7 @@ class AuditLog:
         return os.open(self._place, flags, MODE)
 
     def _reopen(self) -> None:
-        """Where the file was renamed or removed, go on in a new one of that name."""
+        """If the file was renamed or removed, continue in a new file of that name."""
         if self._place == STDOUT:
             return
         ours = os.fstat(self._descriptor)

@@ -1,4 +1,4 @@
-"""How many lines the audit log has of what fails: whoever is refused must not fill its disk."""
+"""Limit the audit log's lines about failures, so that rejected clients cannot fill its disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from odcd.clock import Clock
 
 WINDOW_S = 60.0
 MOST = 120
-"""Failed requests of one client within the window that have a line each."""
+"""Failed requests of one client that are logged within the window."""
 MOST_OF_ALL = 6_000
 KEPT = 10_000
 EVERYBODY = ""
@@ -22,7 +22,7 @@ class _Window:
 
 
 class RefusalMeter:
-    """clients: users by uid, networks of strangers."""
+    """clients: users by uid, and networks of unknown clients."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -30,7 +30,8 @@ class RefusalMeter:
         self._cleared_s = float("-inf")
 
     def admit(self, client: str) -> int | None:
-        """May this refusal have a line? How many of that client had none before it; None: no."""
+        """Return how many refusals of this client were left out before this one; None: do not log
+        it."""
         own, everybody = self._window(client), self._window(EVERYBODY)
         if own.lines >= MOST or everybody.lines >= MOST_OF_ALL:
             own.left_out += 1
@@ -44,7 +45,8 @@ class RefusalMeter:
         now_s = self._clock.monotonic()
         found = self._windows.get(client)
         if found is None:
-            # Not for each of many strangers: that would cost more than the line.
+            # Do not clear at every new client: with many of them that would cost more than the
+            # line.
             if len(self._windows) >= KEPT and now_s >= self._cleared_s + WINDOW_S / 10:
                 self._cleared_s = now_s
                 fresh_s = now_s - WINDOW_S

@@ -1,4 +1,4 @@
-"""Files in a bucket of S3."""
+"""Files in an S3 bucket."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONNECT_S, READ_S = 10.0, 60.0
 
 @asynccontextmanager
 async def open_bucket(bucket: str, prefix: str, endpoint: str | None) -> AsyncGenerator[Bucket]:
-    """prefix: of every key, empty or with a slash at its end."""
+    """prefix: prepended to every key; empty, or ends with a slash."""
     config = AioConfig(
         connect_timeout=CONNECT_S, read_timeout=READ_S,
         retries={"mode": "standard", "total_max_attempts": 4},
@@ -61,7 +61,7 @@ class Bucket:
             more = {"ContinuationToken": page["NextContinuationToken"]}
 
     async def _call(self, operation: str, **arguments: Any) -> Any:
-        """None: there is no such object."""
+        """Return None if the object does not exist."""
         try:
             return await getattr(self._client, operation)(Bucket=self._bucket, **arguments)
         except ClientError as error:

@@ -1,4 +1,4 @@
-"""Access points of one EFS file system: a folder for each user, instead of a file system each."""
+"""Access points of one EFS file system: one folder per user instead of one file system per user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class AccessPoints(Link):
     async def create_access_point(
         self, operation: str, *, uid: int, gid: int, path: str, tags: Mapping[str, str]
     ) -> AccessPoint:
-        """See odcd.disks.cloud.Cloud, as for all of these."""
+        """See odcd.disks.cloud.Cloud, also for the other methods."""
         file_system = self._settings.efs_id
         if file_system is None:
             raise CloudRefused("NoFileSystem", "there is no shared storage: ODC_EFS_ID is not set")

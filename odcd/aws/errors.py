@@ -1,4 +1,4 @@
-"""What AWS, or the way there, answers instead of doing it: busy, or refused."""
+"""Translates errors of AWS, or of the connection to it, into CloudBusy or CloudRefused."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from botocore.exceptions import (
 from odcd.disks.cloud import CloudBusy, CloudRefused
 
 DEADLINE_S = 150.0
-"""Of one call with all its tries: no part of it should ever take so long."""
+"""For one call with all its retries: no part of it should ever take this long."""
 PASSING = frozenset({
     # Throttled.
     "BandwidthLimitExceeded", "EC2ThrottledException", "LimitExceededException",
     "PriorRequestNotComplete", "RequestLimitExceeded", "RequestThrottled",
     "RequestThrottledException", "SlowDown", "ThrottledException", "Throttling",
     "ThrottlingException", "TooManyRequests", "TooManyRequestsException",
-    # Later it will be as it must.
+    # The resource is not in the required state yet.
     "ConcurrentSnapshotLimitExceeded", "IncorrectFileSystemLifeCycleState", "IncorrectState",
     "InsufficientVolumeCapacity", "PendingSnapshotLimitExceeded",
     "SnapshotCreationPerVolumeRateExceeded", "VolumeInUse",
     # The daemon's credentials are being renewed.
     "ExpiredToken", "ExpiredTokenException", "RequestExpired",
 })  # fmt: skip
-"""Codes of errors that go by, after which nothing was done."""
+"""Codes of temporary errors, after which nothing was done."""
 UNSENT = (ConnectTimeoutError, EndpointConnectionError, ProxyConnectionError)
 NO_CREDENTIALS = (
     CredentialRetrievalError,
@@ -52,8 +52,8 @@ def code_of(error: ClientError) -> str:
 
 @asynccontextmanager
 async def asking(what: str, *fine: str) -> AsyncGenerator[None]:
-    """Around one call. what: as a sentence goes on after "AWS could not". fine: codes of errors
-    after which all is as it should be."""
+    """Wrap one call. what: completes the sentence "AWS could not ...". fine: codes of errors that
+    mean that the wanted state already exists."""
     try:
         async with asyncio.timeout(DEADLINE_S):
             yield
@@ -63,7 +63,7 @@ async def asking(what: str, *fine: str) -> AsyncGenerator[None]:
         if code_of(error) not in fine:
             raise _told(what, error) from error
     except ParamValidationError:
-        raise  # a bug of ours
+        raise  # a bug in odc
     except UNSENT as error:
         raise CloudBusy(f"AWS could not {what}: it cannot be reached", sent=False) from error
     except NO_CREDENTIALS as error:

@@ -1,4 +1,5 @@
-"""The way to AWS: clients with real timeouts, and what is too new to be seen everywhere there."""
+"""The connection to AWS: clients with strict timeouts, and resources that are too new to be visible
+everywhere."""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ T = TypeVar("T", bound=_Named)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """In seconds. tries: how often a call is made that may be made twice. settle_s: after so long,
-    what an unanswered call made is in AWS's lists. new_s: after so long, it is seen everywhere."""
+    """In seconds. tries: attempts for calls that may be repeated. settle_s: after this time, the
+    result of an unanswered call is in AWS's lists. new_s: after this time, it is visible
+    everywhere."""
 
     connect_s: float = 5.0
     read_s: float = 30.0
@@ -47,7 +49,7 @@ class Limits:
 
 
 class Told:
-    """What AWS's library tells of a call: `context` is the call's own."""
+    """Listens to the events of the AWS library for each call; `context` belongs to one call."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -60,7 +62,7 @@ class Told:
         **_: object,
     ) -> None:  # fmt: skip
         self._took(model.name, context)
-        # That there is no such thing is an answer.
+        # A missing resource is a valid answer.
         code = str(parsed.get("Error", {}).get("Code"))
         if http_response.status_code >= 300 and "NotFound" not in code:
             self._calls.failed(model.name)
@@ -79,7 +81,7 @@ class Link:
         self, settings: DiskSettings, server_id: str, clock: Clock, limits: Limits | None = None,
         calls: Calls = NOBODY,
     ) -> None:  # fmt: skip
-        """server_id: of the database, since several servers may share an account."""
+        """server_id: of the database, because several servers may share an AWS account."""
         self._settings = settings
         self._server_id = server_id
         self._clock = clock
@@ -90,9 +92,9 @@ class Link:
         self._new: dict[str, float] = {}
 
     async def open(self) -> None:
-        """Nothing is sent yet."""
+        """Create the clients. Nothing is sent yet."""
         self._ec2: EC2Client = await self._client("ec2", self._limits.tries)
-        # A try of its own would make a second one of what was made and not answered.
+        # A retry by the library could create a second resource if the first answer was lost.
         self._ec2_once: EC2Client = await self._client("ec2", 1)
         self._efs: EFSClient = await self._client("efs", self._limits.tries)
         self._efs_once: EFSClient = await self._client("efs", 1)
@@ -139,7 +141,8 @@ class Link:
         list_some: Callable[[Sequence[str]], Awaitable[Sequence[T]]],
         find: Callable[[str], Awaitable[T | None]],
     ) -> dict[str, T]:
-        """A list that lacks one proves nothing: that one is asked for by itself."""
+        """Look up each id. An id missing from a list proves nothing, so it is queried
+        individually."""
         found: dict[str, T] = {}
         for at in range(0, len(ids), MOST_IDS):
             found |= {one.id: one for one in await list_some(ids[at : at + MOST_IDS])}

@@ -1,4 +1,5 @@
-"""What AWS tells of volumes, snapshots and access points, as records; and whose they are."""
+"""Converts AWS responses for volumes, snapshots and access points to records, and checks their
+owner."""
 
 from __future__ import annotations
 
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
     )
 
 SNAPSHOT_OF = "odc-snapshot-of"
-"""Tag of a snapshot: the volume that we made it of. Snapshots that others make of a volume have the
-volume's tags, so they have none; copies that others make of a snapshot have it, and come from no
-volume."""
+"""Tag of a snapshot: the volume that odc made it from. Snapshots that others make of a volume get
+the volume's tags, so they lack this one. Copies that others make of a snapshot have it, but come
+from no volume."""
 MAX_TAG = 256
 _VOLUME: Mapping[str, VolumeState] = {
     "creating": "creating",
@@ -59,18 +60,18 @@ _ACCESS_POINT: Mapping[str, AccessPointState] = {
 
 
 def token(server_id: str, operation: str) -> str:
-    """As a client token, which has 64 characters at most; other servers of the account may have
-    operations of the same name."""
+    """A client token, of at most 64 characters. It includes the server, because another server in
+    the account may use the same operation names."""
     return hashlib.sha256(f"{server_id} {operation}".encode()).hexdigest()
 
 
 def tag_list(tags: Mapping[str, str]) -> list[Any]:
-    """As EC2 takes them, and EFS."""
+    """Tags in the form that EC2 and EFS accept."""
     return [{"Key": key, "Value": value[:MAX_TAG]} for key, value in tags.items()]
 
 
 def tag_filter(key: str, value: str) -> FilterTypeDef:
-    """Nothing in value stands for anything else."""
+    """A filter that matches the value literally: wildcards are escaped."""
     plain = "".join(f"\\{c}" if c in "\\*?" else c for c in value[:MAX_TAG])
     return {"Name": f"tag:{key}", "Values": [plain]}
 
@@ -92,12 +93,12 @@ def is_of(tags: Mapping[str, str], server_id: str) -> bool:
 
 
 def is_authored(snapshot: Snapshot, server_id: str) -> bool:
-    """We made it ourselves; nobody copied our tags onto it."""
+    """Whether odc made the snapshot itself, rather than someone copying its tags."""
     return is_of(snapshot.tags, server_id) and snapshot.tags.get(SNAPSHOT_OF) == snapshot.volume_id
 
 
 def volume_of(told: VolumeTypeDef | VolumeResponseTypeDef) -> Volume | None:
-    """None: it is deleted, and only remembered."""
+    """Return None if the volume is deleted and only still listed."""
     state = told.get("State")
     if state == "deleted":
         return None
@@ -111,7 +112,7 @@ def volume_of(told: VolumeTypeDef | VolumeResponseTypeDef) -> Volume | None:
 
 
 def snapshot_of(told: SnapshotTypeDef | SnapshotResponseTypeDef) -> Snapshot | None:
-    """None: it is deleted, and waits in the recycle bin."""
+    """Return None if the snapshot is deleted and in the recycle bin."""
     state = told.get("State")
     if state == "recoverable":
         return None

@@ -1,4 +1,4 @@
-"""EBS snapshots, and the tags of these and of volumes."""
+"""EBS snapshots, and the tags of snapshots and volumes."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class Snapshots(Link):
     ) -> None:  # fmt: skip
         super().__init__(settings, server_id, clock, limits, calls)
         self._unanswered: dict[str, float] = {}
-        """By volume, when a snapshot of it was asked for without an answer."""
+        """By volume: when a snapshot of it was requested without an answer."""
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def create_snapshot(
         self, operation: str, *, volume_id: str, tags: Mapping[str, str]
     ) -> Snapshot:
-        """See odcd.disks.cloud.Cloud, as for all of these.
+        """See odcd.disks.cloud.Cloud, also for the other methods.
 
-        EC2 knows no token for it: what was asked for is looked for, and nothing is asked for as
-        long as an unanswered call may not be in the lists.
+        EC2 has no client token for snapshots. So this first looks for an existing one, and sends no
+        new request while the result of an unanswered one may be missing from the lists.
         """
         turn = self._turns.setdefault(volume_id, asyncio.Lock())
         async with turn:
@@ -60,7 +60,7 @@ class Snapshots(Link):
             **aws_records.own_tags(self._server_id, operation),
             aws_records.SNAPSHOT_OF: volume_id,
         }
-        # Before it is sent: a task that is cancelled leaves it unanswered, too.
+        # Set before the request is sent: a cancelled task also leaves it unanswered.
         self._unanswered[volume_id] = now
         try:
             async with asking(f"make a snapshot of {volume_id}"):
@@ -102,7 +102,7 @@ class Snapshots(Link):
         return self._authored(await self._list_snapshots(self._ours()))
 
     async def _snapshot_by(self, operation: str, volume_id: str) -> Snapshot | None:
-        """That of the operation, else one that is pending."""
+        """The snapshot of this operation, else one that is pending."""
         listed = await self._list_snapshots([{"Name": "volume-id", "Values": [volume_id]}])
         ours = sorted(self._authored(listed), key=lambda one: (one.started_at, one.id))
         name = aws_records.own_tags(self._server_id, operation)[OPERATION]

@@ -33,7 +33,7 @@ class Volumes(Link):
         snapshot_id: str | None,
         tags: Mapping[str, str],
     ) -> Volume:
-        """See odcd.disks.cloud.Cloud, as for all of these."""
+        """See odcd.disks.cloud.Cloud, also for the other methods."""
         found = await self._volume_by(operation)
         if found is not None:
             return found
@@ -58,7 +58,7 @@ class Volumes(Link):
             except ClientError as error:
                 if code_of(error) != "IdempotentParameterMismatch":
                     raise
-                # It was asked for before, in other words, and is not in the lists yet.
+                # It was requested before with other parameters, and is not in the lists yet.
                 raise CloudBusy("AWS does not show a volume that it made", sent=True) from error
         volume = aws_records.volume_of(answer)
         if volume is None:
@@ -70,7 +70,7 @@ class Volumes(Link):
         return await self._by_id(ids, self._some_volumes, self._find_volume)
 
     async def detach_volume(self, id: str, *, force: bool) -> None:
-        # IncorrectState: it is attached nowhere.
+        # IncorrectState: it is not attached.
         async with asking(f"detach {id}", GONE, "IncorrectState", "InvalidAttachment.NotFound"):
             await self._ec2.detach_volume(VolumeId=id, Force=force)
 

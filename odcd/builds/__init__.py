@@ -1,1 +1,1 @@
-"""Images that are built of a user's Dockerfile."""
+"""Images built from users' Dockerfiles."""

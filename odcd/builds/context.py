@@ -1,7 +1,7 @@
-"""What an image is built of: a Dockerfile's folder, as it was sent, and packed anew by odc.
+"""The context of an image build: a Dockerfile's folder, as it was sent, and packed again by odc.
 
-Nothing but what odc packed itself reaches a build: the same files are the same bytes, and so the
-same build, whoever packed them and by what.
+A build only receives files that odc packed itself. So the same files give the same bytes and the
+same build, whichever user and tool packed them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_DOCKERFILE_BYTES = 512 * 1024
 MAX_PLAIN_BYTES = 32 * 1024 * 1024
 MAX_ENTRIES = 10_000
 MAX_PACKED_BYTES = 900_000
-"""A ConfigMap, which carries it to the build, may have 1 MiB."""
+"""A ConfigMap, which carries it to the build, is limited to 1 MiB."""
 MAX_PATH_BYTES = 1024
 MAX_PART_BYTES = 255
 DOCKERFILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
@@ -36,8 +36,8 @@ _EXECUTABLE, _PLAIN = 0o755, 0o644
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """digest: of the files, their paths and whether they may be run, and the Dockerfile's name.
-    packed: tar, gzip."""
+    """digest: of the files, their paths and executable bits, and the Dockerfile's name. packed:
+    tar, gzip."""
 
     digest: str
     packed: bytes
@@ -61,14 +61,14 @@ def read_context(sent: bytes, dockerfile: str) -> Context:
 
 
 def own_digest(uid: int, digest: str) -> str:
-    """What a user's build of a context is called. Users share no builds: an image that was built
-    with one user's cache is no other user's."""
+    """The digest of one user's build of a context. Users share no builds: an image built with one
+    user's cache is not given to another."""
     return hashlib.sha256(f"{uid} {digest}".encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
-    """A file by content, a link by where it points; neither: a folder."""
+    """A file has content, a symbolic link has link; a folder has neither."""
 
     content: bytes | None = None
     executable: bool = False
@@ -153,8 +153,8 @@ def _path(name: str) -> str:
 
 
 def _link(path: str, target: str) -> str:
-    """A link may go up as far as the folder, and then down: its end is inside then, whatever else
-    is a link."""
+    """Check a link's target: it may go up as far as the folder, and then only down. It then ends
+    inside the folder, whatever other links exist."""
     parts = [part for part in target.split("/") if part not in ("", ".")]
     up = next((n for n, part in enumerate(parts) if part != ".."), len(parts))
     depth = path.count("/")

@@ -1,7 +1,7 @@
-"""Read contexts of users in processes of their own, which have limits and can be killed.
+"""Read users' contexts in separate processes, which have limits and can be killed.
 
 A few hundred bytes can keep Python's tarfile busy for minutes, or make it allocate a terabyte. In
-the daemon, that would stop every request.
+the daemon, that would block every request.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ AT_ONCE = 2
 WAITING_PER_USER = 4
 PATIENCE_S = 60.0
 LIMIT_S = 30.0
-"""Of the clock on the wall; odcd.builds.unpack limits CPU time and memory."""
+"""Wall-clock time; odcd.builds.unpack limits CPU time and memory."""
 HARD = "Leave unusual entries and very long paths out, or name them in a .dockerignore."
 
 
@@ -33,8 +33,8 @@ class Reader:
     async def read(self, sent: bytes, dockerfile: str) -> Context:
         """odcd.builds.context.read_context, one at a time for each user.
 
-        Raises BadRequest; TooLarge, also when it exceeds the limits; TooManyRequests, DatabaseBusy
-        when too many wait.
+        Raises BadRequest; TooLarge, also when it exceeds the limits; TooManyRequests or
+        DatabaseBusy when too many wait.
         """
         if not DOCKERFILE.fullmatch(dockerfile):
             raise bad_name(dockerfile)

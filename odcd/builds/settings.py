@@ -1,4 +1,4 @@
-"""Where images of users' Dockerfiles are built, and where they go."""
+"""The settings for images built from users' Dockerfiles; see odcd.settings."""
 
 from __future__ import annotations
 
@@ -17,34 +17,35 @@ _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 _LABEL = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_./]{0,252}=[A-Za-z0-9._-]{0,63}")
 IMAGE = "docker.io/moby/buildkit:v0.34.2-rootless"
 LIMIT = timedelta(minutes=15)
-"""So long a build may take."""
+"""The time limit of a build."""
 _IMAGE = re.compile(r"[A-Za-z0-9._:/-]*buildkit(?::v\d+\.\d+\.\d+-rootless|@sha256:[0-9a-f]{64})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildSettings:
     registry: str | None = None
-    """ODC_BUILD_REGISTRY. The repository that images built of users' Dockerfiles are pushed to and
-    pulled from: HOST/PATH. Default none: --dockerfile is refused."""
+    """ODC_BUILD_REGISTRY. The repository for images built from users' Dockerfiles, to push to and
+    pull from: HOST/PATH. Default none: --dockerfile is rejected."""
     registry_http: bool = False
-    """ODC_BUILD_REGISTRY_HTTP. on: that registry speaks HTTP, as one within the cluster may.
+    """ODC_BUILD_REGISTRY_HTTP. on: the registry uses HTTP, which one inside the cluster may.
     Default off."""
     secret: str | None = None
-    """ODC_BUILD_SECRET. Of type kubernetes.io/dockerconfigjson, in the namespace of builds: what
-    builds push with, and what caches need. Let it reach that repository alone. Default none."""
+    """ODC_BUILD_SECRET. A secret of type kubernetes.io/dockerconfigjson in the namespace of builds,
+    with which builds push; caches require it. It should only give access to that repository.
+    Default none."""
     namespace: str = "gpu-builds"
-    """ODC_NAMESPACE_BUILDS. Where images are built. Default gpu-builds."""
+    """ODC_NAMESPACE_BUILDS. The namespace for builds. Default gpu-builds."""
     image: str = IMAGE
-    """ODC_BUILDKIT_IMAGE. Rootless BuildKit, by digest or a version: a mirror of
+    """ODC_BUILDKIT_IMAGE. The image of rootless BuildKit, by digest or a version: a mirror of
     docker.io/moby/buildkit:v0.34.2-rootless, which is the default."""
     nodes: tuple[str, ...] = ()
-    """ODC_BUILD_NODES. Labels KEY=VALUE, by commas, that a node must have to build, beside those of
-    amd64 without GPUs. Default none."""
+    """ODC_BUILD_NODES. Labels KEY=VALUE, separated by commas, that a node needs to run builds, in
+    addition to being amd64 without GPUs. Default none."""
     at_once: int = 8
-    """ODC_BUILDS_AT_ONCE. So many are built at the same time. Default 8."""
+    """ODC_BUILDS_AT_ONCE. The maximum number of concurrent builds. Default 8."""
 
     def target(self) -> str:
-        """Raises BadRequest: there is none."""
+        """Raises BadRequest if no registry is set."""
         if self.registry is None:
             raise BadRequest(
                 "no images are built here: the daemon knows of no registry for them",
@@ -54,7 +55,7 @@ class BuildSettings:
 
 
 def no_target() -> str:
-    """Of a daemon without a cluster. Raises BadRequest."""
+    """For a daemon without a cluster. Raises BadRequest."""
     raise BadRequest(
         "this cluster runs processes of its machine, and builds no images",
         "Leave --dockerfile out; `odcd serve --executor kubernetes` runs containers.",
@@ -62,7 +63,7 @@ def no_target() -> str:
 
 
 def read_builds(environment: Mapping[str, str]) -> BuildSettings:
-    """Raises BadRequest naming the variable that is wrong. What is empty is not set."""
+    """Raises BadRequest, naming the invalid variable. An empty variable is not set."""
     given = {name: text for name, text in environment.items() if text}
     default = BuildSettings()
     nodes = tuple(word.strip() for word in given.get("ODC_BUILD_NODES", "").split(",") if word)

@@ -1,4 +1,4 @@
-"""What the log of a build tells: which step it is at, and why it failed."""
+"""Extracts the current step, and the reason of a failure, from the log of a build."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[\]()].?")
 
 
 def clean(log: str) -> str:
-    """As a terminal may show it and the database keep it, and no more than its end."""
+    """Make the log safe for a terminal and the database, and keep only its end."""
     plain = _ESCAPES.sub("", log)[-MAX_LOG_CHARS:]
     return "".join(c for c in plain if c.isprintable() or c in "\n\t")
 
 
 def step_of(log: str) -> str | None:
-    """step 3/5: RUN make; None: it tells of none."""
+    """The current step, such as "step 3/5: RUN make"; None if the log has none."""
     for line in reversed(log.splitlines()):
         if found := _STEP.match(line):
             stage = f" of {found['stage']}" if found["stage"] else ""
@@ -34,6 +34,6 @@ def step_of(log: str) -> str | None:
 
 
 def error_of(log: str) -> str:
-    """Its last lines."""
+    """The last lines of the log."""
     lines = [line.rstrip() for line in clean(log).splitlines() if line.strip()]
     return "\n".join(lines[-ERROR_LINES:])[-MAX_ERROR_CHARS:].strip()

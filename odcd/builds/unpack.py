@@ -1,6 +1,7 @@
-"""Read one context in a process of its own: see odcd.builds.reading.
+"""Read one context in a separate process: see odcd.builds.reading.
 
-It is a fork and no new program: root's Python may be closed to the account that the daemon became.
+The process is a fork, not a new program: the daemon's account may not be able to read root's
+Python.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from odcd.errors import OdcError, TooLarge
 
 CPU_S = 10
 MEMORY_BYTES = 512 * 1024 * 1024
-"""More than the daemon itself has."""
+"""In addition to the size of the daemon."""
 MOST_DESCRIPTORS = 1_048_576
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """The process: it reads a context from one pipe, and writes the answer into the other."""
+    """The child process: it reads a context from one pipe, and writes the answer to the other."""
 
     pid: int
     context: int
     answer: int
 
     def talk(self, sent: bytes) -> bytes | None:
-        """Send the context. Blocks until the process has ended; returns one line of JSON and the
-        packed context, None when the process was killed."""
+        """Send the context and wait until the process has ended. Returns one line of JSON and the
+        packed context, or None when the process was killed."""
         try:
             with os.fdopen(self.context, "wb") as pipe, suppress(BrokenPipeError):
                 pipe.write(sent)
@@ -44,13 +45,13 @@ class Child:
         return answer if status == 0 else None
 
     def kill(self) -> None:
-        """Only while somebody is in talk(): the number is not another process's yet."""
+        """Call only while a thread is in talk(): until then the process id is not reused."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
 
 def fork(dockerfile: str) -> Child:
-    """Begin the process. Raises OSError."""
+    """Start the process. Raises OSError."""
     context, ours = os.pipe()
     theirs, answer = os.pipe()
     pid = os.fork()
@@ -63,7 +64,7 @@ def fork(dockerfile: str) -> Child:
                 told.write(_read(sent.read(), dockerfile))
             code = 0
         finally:
-            # Nothing of the daemon is to be ended here.
+            # Exit without running any cleanup of the daemon.
             os._exit(code)
     os.close(context)
     os.close(answer)
@@ -71,7 +72,7 @@ def fork(dockerfile: str) -> Child:
 
 
 def _begin(context: int, answer: int) -> None:
-    """Let go of what the daemon has."""
+    """Drop the resources inherited from the daemon."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
@@ -82,7 +83,7 @@ def _begin(context: int, answer: int) -> None:
 
 
 def _limit() -> None:
-    """Keep this process from using more than one context needs."""
+    """Limit this process to the resources that one context needs."""
     for kind, most in (
         (resource.RLIMIT_CPU, CPU_S),
         (resource.RLIMIT_AS, _size() + MEMORY_BYTES),

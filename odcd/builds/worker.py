@@ -1,7 +1,7 @@
-"""Have what reservations wait for built. Runs on the leader only; the database decides.
+"""Build the images that reservations wait for. Runs on the leader only; the database decides.
 
-An attempt is in the database before its Job is in the cluster, and what came of it is looked for
-until it is written down: whenever the daemon dies, the next one goes on from there.
+An attempt is in the database before its Job is in the cluster, and its result is queried until it
+is recorded. So whenever the daemon dies, the next one continues from there.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from odcd.stores.store import Store
 log = logging.getLogger(__name__)
 
 LOOK_S = 2.0
-"""Between two looks at what is being built."""
+"""The time between two checks of running builds."""
 MIN_GAP_S = 0.5
 GONE = "its Kubernetes Job was gone before it was done"
 NO_CONTEXT = "what it is built from is not kept any more: reserve it again"
 
 
 class Builder(Protocol):
-    """Whatever carries builds out."""
+    """Carries builds out."""
 
     async def survey(self, builds: Sequence[Build]) -> dict[int, BuildLook]:
-        """What can be seen of each, by its id; without one there is no Job of this attempt. Jobs
-        of all others that are not over are taken away. Raises RunnerDown: nobody can say."""
+        """Return the observed state of each build, by id; a build is missing if this attempt has no
+        Job. Deletes unfinished Jobs of all other builds. Raises RunnerDown: the state is
+        unknown."""
         ...
 
     async def begin(self, build: Build, context: bytes) -> None:
-        """There is a Job, and what it needs; also when part of that was there. Raises RunnerDown:
-        try again; WrongState: it never will."""
+        """Create the Job and its objects, also when some of them exist. Raises RunnerDown: try
+        again; WrongState: it can never be created."""
         ...
 
     async def close(self) -> None: ...
@@ -47,7 +48,8 @@ class BuildWorker:
         self, term: int, store: Store, builder: Builder, clock: Clock, *, every: timedelta,
         at_once: int, on_change: Callable[[], None],
     ) -> None:  # fmt: skip
-        """every: look at least so often. on_change: told when reservations need wait no more."""
+        """every: check at least this often. on_change: called when reservations may no longer have
+        to wait."""
         self._term = term
         self._store = store
         self._builder = builder
@@ -60,7 +62,7 @@ class BuildWorker:
         self._told: dict[tuple[int, int], tuple[str | None, str | None]] = {}
 
     def wake(self) -> None:
-        """Something changed: somebody may wait for an image, or not any more."""
+        """Called on a change: a user may wait for an image, or no longer wait."""
         self._wake.set()
 
     async def run(self) -> None:
@@ -77,7 +79,7 @@ class BuildWorker:
                 continue
 
     async def work_once(self) -> int:
-        """One look at all; how many are being built."""
+        """Check all builds once; return how many are in progress."""
         builds = await self._store.take_builds(self._term, self._at_once, self._clock.now())
         if not builds and not self._due():
             return 0
@@ -94,9 +96,9 @@ class BuildWorker:
         return len(builds)
 
     def _due(self) -> bool:
-        """What a leader before this one began late is to be seen, too."""
+        """Check even without builds, because a previous leader's Job may appear late."""
         at = self._surveyed_at
-        # One that was just dropped is taken away at the look after.
+        # The Job of a build that was just dropped is removed at the next check.
         return at is None or bool(self._told) or self._clock.monotonic() - at >= self._every_s
 
     async def _settle(self, build: Build, look: BuildLook | None) -> None:

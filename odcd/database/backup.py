@@ -1,7 +1,8 @@
-"""The whole queue in one file: every table of schema odc as of one moment, and how to take it back.
+"""Back up the whole queue to one file, with every table of schema odc at one moment, and restore
+it.
 
-The file is a zip: a table a member in PostgreSQL's COPY text, and manifest.json. Job output is not
-in it; that belongs to the users' folders.
+The file is a zip with one member per table, in PostgreSQL's COPY text format, and manifest.json. It
+does not contain job output, which is in the users' folders.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from odcd.database.schema import Source, rebuild, take_schema_lock
 from odcd.database.schema_guard import DAEMONS
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, WrongState
 
-# zipfile looks it up at its first member, when root's Python may be closed to us already.
+# zipfile loads this codec at its first member, when we may no longer be able to read root's Python.
 codecs.lookup("cp437")
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-# What the installer writes itself.
+# Tables that the installer fills itself.
 OWN_TABLES = ("migration", "install", "planner")
 IDENTIFIER = re.compile(r"^[a-z_][a-z0-9_]*$")
 BOUND = re.compile(r"^(DEFAULT|FOR VALUES FROM \('?-?\d+'?\) TO \('?-?\d+'?\))$")
 CHUNK = 1 << 20
 
-# Parents before children, so that foreign keys hold at every step.
+# Parents before children, so that foreign keys are satisfied at every step.
 TABLES = """
     with recursive own (oid) as (
         select c.oid from pg_class as c
@@ -78,7 +79,7 @@ SEQUENCES = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a backup holds."""
+    """The contents of a backup."""
 
     made_at: datetime
     jobs: int
@@ -87,7 +88,7 @@ class Summary:
 
 
 async def write_backup(dsn: str, file: BinaryIO, clock: Clock) -> Summary:
-    """Write the queue as it is at one moment; the daemon goes on meanwhile."""
+    """Write the queue as of one moment, while the daemon continues."""
     connection = await connect(dsn, kind=BACKUP, isolation="repeatable read")
     try:
         async with connection.transaction(readonly=True):
@@ -130,7 +131,7 @@ async def _write(connection: asyncpg.Connection, file: BinaryIO, clock: Clock) -
             "made_at": summary.made_at.isoformat(),
             "tables": tables,
             "partitions": [dict(row) for row in await connection.fetch(PARTITIONS)],
-            # Read after the tables: a sequence never goes back, so it is above all of them.
+            # Read after the tables: sequences never decrease, so these values cover all rows.
             "sequences": {r["name"]: r["last"] for r in await connection.fetch(SEQUENCES)},
         }
         archive.writestr(MANIFEST, json.dumps(manifest, indent=1))
@@ -139,7 +140,7 @@ async def _write(connection: asyncpg.Connection, file: BinaryIO, clock: Clock) -
 
 
 def read_manifest(archive: zipfile.ZipFile) -> dict[str, Any]:
-    """Raises BadRequest for what is not a backup of ours, or was tampered with."""
+    """Raises BadRequest if the file is not a backup of odc, or was tampered with."""
     try:
         manifest = json.loads(archive.read(MANIFEST))
         names = [*manifest["tables"], *manifest["sequences"]]
@@ -166,11 +167,11 @@ def _not_a_backup() -> BadRequest:
 async def restore_backup(
     dsn: str, file: BinaryIO, source: Source, clock: Clock, *, replace: bool, term: int = 0
 ) -> Summary:
-    """Make the database what the file holds: all of it, or nothing when anything fails.
+    """Replace the database's contents with the file's: all of it, or nothing if any step fails.
 
-    term: a runner here obeys none below it. What was running is running again in the database; the
-    daemon that starts next adopts it and ends what has no process. Raises WrongState when the queue
-    is not empty, or a daemon is at work on it.
+    term: the term of a runner on this machine, which obeys no lower one. Jobs that were running are
+    running again in the database. The next daemon adopts them and ends those that have no process.
+    Raises WrongState when the queue is not empty, or a daemon uses it.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -231,7 +232,7 @@ class _Restore:
         return datetime.fromisoformat(self._manifest["made_at"])
 
     async def _seen(self, replace: bool) -> dict[str, int]:
-        """The highest numbers this database has given out: none may be given again."""
+        """The highest numbers this database has assigned: none may be assigned again."""
         if await self._db.fetchval("select to_regclass('odc.job') is null"):
             return {}
         jobs = await self._db.fetchval("select count(*) from odc.job")
@@ -269,7 +270,7 @@ class _Restore:
 
 
 class _Chunks:
-    """A file as the asynchronous iterator that COPY reads."""
+    """A file as the asynchronous iterator that COPY requires."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

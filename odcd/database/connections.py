@@ -1,7 +1,7 @@
 """The kinds of database connections: how long each may wait, and how it notices a dead peer.
 
 PostgreSQL itself ends a statement, a wait for a lock or an idle transaction that takes too long.
-The daemon waits a little longer than that, then concludes that the server is gone.
+The daemon waits slightly longer, then treats the server as gone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KEEPALIVE_IDLE_S = 4
 KEEPALIVE_EVERY_S = 2
 KEEPALIVE_COUNT = 2
 MAX_NAME = 63
-"""PostgreSQL cuts a longer application_name."""
+"""PostgreSQL truncates a longer application_name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +40,15 @@ class Kind:
     statement_s: float | None
     """statement_timeout."""
     lock_s: float | None
-    """lock_timeout, of each lock."""
+    """lock_timeout, for each lock."""
     idle_s: float | None = 10.0
     """idle_in_transaction_session_timeout."""
     answer_s: float | None = None
     """How long the daemon waits for an answer; by default statement_s and a margin."""
     silent_s: float | None = 8.0
-    """tcp_user_timeout, on both sides: how long sent data may stay without an acknowledgement."""
+    """tcp_user_timeout, on both sides: how long sent data may remain unacknowledged."""
     retried: tuple[type[BaseException], ...] = ROLLED_BACK
-    """After these errors of the driver a pool runs the statement again."""
+    """A pool runs the statement again after these errors of the driver."""
 
     @property
     def client_s(self) -> float | None:
@@ -62,21 +62,21 @@ class Kind:
 
 
 API = Kind(name="odcd", statement_s=30, lock_s=5)
-"""Requests. A request that waits longer answers 503."""
+"""Requests. A request that waits longer is answered with 503."""
 LEADER = Kind(
     name="odcd-loops", statement_s=60, lock_s=10,
     retried=(*ROLLED_BACK, asyncpg.LockNotAvailableError),
 )  # fmt: skip
-"""The leader's loops: settling, sweeps, inventories."""
+"""The leader's loops: recording facts, sweeps, inventories."""
 PASS = Kind(name="odcd-leader", statement_s=60, lock_s=5)
-"""The leader's passes. take_term runs here, so when this backend ends, the leader is gone."""
+"""The leader's passes. take_term runs here: when this backend ends, the leader is gone."""
 BEAT = Kind(name="odcd-beat", statement_s=4, lock_s=4, answer_s=5)
 FORECASTER = Kind(name="odcd-forecaster", statement_s=60, lock_s=5)
 METRICS = Kind(name="odcd-metrics", statement_s=5, lock_s=2)
 LISTENER = Kind(name="odcd listen", statement_s=4, lock_s=4, answer_s=5)
 INSTALLER = Kind(name="odcd install", statement_s=None, lock_s=30, idle_s=60)
 BACKUP = Kind(name="odc backup", statement_s=None, lock_s=30, idle_s=None, silent_s=300)
-"""No limit on a statement: the backup file may be slower to write than the database is to read."""
+"""No limit on a statement: writing the backup file may be slower than reading the database."""
 TOOL = Kind(name="odcd", statement_s=None, lock_s=None, idle_s=None, answer_s=120)
 """Commands and tests: only the client has a limit."""
 
@@ -164,7 +164,7 @@ async def close(connection: asyncpg.Connection) -> None:
 
 
 async def check_direct(dsn: str) -> None:
-    """Refuse a connection pooler that drops session settings or shares backends between clients.
+    """Reject a connection pooler that drops session settings or shares backends between clients.
 
     Raises OdcError, or DatabaseDown when PostgreSQL cannot be reached.
     """

@@ -1,7 +1,7 @@
-"""Change tables that others use: wait briefly for strong locks, give way, and try again.
+"""Change tables that are in use: wait briefly for strong locks, give way, and try again.
 
 A statement that waits for a strong lock makes every later statement on that table wait behind it.
-So no step waits longer than the lock timeout; the others continue between two tries.
+So no step waits longer than the lock timeout, and other sessions continue between two tries.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Patience:
         """Call work until it gets its locks. It must undo its changes when it fails.
 
         queues: other sessions would wait behind it; if False, the step waits without a timeout.
-        Raises DatabaseDown, naming the sessions that have the locks, when that takes too long.
+        Raises DatabaseDown, naming the blocking sessions, when that takes too long.
         """
         begun = self._clock.monotonic()
         pause_s = FIRST_PAUSE_S
@@ -103,7 +103,8 @@ class Patience:
         await self._db.execute(f"set lock_timeout = {round(seconds * 1000)}")
 
     async def _watch(self) -> None:
-        """Remember the blocking sessions: once the step has failed, nothing blocks it any more."""
+        """Record the blocking sessions while the step waits: after it fails, they can no longer be
+        queried."""
         pid = self._db.get_server_pid()
         await self._clock.sleep(LOOK_EVERY_S)
         with suppress(DatabaseDown, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):

@@ -1,6 +1,6 @@
-"""PostgreSQL as the daemon sees it: a pool, single sessions, a listener.
+"""Access to PostgreSQL: a pool, single sessions, a listener.
 
-Every call is one statement and so one transaction. jsonb travels as text.
+Every call is one statement and therefore one transaction. jsonb is passed as text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Row = asyncpg.Record
 POOL_SIZE = 8
 LISTEN_RETRY_S = 0.5
 LISTEN_CHECK_S = 2.0
-"""How often the listener asks whether PostgreSQL is still there."""
+"""How often the listener checks that PostgreSQL is still reachable."""
 ACQUIRE_TIMEOUT_S = 10.0
 RELEASE_TIMEOUT_S = 5.0
 TRIES = 4
@@ -47,7 +47,7 @@ RETRY_AFTER_S = 0.02
 
 
 class Watch(Protocol):
-    """Who is told how the database answers."""
+    """Receives the timings and failures of database calls."""
 
     def queried(self, operation: str, seconds: float) -> None: ...
     def database_down(self) -> None: ...
@@ -59,7 +59,7 @@ class _Nobody:
 
 
 class Session:
-    """One connection, for who needs to keep a backend (the leader) or an isolation level."""
+    """One connection, for callers that must keep a backend (the leader) or an isolation level."""
 
     def __init__(self, connection: Any, watch: Watch | None = None) -> None:
         self._connection = connection
@@ -74,7 +74,7 @@ class Session:
         return self._connection.is_closed()
 
     def terminate(self) -> None:
-        """Cut the connection without notifying the server."""
+        """Close the connection without notifying the server."""
         self._connection.terminate()
 
     async def fetch(self, query: str, *args: Any, **more: Any) -> list[Row]:
@@ -95,7 +95,7 @@ class Session:
             answer = await method(*args, **more)
         except Exception as error:
             if isinstance(error, TimeoutError):
-                # PostgreSQL's own limit is shorter, so PostgreSQL no longer answers.
+                # PostgreSQL's own timeout is shorter, so the server does not answer.
                 self.terminate()
             told = translate_on(self._connection, error)
             if isinstance(told, DatabaseDown):
@@ -109,7 +109,7 @@ class Session:
 
 @lru_cache(maxsize=1024)
 def _operation(query: str) -> str:
-    """The function of ours that a statement calls: there are as many as have a file."""
+    """The odc function that a statement calls: there are only as many values as sql files."""
     called = re.search(r"\bodc\.(\w+)\s*\(", query)
     return called[1] if called else "other"
 
@@ -122,7 +122,7 @@ class Database:
         watch: Watch | None = None, tagged: bool = False, slots: Slots | None = None,
     ) -> None:  # fmt: skip
         """tagged: each application_name ends with a token, so that a new leader can terminate all
-        of them. slots: how the pool is shared out among requests."""
+        of these connections. slots: shares the pool among requests."""
         self._dsn = dsn
         self._kind = kind
         self._watch = watch or _Nobody()
@@ -135,7 +135,7 @@ class Database:
         self._listening: set[str] = set()
         self._silent = False
         self.token = secrets.token_hex(6)
-        """At the end of each application_name, where tagged; another one after each cut()."""
+        """The end of each application_name if tagged; each cut() creates a new token."""
 
     @property
     def dsn(self) -> str:
@@ -164,7 +164,7 @@ class Database:
             raise translate(error) from error
 
     async def close(self, timeout_s: float = 5.0) -> None:
-        """Wait for the statements under way, but not for ever."""
+        """Wait for the statements in progress, up to the timeout."""
         if self._pool is None:
             return
         try:
@@ -175,13 +175,13 @@ class Database:
         self._pool = None
 
     async def cut(self) -> None:
-        """For a PostgreSQL that does not answer: end every call and dedicated session at once
-        with DatabaseDown, and use new connections from then on."""
+        """End every call and dedicated session at once with DatabaseDown, and use new connections
+        from then on. For a PostgreSQL that does not answer."""
         self.token = secrets.token_hex(6)
         for session in list(self._sessions):
             session.terminate()
         if self._pool is not None:
-            # It opens its connections when they are needed, so nothing waits here.
+            # The new pool opens connections on demand, so nothing waits here.
             old, self._pool = self._pool, await self._new_pool(0)
             old.terminate()
 
@@ -213,7 +213,7 @@ class Database:
             except DatabaseBusy as error:
                 if not (tries_left and isinstance(error.__cause__, again)):
                     raise
-            # The other side of a deadlock must get its lock before this one asks for it again.
+            # The other side of a deadlock must get its lock before this side retries.
             await SystemClock().sleep(RETRY_AFTER_S * (TRIES - tries_left))
         raise AssertionError("the last try returns or raises")
 
@@ -229,7 +229,7 @@ class Database:
             try:
                 yield Session(connection, self._watch)
             finally:
-                # A broken connection may have nothing left to release.
+                # A broken connection may have nothing to release.
                 with suppress(OSError, TimeoutError, *BROKEN, asyncpg.PostgresError):
                     await pool.release(connection, timeout=RELEASE_TIMEOUT_S)
 
@@ -255,8 +255,8 @@ class Database:
         self, *, kind: Kind | None = None, name: str | None = None,
         isolation: Isolation = "read committed", most_s: float | None = None,
     ) -> AsyncGenerator[Session]:  # fmt: skip
-        """A connection outside the pool, closed at the end; nothing on it is retried.
-        most_s: a statement_timeout for this one, where PostgreSQL plans each statement again."""
+        """A connection outside the pool, closed at the end; nothing on it is retried. most_s: the
+        statement_timeout of this connection, on which PostgreSQL plans each statement again."""
         kind = kind or self._kind
         if most_s is not None:
             kind = kind.limited(most_s)
@@ -280,10 +280,11 @@ class Database:
         return channel in self._listening
 
     async def listen(self, channel: str, callback: Callable[[], None], clock: Clock) -> None:
-        """Call callback at every notification, and after each (re)connect for those missed.
+        """Call callback at every notification, and after each (re)connect for notifications that
+        were missed.
 
-        Runs until cancelled. Notifications carry nothing, so none is handed on. A server that does
-        not answer the listener is cut(), so that requests fail instead of waiting.
+        Runs until cancelled. Notifications carry no data, so the callback gets none. If the server
+        does not answer the listener, its connections are cut(): requests fail instead of waiting.
         """
         while True:
             try:
@@ -310,7 +311,7 @@ class Database:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LISTEN_CHECK_S):
                         await gone.wait()
-                # A peer that vanished without a word is only found by talking to it.
+                # A peer that vanished silently is only detected by talking to it.
                 await self._ping(Session(connection))
         finally:
             await close(connection)
@@ -333,5 +334,6 @@ def _calling(callback: Callable[[], None]) -> Callable[..., None]:
 
 
 async def _keep_as_it_is(_: object) -> None:
-    """The driver would send RESET ALL after every call: as long as a short call itself takes, and
-    nothing to undo, because each is one statement and none sets anything in its session."""
+    """Do nothing. By default the driver sends RESET ALL after every call. That takes as long as a
+    short call, and there is nothing to reset: each call is one statement and sets nothing in its
+    session."""

@@ -1,7 +1,8 @@
 """Install sql/ into a database: new migrations, then all functions and views.
 
-The folder is the schema: what has no file goes. Safe to run at every start and by several at once;
-an install that changes nothing reads a few rows. An older odc never changes what a newer one wrote.
+The folder is the schema: objects without a file are dropped. Installing is safe at every start and
+from several daemons at once. An install that changes nothing only reads a few rows. An older odc
+never changes a newer schema.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Held by whoever installs, for the length of the install: "odc" in ASCII.
+# The installer holds this lock during the install: "odc" in ASCII.
 SCHEMA_LOCK = 0x6F6463
 NO_TRANSACTION = "-- transaction: none"
 COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
-# An index whose build was interrupted: `if not exists` would take it for one that is there.
+# An index whose build was interrupted: `if not exists` would treat it as complete.
 BROKEN_INDEXES = """
     select c.relname
       from pg_index as i join pg_class as c on c.oid = i.indexrelid
@@ -48,7 +49,7 @@ BROKEN_INDEXES = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """What one install did."""
+    """The result of one install."""
 
     version: int
     migrations: tuple[str, ...] = ()
@@ -57,7 +58,7 @@ class Installed:
 
 
 class Runs(Protocol):
-    """As Patience.run."""
+    """The signature of Patience.run."""
 
     async def __call__(
         self, step: str, work: Callable[[], Coroutine[Any, Any, T]], *, queues: bool = True
@@ -67,12 +68,12 @@ class Runs(Protocol):
 async def install(
     dsn: str, clock: Clock, source: Source | None = None, *, beside: Beside = "any"
 ) -> Installed:
-    """Bring the database to what the folder says, unless a newer odc wrote it.
+    """Bring the database to the state of the folder, unless a newer odc wrote it.
 
-    beside: beside which daemons it may change. Raises SchemaTooNew when a newer odc wrote the
-    database and this one does not work on it, WrongState when daemons are in the way, DatabaseDown
-    when another session keeps a lock, OdcError when an applied migration was edited or a file does
-    not load; then the functions are as they were before.
+    beside: which daemons may run meanwhile. Raises SchemaTooNew when a newer odc wrote the database
+    and this one does not work on it, WrongState when daemons prevent the change, DatabaseDown when
+    another session keeps a lock, and OdcError when an applied migration was edited or a file does
+    not load. After an OdcError the functions are unchanged.
     """
     source = source or read_source(sql_folder())
     connection = await connect(dsn, kind=INSTALLER)
@@ -86,8 +87,8 @@ async def install(
 
 
 async def take_schema_lock(connection: asyncpg.Connection) -> None:
-    """Be the only one who changes the schema, until the connection closes."""
-    # However long the other install takes; the connection's limit is for locks on tables.
+    """Become the only session that changes the schema, until the connection closes."""
+    # Wait as long as the other install takes; the connection's timeout is meant for table locks.
     limit = await connection.fetchval("select current_setting('lock_timeout')")
     await connection.execute("set lock_timeout = 0")
     await connection.execute("select pg_advisory_lock($1)", SCHEMA_LOCK)
@@ -98,8 +99,8 @@ async def rebuild(
     connection: asyncpg.Connection, source: Source, clock: Clock, version: int,
     fill: Callable[[], Awaitable[None]],
 ) -> None:  # fmt: skip
-    """Drop the schema and make it anew in the caller's transaction: the tables of a version, what
-    fill() puts into them, then the migrations since, and all functions."""
+    """Drop the schema and create it again in the caller's transaction: the tables of a version,
+    then the rows from fill(), then later migrations, and all functions."""
     await connection.execute("drop schema if exists odc cascade")
     installer = _Installer(connection, source, clock, at_once)
     await installer.create_records()
@@ -124,7 +125,7 @@ class _Installer:
         done = Installed(version=version)
         if state == "old":
             await take_schema_lock(self._db)
-            # Another installer may have done it all while this one waited.
+            # Another installer may have finished the work while this one waited.
             state, version = await self._state()
             done = Installed(version=version)
             if state == "old" and await self._may_change(beside):
@@ -132,14 +133,15 @@ class _Installer:
         if state == "newer":
             log.warning("schema.newer", extra={"database": version, "known": self._source.version})
         await self._make_partitions()
-        # At every start, for an operator may have made the role meanwhile.
+        # At every start, because an operator may have created the role in the meantime.
         if any(name.endswith("/grant_reports.sql") for name, _ in self._source.functions):
             await self._db.execute("select odc.grant_reports()")
         return done
 
     async def _upgrade(self) -> Installed:
-        """In one transaction: no daemon meets new tables with old functions. Each migration without
-        a transaction splits it, and so do the migrations before it."""
+        """Upgrade in one transaction, so that no daemon sees new tables with old functions. A
+        migration that cannot run in a transaction splits it: the migrations before it are committed
+        first."""
         await self._runs("the table of migrations", self.create_records)
         new = await self._new()
         together: list[Migration] = []
@@ -175,7 +177,8 @@ class _Installer:
             await self._runs(f"migration {migrations[-1].name}", work)
 
     async def _may_change(self, beside: Beside) -> bool:
-        """Not when only a function was made by hand beside daemons. Raises WrongState."""
+        """Return False if daemons are running and only the objects in the database differ, such as
+        a function made by hand. Raises WrongState."""
         if await self._db.fetchval("select to_regclass('odc.install') is null"):
             return True
         try:
@@ -187,7 +190,8 @@ class _Installer:
         return True
 
     async def _state(self) -> tuple[Literal["old", "current", "newer"], int]:
-        """Of the database beside the folder, and its version once it needs no change."""
+        """Compare the database with the folder; return the result and the version once no change is
+        needed."""
         own = self._source.version
         if await self._db.fetchval("select to_regclass('odc.install') is null"):
             return "old", own
@@ -252,12 +256,12 @@ class _Installer:
         ]
 
     async def migrate(self, up_to: int | None = None) -> None:
-        """In the caller's transaction."""
+        """Run the new migrations in the caller's transaction."""
         await self._migrate_all(await self._new(up_to))
 
     async def _migrate_all(self, migrations: Sequence[Migration]) -> None:
         if migrations:
-            # Its views would be in the way of a table that changes; reload() makes it anew.
+            # The views in odc_past would block changes to tables; reload() creates them again.
             await self._db.execute("drop schema if exists odc_past cascade")
         for migration in migrations:
             async with self._db.transaction():
@@ -271,7 +275,7 @@ class _Installer:
                 await self._drop_broken()
                 await self._run(migration.name, statement)
 
-            # What is built concurrently waits for others, but nobody waits for it.
+            # A concurrent build waits for other sessions, but they do not wait for it.
             queues = not re.search(r"\bconcurrently\b", statement, re.IGNORECASE)
             await self._runs(f"migration {migration.name}", work, queues=queues)
         await self._record(migration)
@@ -289,12 +293,13 @@ class _Installer:
         )  # fmt: skip
 
     async def _make_partitions(self) -> None:
-        # When a lock is not free now, the leader tries again: ids for weeks are left.
+        # If a lock is not available now, the leader tries again: the existing partitions last for
+        # weeks.
         with suppress(asyncpg.LockNotAvailableError):
             await self._db.execute("select odc.make_partitions()")
 
     async def _run(self, name: str, text: str) -> None:
-        # A migration may be a comment: it only orders the functions of two versions.
+        # A migration may be only a comment: it then orders the functions of two versions.
         if not COMMENT.sub("", text).strip():
             return
         try:
@@ -304,5 +309,6 @@ class _Installer:
 
 
 def _statements(text: str) -> list[str]:
-    """Of a migration without a transaction: each ends with a semicolon at the end of a line."""
+    """The statements of a migration without a transaction: each ends with a semicolon at a line's
+    end."""
     return [part for part in re.split(r"(?<=;)\s*\n", text) if part.strip()]

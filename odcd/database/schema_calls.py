@@ -1,8 +1,8 @@
 """Change functions while daemons call them.
 
-A call that began before the change runs on with the old body of its function, and fails when that
-body names a function or column that is gone. Such an error ends a daemon; a lost connection does
-not: it connects again, and its clients retry. So the change ends the calls under way.
+A call that began before the change continues with the old body of its function, and fails when that
+body names a function or column that is gone. Such an error ends a daemon, but a lost connection
+does not: the daemon reconnects, and its clients retry. So the change ends the calls in progress.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
-# As in sql/functions/queue/depend/_take_turn.sql.
+# Same as in sql/functions/queue/depend/_take_turn.sql.
 TURN = 7300196
 
-# Only those of this login: a listener or a report is not in the middle of a function of ours.
+# Only connections of this login: a listener or a report is not running one of odc's functions.
 CALLS = """
     select pg_terminate_backend(pid)
       from pg_stat_activity
@@ -27,11 +27,12 @@ CALLS = """
 
 @asynccontextmanager
 async def ending_calls(connection: asyncpg.Connection) -> AsyncGenerator[None]:
-    """For the transaction that changes functions. Whatever changes jobs waits until it is over."""
+    """Wrap the transaction that changes functions. Other transactions that change jobs wait until
+    it is over."""
     await connection.execute("select pg_advisory_lock($1)", TURN)
     try:
         yield
-        # Calls that began while the transaction committed wait for the turn, or read.
+        # Calls that began during the commit either wait for the turn or only read.
         await end_calls(connection)
     finally:
         if not connection.is_closed():

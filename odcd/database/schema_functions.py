@@ -17,19 +17,20 @@ CREATED = re.compile(
 )
 OBJECT_NAME = re.compile(r"^(function|procedure|aggregate|view) (odc(?:_report)?\.\w+)")
 MAX_RELOADS = 3
-# What a statement raises when it names something that a later file creates.
+# Errors of a statement that names an object created by a later file.
 NOT_YET_THERE = (
     asyncpg.UndefinedFunctionError,
     asyncpg.UndefinedTableError,
     asyncpg.UndefinedObjectError,
     asyncpg.UndefinedColumnError,
 )
-# What `create or replace` raises when the old one must go first: other result, names or columns.
+# Errors of `create or replace` when the old object must be dropped first because its result,
+# argument names or columns differ.
 MUST_DROP = (asyncpg.InvalidFunctionDefinitionError, asyncpg.InvalidTableDefinitionError)
 
 
 class Functions:
-    """Those of one database, over the connection of its installer."""
+    """The functions and views of one database, over its installer's connection."""
 
     def __init__(self, connection: asyncpg.Connection, source: Source, clock: Clock) -> None:
         self._db = connection
@@ -44,12 +45,13 @@ class Functions:
                 before = await self.objects()
                 await self._load(files)
                 after = await self.objects()
-                # `create or replace` writes the row anew; what is still where it was has no file.
+                # `create or replace` writes the row again; an object whose row did not move has no
+                # file.
                 stale = [name for name, row in after.items() if before.get(name) == row]
                 for name in stale:
                     await self._db.execute(f"drop {name} cascade")
                 dropped += stale
-                # A loaded function had bound itself to a stale one and went with it: load again.
+                # A loaded function was bound to a stale one and was dropped with it: load again.
                 if len(await self.objects()) == len(after) - len(stale):
                     break
             else:
@@ -69,7 +71,8 @@ class Functions:
         return len(files), dropped
 
     async def objects(self) -> dict[str, str]:
-        """Routines and views of the schemas, as `drop` names them, with where their row lies."""
+        """The routines and views of the schemas, as `drop` names them, with the position of their
+        row."""
         rows = await self._db.fetch(
             """
             select case p.prokind when 'p' then 'procedure ' when 'a' then 'aggregate '
@@ -94,7 +97,8 @@ class Functions:
     async def _load(self, files: Sequence[File]) -> None:
         left = await self._load_possible(files)
         if left:
-            # Functions that name each other: no order is right. Make them unread, then read them.
+            # Functions that name each other: no order works. Create them unchecked, then check
+            # them.
             await self._db.execute("set local check_function_bodies = off")
             await self._load_possible(list(left))
             await self._db.execute("set local check_function_bodies = on")
@@ -103,7 +107,7 @@ class Functions:
             raise of_file(name, error) from error
 
     async def _load_possible(self, files: Sequence[File]) -> dict[File, asyncpg.PostgresError]:
-        """Run the files, each after those it needs; those left over, with what they want."""
+        """Load the files, each after those it needs; return the rest with their errors."""
         replaced: set[str] = set()
         waiting = list(files)
         while waiting:
@@ -120,7 +124,7 @@ class Functions:
                         raise of_file(name, error) from error
                     replaced.add(name)
                     await self._drop_old(text)
-                    restart = True  # what depended on it went with it
+                    restart = True  # objects that depended on it were dropped with it
                     break
             if len(failed) == len(waiting):
                 return failed
@@ -128,7 +132,7 @@ class Functions:
         return {}
 
     async def _drop_old(self, text: str) -> None:
-        """Drop all that the file defines, whatever its arguments are now."""
+        """Drop every object that the file defines, whatever its current arguments are."""
         defined = set(CREATED.findall(text))
         for old in await self.objects():
             match = OBJECT_NAME.match(old)
@@ -137,7 +141,7 @@ class Functions:
 
 
 def of_file(name: str, error: asyncpg.PostgresError) -> BaseException:
-    """The error with the file it is of, unless it is the server that is in trouble."""
+    """Add the file name to the error, unless the server itself failed."""
     known = translate(error)
     if isinstance(known, OdcError):
         return known

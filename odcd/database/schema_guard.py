@@ -11,7 +11,7 @@ from odcd.database.schema_source import Source
 from odcd.errors import SchemaTooNew, WrongState
 
 Beside = Literal["any", "compatible", "none"]
-"""The daemons beside which the schema may change: any (an embedded home has only this daemon),
+"""The daemons that may run while the schema changes: any (an embedded home has only this daemon),
 those that work on the new version (`odcd migrate`), or none (`odcd serve`)."""
 
 # A daemon that has just ended may leave a backend that has not noticed it yet.

@@ -29,7 +29,7 @@ class Migration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The sql folder, read."""
+    """The contents of the sql folder."""
 
     migrations: tuple[Migration, ...]
     functions: tuple[File, ...]
@@ -47,7 +47,7 @@ class Source:
 
 
 def sql_folder() -> Path:
-    """sql/ of the wheel, or of the checkout."""
+    """The sql/ folder of the wheel, or of the checkout."""
     package = Path(__file__).parent.parent
     packaged = package / "sql"
     return packaged if packaged.is_dir() else package.parent / "sql"

@@ -1,6 +1,6 @@
 """Share database connections among requests, so that no user or endpoint can use all of them.
 
-A slot is taken for one statement. A long poll or an event stream that waits for news takes none.
+A slot is taken for one statement. A long poll or an event stream that waits for events takes none.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from odcd.errors import BY_CODE, BadRequest, DatabaseBusy, DatabaseDown, TooLarg
 # After these errors everything was rolled back, so the statement may run again.
 ROLLED_BACK = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
-# Errors of the driver for a connection that is gone, and for bugs in odc.
+# Driver errors for a lost connection, and for bugs in odc.
 BROKEN = (asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 # SQLSTATE classes of a server that is down, stopping, starting, full or not usable by odc.
@@ -24,11 +24,11 @@ LOCK_WAIT = "55P03"
 OUT_OF_TIME = "57014"
 # Text that PostgreSQL cannot store: a NUL, or invalid UTF-8.
 TEXT_STATES = frozenset({"22021", "22P05"})
-# A number or a moment that PostgreSQL cannot compute with: whoever sent it gets to know.
+# A number or time that PostgreSQL cannot compute with: reported to the sender.
 RANGE_STATES = frozenset({"22003", "22008"})
 # More than PostgreSQL works with at once: 256 MiB of JSON in one array, 1 GiB in one value.
 SIZE_STATE = "54000"
-# A new session of a server whose disk is full has this as an internal error (XX000).
+# New sessions of a server with a full disk report this text in an internal error (XX000).
 NO_SPACE = "No space left on device"
 POOLER_WORD = "unsupported startup parameter"
 TRY_AGAIN = "Nothing was changed. Try again in a moment."
@@ -49,7 +49,8 @@ def translate(error: BaseException) -> BaseException:
 
 
 def translate_on(connection: Any, error: Exception) -> BaseException:
-    """translate() for an error of a call on this connection, which may be closed meanwhile."""
+    """Like translate(), for an error on this connection, which may have been closed in the
+    meantime."""
     if isinstance(error, BROKEN) and connection.is_closed():
         return closed(error)
     return translate(error)

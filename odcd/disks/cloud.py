@@ -1,7 +1,7 @@
-"""What a cloud does for disks: volumes, their snapshots, and places on a shared file system.
+"""The operations of a cloud for disks: volumes, snapshots, and folders on a shared file system.
 
-Whoever calls keeps what it wants in the database first. Every call may be repeated: what is to be
-made has the name of its operation, and a name never makes two things.
+Callers record their intent in the database first. Every call can be repeated: each resource is
+named after its operation, and a name never creates two resources.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 MANAGED_BY, ODC = "ManagedBy", "odc"
 SERVER = "odc-server"
 OPERATION = "odc-operation"
-"""The tags by which we know our own; every call that makes something adds them itself."""
+"""The tags that identify odc's own resources; every create call adds them."""
 
 VolumeState = Literal["creating", "available", "in-use", "deleting", "error"]
 SnapshotState = Literal["pending", "completed", "error"]
@@ -22,9 +22,9 @@ AccessPointState = Literal["creating", "available", "deleting", "error"]
 
 
 class CloudBusy(Exception):
-    """It did not do it now: throttled, in trouble, or silent. Try again.
+    """The cloud did not do it now: it throttled, failed or did not answer. Try again.
 
-    sent: it may have been done all the same.
+    sent: it may have been done anyway.
     """
 
     def __init__(self, message: str, *, sent: bool) -> None:
@@ -34,7 +34,7 @@ class CloudBusy(Exception):
 
 
 class CloudRefused(Exception):
-    """It will never do it as it was asked; users are told why. code: the cloud's own name of it."""
+    """The cloud will never do this request; users see the reason. code: the cloud's error code."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{message} ({code})")
@@ -55,7 +55,8 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """progress: percent. It is of the moment at which it was started, even while it is pending."""
+    """progress: percent. The content is that of the moment the snapshot was started, even while it
+    is pending."""
 
     id: str
     state: SnapshotState
@@ -67,7 +68,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessPoint:
-    """A folder of the shared file system, and whose files are in it."""
+    """A folder of the shared file system, and the owner of its files."""
 
     id: str
     state: AccessPointState
@@ -78,10 +79,10 @@ class AccessPoint:
 
 
 class Cloud(Protocol):
-    """Every call raises CloudBusy or CloudRefused, and lists nothing in part.
+    """Every call raises CloudBusy or CloudRefused, and lists are never partial.
 
-    The create calls are idempotent by operation, which is unique in the server's life: an
-    unanswered call is repeated as it was.
+    The create calls are idempotent by operation, which is unique in the server's lifetime: an
+    unanswered call is repeated unchanged.
     """
 
     async def create_volume(
@@ -93,56 +94,57 @@ class Cloud(Protocol):
         snapshot_id: str | None,
         tags: Mapping[str, str],
     ) -> Volume:
-        """snapshot_id: what is on it; None: nothing. size_gib: no less than the snapshot's."""
+        """snapshot_id: the initial contents; None: empty. size_gib: at least the snapshot's."""
         ...
 
     async def volumes(self, ids: Sequence[str]) -> dict[str, Volume]:
-        """By id. An id that is absent: the cloud says that there is no such volume (any more)."""
+        """By id. An id that is absent does not exist (any longer), according to the cloud."""
         ...
 
     async def detach_volume(self, id: str, *, force: bool) -> None:
-        """From whichever node it is attached to. It is detached already, or gone: fine. force:
-        without asking that node, which may lose what it has not written."""
+        """Detach it from any node. If it is detached or gone already, this succeeds. force: do not
+        wait for the node, which may lose data that it has not written."""
         ...
 
     async def delete_volume(self, id: str) -> None:
-        """Gone already is fine. One that is attached: CloudBusy."""
+        """Succeeds if it is gone already. Raises CloudBusy if it is attached."""
         ...
 
     async def create_snapshot(
         self, operation: str, *, volume_id: str, tags: Mapping[str, str]
     ) -> Snapshot:
-        """If one of this volume is pending that we started, it is that one: see its operation in
-        its tags."""
+        """If a snapshot of this volume that odc started is pending, return that one: its operation
+        is in its tags."""
         ...
 
     async def snapshots(self, ids: Sequence[str]) -> dict[str, Snapshot]:
-        """As volumes()."""
+        """Same as volumes()."""
         ...
 
     async def delete_snapshot(self, id: str) -> None:
-        """Gone already is fine."""
+        """Succeeds if it is gone already."""
         ...
 
     async def tag(self, ids: Sequence[str], tags: Mapping[str, str]) -> None:
-        """Add these to volumes and snapshots, or change them."""
+        """Add these tags to volumes and snapshots, or change them."""
         ...
 
     async def list_volumes(self) -> list[Volume]:
-        """All that this server made."""
+        """All volumes that this server made."""
         ...
 
     async def list_snapshots(self) -> list[Snapshot]:
-        """All that this server made itself; no copies that others made, tags and all."""
+        """All snapshots that this server made itself, without copies that others made with the same
+        tags."""
         ...
 
     async def create_access_point(
         self, operation: str, *, uid: int, gid: int, path: str, tags: Mapping[str, str]
     ) -> AccessPoint:
-        """Files below path are uid's and gid's, whoever writes them. If there is one of that path
-        that we made, it is that one; if there are several, all lead to the same files."""
+        """Files below path belong to uid and gid, whoever writes them. If odc already made one for
+        that path, return it; if there are several, all lead to the same files."""
         ...
 
     async def access_points(self) -> list[AccessPoint]:
-        """All that this server made."""
+        """All access points that this server made."""
         ...

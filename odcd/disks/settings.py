@@ -1,4 +1,4 @@
-"""What a daemon is told about disks at its start; see odcd.settings."""
+"""The daemon's settings for disks, read at its start; see odcd.settings."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ _KEY = re.compile(r"[A-Za-z0-9:/_-]{1,300}", re.ASCII)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskSettings:
     aws_region: str | None = None
-    """ODC_AWS_REGION. Where volumes and snapshots of disks are, on Kubernetes. Default none: there
-    are no disks."""
+    """ODC_AWS_REGION. The AWS region of disks' volumes and snapshots, on Kubernetes. Default none:
+    there are no disks."""
     aws_endpoint: str | None = None
-    """ODC_AWS_ENDPOINT. The one address that stands for AWS, in tests. Default none: AWS's own."""
+    """ODC_AWS_ENDPOINT. One address that replaces all AWS endpoints, for tests. Default none: AWS's
+    own."""
     efs_id: str | None = None
     """ODC_EFS_ID. The EFS file system with a folder for each user, /shared-personal. Default none:
     there is no such folder."""
     disk_gib: int = 100
-    """ODC_DISK_GIB. Of a new disk. Default 100."""
+    """ODC_DISK_GIB. The size of a new disk in GiB. Default 100."""
     disk_iops: int = 3000
-    """ODC_DISK_IOPS. Of every volume (gp3). Default 3000."""
+    """ODC_DISK_IOPS. The IOPS of every volume (gp3). Default 3000."""
     disk_mbps: int = 125
-    """ODC_DISK_MBPS. Throughput of every volume, in MiB/s. Default 125."""
+    """ODC_DISK_MBPS. The throughput of every volume, in MiB/s. Default 125."""
     disk_kms_key: str | None = None
-    """ODC_DISK_KMS_KEY. The KMS key of volumes, by id, alias or ARN: they are encrypted in any
-    case. Default none: the account's own key for EBS."""
+    """ODC_DISK_KMS_KEY. The KMS key of volumes, by id, alias or ARN; they are always encrypted.
+    Default none: the account's own key for EBS."""
 
 
 def read_disks(environment: Mapping[str, str]) -> DiskSettings:
-    """Raises BadRequest naming the variable that is wrong. Those that are empty are not set."""
+    """Raises BadRequest, naming the invalid variable. An empty variable is not set."""
     environment = {name: text for name, text in environment.items() if text}
     default = DiskSettings()
     return DiskSettings(

@@ -1,4 +1,5 @@
-"""What tags tell of volumes and snapshots, to whoever looks at them in the cloud: we go by ids."""
+"""The tags of volumes and snapshots, for people who look at them in the cloud. odc itself uses
+ids."""
 
 from __future__ import annotations
 
@@ -32,13 +33,13 @@ def snapshot_tags(
 
 
 def contents_tag(kept: str) -> dict[str, str]:
-    """Added when the listing of what was on the disk is kept. kept: where, for example its path in
-    the API."""
+    """Added when the listing of the disk's contents is stored. kept: its location, for example its
+    path in the API."""
     return {"snapshot_content_s3": kept}
 
 
 def deleted_tags(*, marked_at: datetime, delete_at: datetime) -> dict[str, str]:
-    """Of the snapshots of a disk that its user deleted, until they are purged."""
+    """Tags of the snapshots of a disk that its user deleted, until they are purged."""
     return {"delete-date": _moment(delete_at)[:10], "marked-deleted-at": _moment(marked_at)}
 
 

@@ -1,7 +1,7 @@
-"""Do what is due for disks: the database says what, the cloud and the cluster do it, and what they
-answer is noted. Runs on the leader only.
+"""Carry out the work that is due for disks. The database lists it, the cloud and the cluster do it,
+and their answers are recorded. Runs on the leader only.
 
-Nothing is remembered here: a worker that is killed anywhere is followed by one that asks the same.
+No state is kept here: after a worker is killed, the next one sends the same requests.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ from odcd.stores.disks import DiskStore, DiskWork
 log = logging.getLogger(__name__)
 
 AT_ONCE = 32
-"""Calls to the cloud and the cluster."""
+"""Concurrent calls to the cloud and the cluster."""
 RECONCILE_EVERY = timedelta(minutes=5)
 BOX_UID = 1081
-"""The user in dev servers, whoever that is: files of shared storage are shown as their own."""
+"""The uid of every user in dev servers: files of shared storage appear as their own."""
 SOON_S = 0.25
-"""Between two looks while something that is due is being done."""
+"""The time between two checks while work is in progress."""
 
 Answer = Mapping[str, object]
 
 
 class Claims(Protocol):
-    """How pods come to a disk. Every call may be repeated, and raises RunnerDown or ApiRefused."""
+    """Gives pods access to disks. Every call can be repeated, and raises RunnerDown or
+    ApiRefused."""
 
     async def publish(self, volume_id: int, cloud_id: str, zone: str, size_gib: int) -> None:
-        """Pods that name the claim of this row can be scheduled in its zone."""
+        """Afterwards, pods that name the claim of this row can be scheduled in its zone."""
         ...
 
     async def withdraw(self, volume_id: int) -> bool:
-        """Whether no pod can use it any more; False: one does still, ask again."""
+        """Return True if no pod can use it any longer; False: one still does, so call again."""
         ...
 
     async def publish_personal(self, uid: int, file_system: str, access_point: str) -> None: ...
@@ -50,8 +51,8 @@ class DiskWorker:
         self, term: int, store: DiskStore, cloud: Cloud, claims: Claims, clock: Clock,
         every: timedelta, efs_id: str | None = None, leads: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
-        """every: look at least so often. efs_id: the shared file system. leads: nobody else can be
-        leader yet."""
+        """every: check at least this often. efs_id: the shared file system. leads: whether no other
+        daemon can be the leader yet."""
         self._term = term
         self._store = store
         self._cloud = cloud
@@ -65,12 +66,12 @@ class DiskWorker:
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     def wake(self) -> None:
-        """Something changed: a job may have taken a disk, or be over."""
+        """Called on a change: a job may have taken a disk, or ended."""
         self._wake.set()
 
     async def run(self) -> None:
         """Raises LeadershipLost or DatabaseDown."""
-        # First: a database that was put back from a backup does not know the newest snapshots.
+        # First: a database restored from a backup lacks the newest snapshots.
         await self.reconcile_once()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._reconcile(), name="reconcile disks")
@@ -85,13 +86,13 @@ class DiskWorker:
                     continue
 
     async def work_once(self) -> int:
-        """Do what is due, to its end; how much that was."""
+        """Do all the work that is due, and return how much there was."""
         parcels = await self._take()
         await asyncio.gather(*map(self._do, parcels))
         return sum(map(len, parcels))
 
     async def _take(self) -> list[list[DiskWork]]:
-        """What is due and not being done: in one parcel what one call can do."""
+        """Work that is due and not in progress, grouped by what a single call can do."""
         if not self._leads():
             return []
         due = await self._store.disk_work(self._term, self._clock.now())
@@ -141,7 +142,7 @@ class DiskWorker:
             told = "busy" if error.passing else "refused"
             return [{told: f"the cluster refused it: {error.message}"}] * len(parcel)
         except Exception as error:
-            # Disks wait for whoever mends that; all else goes on.
+            # Disks wait for a fix; everything else continues.
             log.exception("disk.failed", extra={"verb": parcel[0].verb})
             return [{"busy": f"odc failed: {type(error).__name__}"}] * len(parcel)
 
@@ -205,14 +206,14 @@ class DiskWorker:
         return {"done": True}
 
     async def _reconcile(self) -> None:
-        """Compare what the cloud lists with what is known. A listing that fails says nothing."""
+        """Compare the cloud's lists with the database. A failed listing changes nothing."""
         while True:
             await self._clock.sleep(RECONCILE_EVERY.total_seconds())
             if self._leads():
                 await self.reconcile_once()
 
     async def reconcile_once(self) -> int | None:
-        """How many the cloud has that nobody knows; None: it could not be told."""
+        """Return how many orphans the cloud has; None: unknown."""
         listed_at = self._clock.now()
         try:
             volumes = await self._cloud.list_volumes()

@@ -1,4 +1,4 @@
-"""What building images of users' Dockerfiles needs of a cluster, looked at without changing it."""
+"""Checks that a cluster can build images from users' Dockerfiles, without changing it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _EXAMPLE = Build(
 
 
 async def examine_builds(cluster: Cluster, own: BuildSettings) -> AsyncIterator[Finding]:
-    """Would the Job of a build be made? And one that is no build's?"""
+    """Check that the cluster would accept the Job of a build, and reject a Job that is not a
+    build."""
     if own.registry is None:
         yield Finding(
             about="builds",

@@ -1,4 +1,4 @@
-"""What the daemon needs of a Kubernetes cluster, looked at without changing anything."""
+"""Checks what the daemon needs of a Kubernetes cluster, without changing anything."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from odcd.executor.kubernetes.shares import EFA_HUGEPAGES_MIB
 from odcd.executor.kubernetes.template import PodTemplate, read_template
 
 OLDEST = (1, 31)
-"""The first that the manifests were made for."""
+"""The oldest version that the manifests support."""
 CHANGES = ("create", "get", "delete")
 PAGE = 5000
 EXAMPLE_IMAGE = "registry.example/job:1.0"
@@ -127,7 +127,7 @@ async def _server(x: _Examination) -> AsyncIterator[Finding]:
 
 
 async def _rights(x: _Examination) -> AsyncIterator[Finding]:
-    """What the executor does, one question each; and what nobody should be able to."""
+    """Check each right that the executor uses, and one that no one should have."""
     own = x.settings
     asked = [("", verb, kind, "") for kind in ("nodes", "pods") for verb in ("list", "watch")]
     for namespace in (own.namespace_batch, own.namespace_dev):
@@ -188,7 +188,7 @@ def _told(namespace: str, verb: str, resource: str, sub: str) -> str:
 
 
 async def _objects(x: _Examination) -> AsyncIterator[Finding]:
-    """Namespaces, and what pods name."""
+    """Check the namespaces and the objects that pods refer to."""
     named = {x.settings.namespace_batch: "baseline", x.settings.namespace_dev: "privileged"}
     present = True
     for namespace, level in named.items():

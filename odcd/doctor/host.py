@@ -1,4 +1,4 @@
-"""What the daemon needs of this machine, looked at without changing anything."""
+"""Checks what the daemon needs of this machine, without changing anything."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from odcd.settings import socket_of
 LEAST_DISK_MIB = 300
 GOOD_DISK_MIB = 5000
 TIME_ERROR = 5
-"""adjtimex: the kernel's clock is not kept by anybody."""
+"""adjtimex: the kernel's clock is not synchronized."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     about: str
     verdict: Literal["ok", "note", "bad"]
-    """note: works, with less than one might expect; bad: the daemon cannot run like this."""
+    """note: works, but less well than expected; bad: the daemon cannot run like this."""
     text: str
     hint: str | None = None
 
@@ -113,7 +113,7 @@ def _home(home: Path) -> Iterator[Finding]:
 
 
 def _expected_account() -> accounts.Account:
-    """The account there will be; before it is made, root stands for it."""
+    """The account the daemon will run as; root stands in until that account exists."""
     if os.geteuid() == 0 and not accounts.exists(accounts.ACCOUNT):
         return accounts.current()
     return accounts.service_account()

@@ -1,4 +1,4 @@
-"""Whether a cluster admits the pods that odcd makes, and only those, looked at by dry runs."""
+"""Checks by dry runs whether a cluster admits the pods that odcd creates, and only those."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from odcd.records.node import NodeReport
 async def examine_pods(
     cluster: Cluster, own: PodSettings, inventory: Inventory, nodes: Mapping[str, Node]
 ) -> AsyncIterator[Finding]:
-    """Would the pods of a job be admitted? One of each kind of node, as a dry run."""
+    """Check that the pods of a job would be admitted: a dry run for each kind of node."""
     kinds: dict[tuple[str, bool], NodeReport] = {}
     for node in inventory.nodes:
         kinds.setdefault((node.gpu_type, offer_of(nodes[node.name]).efa > 0), node)
@@ -79,7 +79,8 @@ async def examine_pods(
 
 
 async def _refusal_of_a_strange_pod(cluster: Cluster, path: str, pod: dict[str, Any]) -> str:
-    """What refuses a job's pod with a second container, as a dry run; empty: nothing does."""
+    """Return the error that rejects a job's pod with a second container, as a dry run; empty if it
+    is admitted."""
     strange = copy.deepcopy(pod)
     strange["spec"]["containers"].append(
         {"name": "stranger", "image": pod["spec"]["containers"][0]["image"]}
@@ -96,7 +97,7 @@ def _example_box(node: NodeReport) -> Dispatch:
 
 
 def _example(node: NodeReport) -> Dispatch:
-    """A job that takes all of a node."""
+    """A job that uses a whole node."""
     member = Member(
         rank=0, node=node.name, gpu_type=node.gpu_type, gpu_indexes=tuple(range(node.gpus)),
         cpus=node.cpus, mem_mib=node.mem_mib, node_gpus=node.gpus, node_cpus=node.cpus,

@@ -1,1 +1,1 @@
-"""What the GPUs of jobs did: asked of Prometheus, or of NVML on this machine. The leader's work."""
+"""GPU usage of jobs, from Prometheus or from this machine's NVML. Runs on the leader."""

@@ -1,4 +1,4 @@
-"""Calls that may never return, in threads that nobody waits for."""
+"""Calls that may never return, in threads that are not waited for."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ T = TypeVar("T")
 
 
 class Hangs(Exception):
-    """The call has not returned; no other is made before it does."""
+    """The call has not returned; no other call is made until it does."""
 
 
 class Apart:
-    """One call at a time. asyncio's own threads would keep the daemon from ending."""
+    """Runs one call at a time. asyncio's own threads would keep the daemon from exiting."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._thread: threading.Thread | None = None
 
     async def run(self, call: Callable[[], T]) -> T:
-        """What it returns or raises. Raises Hangs."""
+        """Return or raise the result of the call. Raises Hangs on a timeout."""
         if self._thread is not None and self._thread.is_alive():
             raise Hangs("the last call has not returned yet")
         loop = asyncio.get_running_loop()
@@ -54,6 +54,6 @@ class Apart:
             if not answer.done():
                 tell(what)
 
-        # The loop may have ended meanwhile.
+        # The loop may have closed in the meantime.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(done)

@@ -1,6 +1,6 @@
-"""What the GPUs of ended attempts did, asked and stored: attempt by attempt a debt of the database.
+"""GPU usage of ended attempts: query and store it for each attempt whose usage is missing.
 
-Killed anywhere in between, the next leader reads the same debts. What was stored stays so.
+If the daemon is killed, the next leader finds the same attempts. Stored usage is never lost.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 EVERY_S = 15.0
 MOST_RETRY_S = 300.0
 AT_ONCE = 20
-"""Attempts of one question."""
+"""Attempts per query."""
 SCRAPES = 2
-"""After the end of an attempt, until what was seen of it is in Prometheus."""
+"""Scrapes after the end of an attempt until Prometheus has its last samples."""
 PATIENCE = timedelta(minutes=10)
-"""So long after its end, what Prometheus has not got it will not get any more."""
+"""Data missing from Prometheus this long after the end will never arrive."""
 AGAIN, MUCH_LATER = timedelta(minutes=2), timedelta(hours=1)
 
 
@@ -38,8 +38,8 @@ class EndedUse:
         self, term: int, store: Store, prometheus: Prometheus | None, labels: Labels, clock: Clock,
         *, scrape: timedelta, kept: timedelta,
     ) -> None:  # fmt: skip
-        """prometheus None: what NVML saw is all there is; scrape is how soon that is written then.
-        kept: how long Prometheus keeps it."""
+        """prometheus None: only NVML's samples exist, and scrape is the time until they are
+        written. kept: how long Prometheus keeps its data."""
         self._term = term
         self._store = store
         self._prometheus = prometheus
@@ -62,7 +62,8 @@ class EndedUse:
             await self._clock.sleep(pause_s)
 
     async def settle_once(self) -> int:
-        """Pay what is owed and known; how many were stored. Raises PrometheusDown."""
+        """Store the usage of ended attempts as far as it is known; return how many were stored.
+        Raises PrometheusDown."""
         stored = 0
         while True:
             now = self._clock.now()
@@ -70,7 +71,7 @@ class EndedUse:
                 self._term, now - SCRAPES * self._scrape, AT_ONCE, now
             )
             known, asked = self._divide(owed, now)
-            # First, for Prometheus may be down.
+            # Before the query, because Prometheus may be down.
             stored += await self._write(known, now)
             if asked:
                 assert self._prometheus is not None
@@ -82,7 +83,7 @@ class EndedUse:
         return await self._store.store_gpu_use(self._term, found, now) if found else 0
 
     def _divide(self, owed: Sequence[Owed], now: datetime) -> tuple[list[Figures], list[Owed]]:
-        """What is known of some without asking, and those that Prometheus is to be asked of."""
+        """Split the attempts into those whose result is known and those to query Prometheus for."""
         known: list[Figures] = []
         asked: list[Owed] = []
         for one in owed:
@@ -94,7 +95,7 @@ class EndedUse:
                     _without(one, f"Prometheus was not reached in the {days:g} days it keeps")
                 )
             elif self._prometheus is None:
-                # Another leader may be told of one.
+                # Another leader may be configured with a Prometheus.
                 known.append(_again(one, now + MUCH_LATER))
             else:
                 asked.append(one)
@@ -103,7 +104,8 @@ class EndedUse:
     async def _ask(
         self, prometheus: Prometheus, owed: Sequence[Owed], now: datetime
     ) -> list[Figures]:
-        """What it refuses for many is asked of each alone, and then by fewer samples."""
+        """Query the attempts together. If Prometheus refuses, split them, and at last use fewer
+        samples."""
         try:
             return await self._ask_at_once(prometheus, owed, now)
         except PrometheusRefused:
@@ -116,7 +118,8 @@ class EndedUse:
         try:
             return await self._ask_at_once(prometheus, owed, now, coarse=True)
         except PrometheusFailed as error:
-            # As long as it keeps them: only its bad hour is to blame, and not the attempt.
+            # Keep trying as long as Prometheus keeps the data: the failure is temporary and not
+            # caused by the attempt.
             log.warning("gpu_use.not_told", extra={"job_id": owed[0].job_id, "why": str(error)})
             young = now < owed[0].ended_at + PATIENCE
             return [_again(owed[0], now + (AGAIN if young else MUCH_LATER))]
@@ -134,7 +137,7 @@ class EndedUse:
         return [seen.get((one.job_id, one.attempt)) or self._later(one, now, "") for one in owed]
 
     def _later(self, one: Owed, now: datetime, why: str) -> Figures:
-        """Once more, or never: why it cannot be known."""
+        """Schedule another query, or give up with the reason."""
         if now < one.ended_at + PATIENCE:
             return _again(one, now + AGAIN)
         if why:

@@ -1,8 +1,8 @@
-"""Files that tell the DCGM exporter of this machine which job has a GPU: its job mapping folder.
+"""Job mapping files for this machine's DCGM exporter, which say which job uses each GPU.
 
-One file a GPU, named by NVML's index, with a job id a line, empty while it is free. The exporter
-reads them at every scrape, so each is replaced whole. What is there is compared with what the
-database says, so that a daemon that was killed, or a file that somebody changed, does no harm.
+There is one file per GPU, named by NVML's index, with one job id per line; it is empty while the
+GPU is free. The exporter reads the files at every scrape, so each one is replaced atomically. The
+files are compared with the database, so a killed daemon or an edited file does no harm.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class JobsDir:
         self, term: int, store: Store, clock: Clock, folder: Path, places: Sequence[Device],
         every: timedelta,
     ) -> None:  # fmt: skip
-        """places: as of Sampler; none where NVML does not answer: GPUs are as jobs are given
-        them."""
+        """places: see Sampler; empty if NVML does not answer: then the positions of jobs' GPUs are
+        used as indexes."""
         self._term = term
         self._store = store
         self._clock = clock
@@ -42,7 +42,7 @@ class JobsDir:
         self._trouble = ""
 
     def know(self, places: Sequence[Device]) -> None:
-        """NVML answers now."""
+        """Called when NVML answers."""
         self._places = places
         self._wake.set()
 
@@ -67,7 +67,7 @@ class JobsDir:
         try:
             changed = await asyncio.to_thread(write, self._folder, wanted)
         except OSError as error:
-            # Told once: it is tried again and again.
+            # Logged once, because every retry may fail the same way.
             if str(error) != self._trouble:
                 log.error(
                     "gpu_use.no_job_files", extra={"folder": str(self._folder), "why": str(error)}
@@ -80,7 +80,7 @@ class JobsDir:
 
 
 def texts_of(held: Iterable[HeldGpus], places: Sequence[Device]) -> dict[int, str]:
-    """What the files of held GPUs say, by NVML's index."""
+    """The contents of the files for allocated GPUs, by NVML's index."""
     ids: dict[int, list[int]] = {}
     for one in held:
         for bit in one.indexes:
@@ -92,8 +92,7 @@ def texts_of(held: Iterable[HeldGpus], places: Sequence[Device]) -> dict[int, st
 
 
 def write(folder: Path, wanted: Mapping[int, str]) -> int:
-    """Make the files say so; those of GPUs that are not named say nothing. How many changed.
-    Raises OSError."""
+    """Write the files, and empty those of other GPUs; return how many changed. Raises OSError."""
     there = {
         int(path.name): path
         for path in folder.iterdir()
@@ -105,7 +104,7 @@ def write(folder: Path, wanted: Mapping[int, str]) -> int:
         path = there.get(index) or folder / str(index)
         if index in there and path.read_bytes() == text.encode():
             continue
-        # A name that is no number: the exporter reads none of it.
+        # Not a numeric name, so the exporter ignores it.
         new = folder / f".{path.name}.new"
         new.write_bytes(text.encode())
         new.chmod(0o644)

@@ -1,4 +1,4 @@
-"""What the GPUs of running jobs do just now, asked of Prometheus once a minute for all together."""
+"""Current GPU usage of running jobs: one query of Prometheus per minute for all jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 EVERY = timedelta(seconds=60)
 PATIENCE = 3
-"""Looks that may be missing before nothing is known."""
+"""Missed queries before the usage counts as unknown."""
 LEAST_S = 1.0
 
 
@@ -35,7 +35,7 @@ class LiveUse:
         self._prometheus = prometheus
         self._labels = labels
         self._clock = clock
-        # A sample of the minute before the window's last one must not fall between two looks.
+        # Windows overlap by one scrape, so that no sample falls between two of them.
         self._length = every + scrape
         self._idle_ratio = idle_ratio
         self._every = every
@@ -47,17 +47,17 @@ class LiveUse:
             try:
                 await self.look_once()
             except (PrometheusDown, PrometheusRefused) as error:
-                # What was known goes stale by itself.
+                # The stored values expire by themselves.
                 log.warning("gpu_use.no_look", extra={"why": str(error)})
             took_s = self._clock.monotonic() - began_s
             await self._clock.sleep(max(LEAST_S, self._every.total_seconds() - took_s))
 
     async def look_once(self) -> int:
-        """How many jobs were seen. Raises PrometheusDown, PrometheusRefused."""
+        """Query once; return how many jobs were seen. Raises PrometheusDown, PrometheusRefused."""
         now = self._clock.now()
         window = Window(end=now, length=self._length)
         samples = await self._prometheus.query("live", ask_live(self._labels, window), now)
-        # Of thousands of GPUs: a pass of the planner must not wait for it.
+        # In a thread: with thousands of GPUs this would delay a scheduling pass.
         looks = await asyncio.to_thread(self._sum_up, samples)
         await self._store.note_gpu_now(
             self._term, looks, now - self._length, now + PATIENCE * self._every, now

@@ -1,5 +1,4 @@
-"""What the GPUs of jobs do, from where it is known: Prometheus, else NVML, else nowhere. One term
-of one daemon."""
+"""GPU usage of jobs during one term, from Prometheus if configured, else from NVML, else none."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ log = logging.getLogger(__name__)
 DEVICES_S = 30.0
 RETRY_S = 30.0
 SAMPLED = timedelta(seconds=2 * EVERY_S)
-"""Within it the sampler has seen that an attempt is over, and written what it saw."""
+"""Within this time the sampler notices that an attempt has ended, and writes its samples."""
 
 
 class GpuUse:
@@ -41,10 +40,10 @@ class GpuUse:
         calls: Calls = NOBODY, nvml_calls: Calls = NOBODY, nvml: Nvml | None = None,
         devices_s: float = DEVICES_S, retry_s: float = RETRY_S,
     ) -> None:  # fmt: skip
-        """namespaces: of the jobs' pods; None: they are processes of this machine. every: the
-        longest between two looks at what notifications should have told. calls: of Prometheus.
-        devices_s: how long NVML may take to tell its GPUs; retry_s: until what failed is tried
-        again."""
+        """namespaces: of the jobs' pods; None: jobs are processes of this machine. every: the
+        maximum time between two checks without a notification. calls: metrics for Prometheus.
+        devices_s: how long NVML may take to list its GPUs; retry_s: the time until a failed step is
+        repeated."""
         self._term = term
         self._store = store
         self._clock = clock
@@ -74,7 +73,7 @@ class GpuUse:
                 ca=own.prometheus_ca, calls=self._calls,
             )  # fmt: skip
         async with asyncio.TaskGroup() as group:
-            # Without a source too: what is owed from before is settled.
+            # Even without a source: attempts from before must be settled.
             ended = EndedUse(
                 self._term, self._store, prometheus, labels, self._clock,
                 scrape=own.scrape if prometheus else SAMPLED, kept=own.kept,
@@ -87,7 +86,7 @@ class GpuUse:
                     scrape=own.scrape, idle_ratio=self._idle_ratio,
                 )  # fmt: skip
                 group.create_task(self._for_ever(live.run), name="live-gpu-use")
-            # What NVML tells may be long in coming; the above does not wait for it.
+            # NVML may be slow to answer; the tasks above do not wait for it.
             places = await self._find_places() if self._namespaces is None else []
             if own.jobs_dir is not None:
                 self._jobs_dir = JobsDir(
@@ -118,7 +117,8 @@ class GpuUse:
         log.info("gpu_use.source", extra={"source": source or "none"})
 
     async def _for_ever(self, loop: Callable[[], Awaitable[None]]) -> None:
-        """What jobs did is good to know; whatever goes wrong here, scheduling goes on."""
+        """Run a loop and restart it after any error: GPU usage is useful, but scheduling must
+        continue."""
         while True:
             try:
                 await loop()
@@ -129,7 +129,7 @@ class GpuUse:
             await self._clock.sleep(self._retry_s)
 
     async def _find_places(self) -> Sequence[Device] | None:
-        """The GPUs that jobs are given, in the order of their places; None: NVML hangs."""
+        """The GPUs that jobs can be given, in the order of their positions; None: NVML hangs."""
         try:
             with self._nvml_calls.asking("devices"):
                 devices = await self._apart.run(self._nvml.devices)

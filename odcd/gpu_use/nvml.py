@@ -1,4 +1,4 @@
-"""What NVML tells of this machine's GPUs: the one place that asks pynvml for it."""
+"""Reads this machine's GPUs by NVML. Usage is read with pynvml only here."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ MIB = 1024 * 1024
 
 
 class NvmlDown(Exception):
-    """NVML does not answer: no driver, or it broke."""
+    """NVML does not answer: there is no driver, or it failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """index: NVML's."""
+    """index: NVML's index."""
 
     index: int
     uuid: str
@@ -27,7 +27,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """mem_mib None: NVML does not say."""
+    """mem_mib None: NVML does not report it."""
 
     pid: int
     mem_mib: int | None
@@ -35,7 +35,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Of one GPU, just now. ratio: its use from 0 to 1. None: it does not tell."""
+    """The current state of one GPU. ratio: its usage from 0 to 1. None: not reported."""
 
     ratio: float | None
     mem_used_mib: int | None
@@ -45,10 +45,10 @@ class Reading:
 
 
 class Nvml(Protocol):
-    """Every call may take as long as the driver likes."""
+    """Every call may block as long as the driver does."""
 
     def devices(self) -> list[Device]:
-        """Ascending by index; [] where there is no driver."""
+        """Return GPUs by ascending index; [] if there is no driver."""
         ...
 
     def read(self, index: int) -> Reading:
@@ -110,7 +110,7 @@ def _told(ask: Any) -> int | None:
 
 
 def _memory(handle: Any) -> int | None:
-    """Without what the driver keeps for itself, where that is told apart."""
+    """Used memory, without the driver's reserved memory if NVML reports it separately."""
     for version in (pynvml.nvmlMemory_v2, None):
         with suppress(pynvml.NVMLError):
             return int(pynvml.nvmlDeviceGetMemoryInfo(handle, version).used) // MIB

@@ -1,5 +1,5 @@
-"""Instant queries of Prometheus's HTTP API, bounded in time and size. docs/decisions/0024 says why
-by nothing more than asyncio and httptools."""
+"""Instant queries of Prometheus's HTTP API, bounded in time and size. docs/decisions/0024 explains
+why they use only asyncio and httptools."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from odcd.http_answer import Answer, BadAnswer, HungUp, TooMuch, read_answer
 
 log = logging.getLogger(__name__)
 
-# Root's Python may be closed to us when a name is looked up first.
+# The first name lookup loads this codec, when we may no longer be able to read root's Python.
 codecs.lookup("idna")
 
 TIMEOUT_S = 30.0
@@ -32,25 +32,27 @@ MOST_REMARKS = 100
 PATH = "/api/v1/query"
 _PLACE = re.compile(r"(https?)://([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(?::([0-9]{1,5}))?(/[!-~]*)?")
 _PORTS = {"http": 80, "https": 443}
-# The request is at fault, or asks for too much: asked again it fares no better.
+# The request is invalid or too large: a retry would fail as well.
 _REFUSALS = frozenset({"bad_data", "not_acceptable"})
-# It was too busy; or a store that a Thanos asks was away, which has the same word as a limit.
+# Prometheus was overloaded, or a store behind a Thanos was away, which has the same error type as a
+# limit.
 _FAILURES = frozenset({"execution", "timeout"})
 _LIMIT = "too many samples"
 _REMARK = "PromQL "
-"""What begins a remark on an expression, among the warnings: all of the answer is there."""
+"""The prefix of remarks on an expression among the warnings: with these, the answer is complete."""
 
 
 class PrometheusDown(Exception):
-    """It cannot be asked now. str() says why."""
+    """Prometheus cannot be queried now. str() gives the reason."""
 
 
 class PrometheusRefused(Exception):
-    """It cannot answer this question. str() says why."""
+    """Prometheus cannot answer this query. str() gives the reason."""
 
 
 class PrometheusFailed(PrometheusRefused):
-    """It could not answer this question, and later it may: it was busy, or lacked what it asks."""
+    """Prometheus failed to answer this query but may succeed later: it was overloaded, or a store
+    was missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,8 @@ _TOLD = msgspec.json.Decoder(_Told)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where requests go. authority: as a request names it; path: before every path there."""
+    """The address for requests. authority: host and port as in the Host header; path: prepended to
+    every request path."""
 
     secure: bool
     host: str
@@ -98,7 +101,7 @@ def parse_place(text: str) -> Place:
     port = int(found[3] or _PORTS[found[1]]) if found else 0
     if found is None or not 0 < port < 65536 or re.search(r"[?#]", found[4] or ""):
         raise BadRequest(
-            # It goes into a log, and a password may be in it.
+            # The error goes to a log, and the address may contain a password.
             f'ODC_PROMETHEUS_URL="{re.sub("//.*@", "//...@", text)[:200]}" is not an address',
             "Write http://HOST:9090 or https://HOST, with a path if it lies below one.",
         )
@@ -116,7 +119,7 @@ class Prometheus:
     place: Place
     token: Path | None = None
     ca: Path | None = None
-    """Certificates to trust; None: the system's."""
+    """CA certificates to trust; None: the system's."""
     calls: Calls = NOBODY
     timeout_s: float = TIMEOUT_S
     most: int = MAX_BYTES
@@ -125,9 +128,9 @@ class Prometheus:
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     async def query(self, operation: str, expression: str, at: datetime) -> list[Sample]:
-        """What an expression is at a moment; what is no number is left out.
+        """Evaluate an expression at a time; values that are not finite numbers are dropped.
 
-        operation: what it is for, a word. Raises PrometheusDown, PrometheusRefused,
+        operation: the purpose, as one word. Raises PrometheusDown, PrometheusRefused,
         PrometheusFailed.
         """
         async with self._turns:
@@ -137,7 +140,7 @@ class Prometheus:
         return _samples(told)
 
     def _tell_remarks(self, told: _Told) -> None:
-        """Each once: the same question is asked again and again."""
+        """Log each remark once, because the same query is repeated."""
         for remark in {*told.warnings, *told.infos} - self._remarks:
             level = logging.WARNING if remark in told.warnings else logging.DEBUG
             log.log(level, "gpu_use.remark", extra={"why": remark[:300]})
@@ -153,7 +156,7 @@ class Prometheus:
                         "query": expression,
                         "time": f"{at.timestamp():.3f}",
                         "timeout": f"{max(1, math.floor(self.timeout_s))}s",
-                        # Of a Thanos: half of the figures would pass for all.
+                        # For Thanos: a partial result would look complete.
                         "partial_response": "false",
                     }
                 ).encode()
@@ -168,7 +171,7 @@ class Prometheus:
         except TooMuch as error:
             raise PrometheusRefused(f"it {error}") from error
         except HungUp as error:
-            # The question may have killed it, or somebody restarted it.
+            # The query may have crashed the server, or someone restarted it.
             raise PrometheusFailed(f"it {error}") from error
         except BadAnswer as error:
             raise PrometheusDown(f"it {error}") from error
@@ -207,7 +210,8 @@ class Prometheus:
 
 
 def _read(answer: Answer) -> _Told:
-    """Raises PrometheusDown, PrometheusRefused, PrometheusFailed: for an answer in part, too."""
+    """Raises PrometheusDown, PrometheusRefused or PrometheusFailed, the last also for a partial
+    result."""
     try:
         told = _TOLD.decode(answer.body)
     except (msgspec.DecodeError, UnicodeDecodeError):

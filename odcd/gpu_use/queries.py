@@ -1,8 +1,8 @@
-"""What is asked of Prometheus about GPUs, in PromQL, and what its answers mean.
+"""The PromQL queries about GPUs, and how to read the results.
 
-DCGM's own series are asked, in both label forms: the exporter's `pod` and `namespace` are
-`exported_pod` and `exported_namespace` where the scrape does not honour its labels. Of a GPU that
-is scraped twice the higher figure counts, and it counts once.
+They use DCGM's own series in both label forms: the exporter's `pod` and `namespace` become
+`exported_pod` and `exported_namespace` if the scrape does not honour its labels. A GPU that is
+scraped twice counts once, with the higher value.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 MEMORY, POWER = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_POWER_USAGE"
 ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 MOST_POINTS, COARSE_POINTS = 5_000, 500
-"""At which it is looked whether a GPU was seen, of one attempt."""
+"""The number of points at which a GPU's presence is tested, per attempt."""
 LEAST_POINTS = 30
 LOOKBACK_SCRAPES = 2
-"""A gap of so many scrapes is none."""
+"""A gap of up to this many scrapes does not count as a gap."""
 MOST_W, MOST_MIB = 5_000, 16 * 1024 * 1024
-"""No GPU draws more, or has more memory: such a figure is DCGM's word for none, or an accident."""
+"""No GPU draws more power or has more memory: a higher value is DCGM's marker for "none", or an
+error."""
 _Gpus = dict[str, dict[str, float]]
-"""By GPU, or instance of one: figures by their names."""
+"""By GPU or MIG instance: values by name."""
 _POD = re.compile(r"odc-([0-9]{1,18})-([0-9]{1,9})-([0-9]{1,9})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Until `end`, for `length`."""
+    """A time range of `length` that ends at `end`."""
 
     end: datetime
     length: timedelta
@@ -49,10 +50,10 @@ class Window:
 
 
 class Labels:
-    """How the series of jobs' GPUs are told from others, and whose they are.
+    """Selects the series of jobs' GPUs, and identifies the job of each.
 
-    namespaces: of pods; None: jobs are told by the exporter's hpc_job. match: labels that all
-    series of this cluster have.
+    namespaces: of the pods; None: jobs are identified by the exporter's hpc_job. match: labels that
+    all series of this cluster have.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Labels:
         self._more = "".join(f',{name}="{value}"' for name, value in match)
 
     def of_attempt(self, job_id: int, attempt: int) -> list[str]:
-        """The selectors' inner parts, one a label form."""
+        """The inner parts of the selectors, one per label form."""
         if self._namespaces is None:
             return [f'hpc_job="{job_id}"{self._more}']
         return self._pods(f"odc-{job_id}-{attempt}-[0-9]+")
@@ -81,14 +82,14 @@ class Labels:
         ]
 
     def key(self, labels: dict[str, str]) -> GpuKey | None:
-        """Whose GPU a series is about. The attempt of an hpc_job is not told: 0."""
+        """The GPU and job of a series. An hpc_job does not include the attempt, which is 0."""
         uuid, instance = labels.get("UUID", ""), labels.get("GPU_I_ID", "")
         if not uuid:
             return None
         gpu = f"{uuid}/{instance}" if instance else uuid
         if self._namespaces is None:
             job = labels.get("hpc_job", "")
-            # As written: 007 is not our job 7.
+            # The exact text: 007 is not job 7.
             return GpuKey(int(job), 0, 0, gpu) if re.fullmatch("[1-9][0-9]{0,17}", job) else None
         for name in (labels.get("exported_pod", ""), labels.get("pod", "")):
             if found := _POD.fullmatch(name):
@@ -99,9 +100,10 @@ class Labels:
 def ask_ended(
     labels: Labels, owed: Iterable[Owed], scrape: timedelta, *, coarse: bool = False
 ) -> str:
-    """One expression for the GPUs of these attempts; each series tells figure and attempt.
+    """One expression for the GPUs of these attempts; each series has the figure and the attempt as
+    labels.
 
-    coarse: by samples at few points instead of all, for those that have too many.
+    coarse: use samples at few points instead of all, for attempts with too many samples.
     """
     parts: list[str] = []
     for one in owed:
@@ -136,7 +138,7 @@ def ask_ended(
 def read_ended(
     samples: Iterable[Sample], owed: Iterable[Owed], scrape: timedelta, *, coarse: bool = False
 ) -> list[Figures]:
-    """What it answered to ask_ended, one of each attempt that was seen."""
+    """Read the result of ask_ended: one record for each attempt that was observed."""
     told: dict[str, _Gpus] = {}
     for sample in samples:
         labels = sample.labels
@@ -154,15 +156,16 @@ def read_ended(
 
 
 def _own(gpus: _Gpus, count: int) -> _Gpus:
-    """Those that the attempt held, of count cards at most.
+    """The GPUs that the attempt held, at most count cards.
 
-    Where the exporter names a job and no attempt, an earlier one's GPU is still near, or in the
-    first sample: it has no figure of this attempt's time, or was seen for the shortest time.
+    If the exporter reports a job without an attempt, an earlier attempt's GPU may still be within
+    the lookback or the first sample. Such a GPU has no figure in this attempt's time, or was seen
+    for the shortest time.
     """
     used = {
         gpu: figures
         for gpu, figures in gpus.items()
-        # What was never seen to be used tells nothing of use.
+        # A GPU without a usage figure says nothing about usage.
         if "seen" in figures and ("util" in figures or "engine" in figures)
     }
     seen: dict[str, float] = {}
@@ -174,7 +177,7 @@ def _own(gpus: _Gpus, count: int) -> _Gpus:
 
 
 def _add_up(one: Owed, gpus: _Gpus, points: int) -> Figures:
-    """points: at how many it was looked whether a GPU was seen."""
+    """points: the number of points at which a GPU's presence was tested."""
     held_s = one.held.total_seconds()
     covered_gpu_s = busy_gpu_s = 0.0
     energy: list[float] = []
@@ -203,7 +206,7 @@ def _add_up(one: Owed, gpus: _Gpus, points: int) -> Figures:
 
 
 def _joules(figures: dict[str, float], held_s: float, seen_s: float) -> float | None:
-    """By the GPU's own counter, which knows of what was not seen; else by what it drew."""
+    """Energy from the GPU's own counter, which also covers gaps; otherwise from its power."""
     counted = figures.get("energy", 0.0) / 1000
     if 0 < counted <= MOST_W * held_s:
         return counted
@@ -211,23 +214,23 @@ def _joules(figures: dict[str, float], held_s: float, seen_s: float) -> float | 
 
 
 def ratio_of(percent: float | None, engine: float | None) -> float | None:
-    """Use from 0 to 1: of the whole GPU in percent, or of its engine where that is missing, as
-    under MIG. A figure that cannot be is none."""
+    """Usage from 0 to 1: of the whole GPU, or of its engine where that is missing, as under MIG. An
+    impossible value counts as missing."""
     if percent is not None and 0 <= percent <= 100:
         return percent / 100
     return engine if engine is not None and 0 <= engine <= 1 else None
 
 
 def ask_live(labels: Labels, window: Window) -> str:
-    """What the GPUs of all jobs do in the window: each series tells figure, GPU and job. Thousands
-    answer, so each tells no more than it must."""
+    """An expression for the GPUs of all jobs in the window; each series is labelled with figure,
+    GPU and job. There are thousands of series, so each has only the labels it needs."""
     forms = labels.of_all()
     whose = "exported_pod, pod, hpc_job, UUID, GPU_I_ID"
     parts: list[str] = []
     for figure, function in (("mean", "avg_over_time"), ("peak", "max_over_time")):
         percent = _any(forms, f"{function}({UTIL}{{%s}}{window.range})")
         engine = _any(forms, f"{function}({ENGINE}{{%s}}{window.range})")
-        # As of ratio_of: where the first is, the second is not asked.
+        # Same as ratio_of: the engine counts only where the percentage is missing.
         told = f"(max by ({whose}) ({percent}) <= 100) / 100 or max by ({whose}) ({engine})"
         parts.append(_label(told, "odc_figure", figure))
     told = _any(forms, f"last_over_time({MEMORY}{{%s}}{window.range})")
@@ -277,7 +280,7 @@ def _ms(length: timedelta) -> int:
 
 
 def _step_ms(held: timedelta, scrape: timedelta, coarse: bool) -> int:
-    """Half a scrape; of long attempts more, of short ones less."""
+    """Half a scrape interval; more for long attempts, less for short ones."""
     held_s = held.total_seconds()
     step_s = min(scrape.total_seconds() / 2, held_s / LEAST_POINTS)
     most = COARSE_POINTS if coarse else MOST_POINTS
@@ -285,7 +288,7 @@ def _step_ms(held: timedelta, scrape: timedelta, coarse: bool) -> int:
 
 
 def _points(one: Owed, scrape: timedelta, coarse: bool) -> int:
-    """How many there are: Prometheus looks at whole multiples of the step."""
+    """The number of points: Prometheus evaluates at whole multiples of the step."""
     step_ms = _step_ms(one.held, scrape, coarse)
     end_ms = round(one.ended_at.timestamp() * 1000)
     return max(1, end_ms // step_ms - (end_ms - _ms(one.held)) // step_ms)

@@ -1,7 +1,6 @@
-"""What the GPUs of this machine's jobs do, by NVML: sampled all the time, written once a minute.
+"""GPU usage of this machine's jobs, by NVML: sampled continuously, written once a minute.
 
-Each GPU is read apart from the others, and none is waited for beyond its turn: of one that hangs
-nothing is known, of the others all.
+Each GPU is read independently and with a timeout. If one hangs, only its own values are missing.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ EVERY_S = 5.0
 WRITE_S = 60.0
 GAP_S = 3 * EVERY_S
 READ_S = 4.0
-"""So long one GPU may take; until it has answered it is not asked again."""
+"""The timeout for one GPU. It is not read again until it has answered."""
 PATIENCE = timedelta(seconds=3 * WRITE_S)
 
 Look = tuple[Reading, dict[str, list[Process]]]
-"""What was read of a GPU, and its processes by their cgroup's name."""
+"""The reading of a GPU, and its processes by the name of their cgroup."""
 
 
 class Sampler:
@@ -39,8 +38,8 @@ class Sampler:
         idle_ratio: float, cgroup_of: Callable[[int], str], calls: Calls = NOBODY,
         read_s: float = READ_S,
     ) -> None:  # fmt: skip
-        """places: the GPU at each place that jobs are given. cgroup_of: the name of a process's
-        group, of a member its key. calls: of NVML."""
+        """places: the GPU at each position that jobs can be given. cgroup_of: the cgroup name of a
+        process, which is the member's key. calls: metrics for NVML."""
         self._term = term
         self._store = store
         self._nvml = nvml
@@ -68,7 +67,7 @@ class Sampler:
             await self._clock.sleep(max(EVERY_S / 5, EVERY_S - took_s))
 
     async def sample_once(self) -> set[tuple[int, int]]:
-        """One sample of every GPU that is held; the attempts that are over since the last."""
+        """Sample every allocated GPU once; return the attempts that ended since the last sample."""
         held = [one for one in await self._store.live_gpus(self._term) if one.running]
         live = {(one.job_id, one.attempt) for one in held}
         known = len(self._places)
@@ -85,7 +84,7 @@ class Sampler:
         return self._sums.keys() - live
 
     async def _look(self, index: int) -> Look | None:
-        """None: it does not answer."""
+        """Return None if the GPU does not answer."""
         try:
             with self._calls.asking("read"):
                 look = await self._aparts[index].run(lambda: self._read(index))
@@ -103,7 +102,7 @@ class Sampler:
         return look
 
     def _read(self, index: int) -> Look:
-        """In a thread of its own."""
+        """Runs in its own thread."""
         reading = self._nvml.read(index)
         groups: dict[str, list[Process]] = {}
         for process in reading.processes:
@@ -131,7 +130,7 @@ class Sampler:
                 )  # fmt: skip
 
     async def write(self, keys: set[tuple[int, int]], ended: set[tuple[int, int]]) -> None:
-        """What was added up of these attempts; those that ended are forgotten then."""
+        """Write the sums of these attempts, and forget those that ended."""
         parts: list[Part] = []
         seen: list[Seen] = []
         for key in sorted(keys):
@@ -150,7 +149,7 @@ class Sampler:
 
 
 def cgroup_of(pid: int, proc: Path = Path("/proc")) -> str:
-    """The last part of a process's cgroup v2; "" where there is none, or no such process."""
+    """The last part of a process's cgroup v2 path; "" if it has none, or the process is gone."""
     try:
         text = (proc / str(pid) / "cgroup").read_text()
     except OSError:

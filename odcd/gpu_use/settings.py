@@ -1,4 +1,4 @@
-"""From where the use of GPUs is known; see odcd.settings."""
+"""The settings for measuring GPU usage; see odcd.settings."""
 
 from __future__ import annotations
 
@@ -23,33 +23,35 @@ _MATCH = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)=([^",\s{}\\]{1,200})')
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuUseSettings:
     prometheus_url: str | None = None
-    """ODC_PROMETHEUS_URL. A Prometheus that scrapes the DCGM exporters, http or https: what jobs
-    did with their GPUs is asked there. Default none: on one machine NVML is asked, on Kubernetes
-    nobody."""
+    """ODC_PROMETHEUS_URL. A Prometheus that scrapes the DCGM exporters, http or https: GPU usage of
+    jobs is read from there. Default none: on one machine it is read from NVML, on Kubernetes it is
+    not measured."""
     prometheus_token: Path | None = None
-    """ODC_PROMETHEUS_TOKEN_FILE. The bearer token for it, read at every request. Default none."""
+    """ODC_PROMETHEUS_TOKEN_FILE. The file with the bearer token for it, read at every request.
+    Default none."""
     prometheus_ca: Path | None = None
-    """ODC_PROMETHEUS_CA. Certificates to trust there, PEM. Default the system's."""
+    """ODC_PROMETHEUS_CA. The file with the CA certificates to trust for it, PEM. Default the
+    system's."""
     prometheus_match: tuple[tuple[str, str], ...] = ()
-    """ODC_PROMETHEUS_MATCH. Labels that the exporters' series of this cluster have, as cluster=a,
-    where one Prometheus has those of several. Default none."""
+    """ODC_PROMETHEUS_MATCH. Labels of the series of this cluster's exporters, such as cluster=a, if
+    one Prometheus has those of several clusters. Default none."""
     scrape: timedelta = SCRAPE
     """ODC_SCRAPE_S. How often Prometheus scrapes the exporters. Default 30 s."""
     kept: timedelta = KEPT
-    """ODC_PROMETHEUS_KEEPS_S. How long Prometheus keeps what it scraped: of a job that ended longer
-    ago nothing is asked any more. Default 15 days."""
+    """ODC_PROMETHEUS_KEEPS_S. How long Prometheus keeps its data: usage of jobs that ended earlier
+    is not queried. Default 15 days."""
     idle_percent: float = IDLE_PERCENT
-    """ODC_IDLE_GPU_PERCENT. A held GPU that is used less than that rests. Default 5."""
+    """ODC_IDLE_GPU_PERCENT. An allocated GPU below this usage counts as idle. Default 5."""
     idle_after: timedelta = IDLE_AFTER
-    """ODC_IDLE_GPU_S. One that has rested for so long is listed as idle. Default 900 s."""
+    """ODC_IDLE_GPU_S. A GPU that was idle for this long is listed as idle. Default 900 s."""
     jobs_dir: Path | None = None
-    """ODC_DCGM_JOBS_DIR. Of one machine: the folder that the DCGM exporter reads job ids from
+    """ODC_DCGM_JOBS_DIR. On one machine: the folder from which the DCGM exporter reads job ids
     (--hpc-job-mapping-dir). Default none."""
 
 
 def read_gpu_use(environment: Mapping[str, str], *, one_machine: bool) -> GpuUseSettings:
-    """Raises BadRequest naming the variable that is wrong. Those that are empty, as a manifest may
-    leave them, are not set."""
+    """Raises BadRequest, naming the invalid variable. An empty variable, as a manifest may have, is
+    not set."""
     environment = {name: text for name, text in environment.items() if text}
     jobs_dir = environment.get("ODC_DCGM_JOBS_DIR")
     if jobs_dir is not None and not one_machine:

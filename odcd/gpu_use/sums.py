@@ -1,4 +1,4 @@
-"""Samples of GPUs added up, attempt by attempt, until they are written."""
+"""Sums of GPU samples, by attempt, until they are written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from odcd.records.gpu_use import GpuKey, Part, Seen
 
 @dataclass(slots=True, kw_only=True)
 class _Gpu:
-    """One GPU of one attempt, since the last flush; at_s, energy_mj: of the sample before."""
+    """One GPU of one attempt, since the last flush; at_s, energy_mj: of the previous sample."""
 
     device: Device
     rank: int
@@ -55,7 +55,7 @@ class _Attempt:
 
 
 class Sums:
-    """longest_s: between two samples; more is a gap, in which nothing was seen."""
+    """longest_s: the maximum time between two samples; a longer gap counts as not observed."""
 
     def __init__(self, longest_s: float) -> None:
         self._longest_s = longest_s
@@ -65,7 +65,8 @@ class Sums:
         self, key: tuple[int, int], rank: int, device: Device, count: int, reading: Reading,
         own_mib: int | None, now_s: float, now: datetime,
     ) -> None:  # fmt: skip
-        """One sample. count: how many GPUs the attempt holds; own_mib: memory its processes use."""
+        """Add one sample. count: the number of GPUs of the attempt; own_mib: memory that its
+        processes use."""
         attempt = self._attempts.get(key)
         if attempt is None:
             attempt = self._attempts[key] = _Attempt(since=now, until=now)
@@ -81,7 +82,7 @@ class Sums:
         return set(self._attempts)
 
     def take(self, key: tuple[int, int], *, over: bool) -> tuple[Part, list[Seen]]:
-        """What was added since the last time. over: it has ended, and is forgotten."""
+        """Return the sums since the last call. over: the attempt has ended, so forget it."""
         attempt = self._attempts[key]
         gpus = attempt.gpus.values()
         memory = [gpu.peak_mib for gpu in gpus if gpu.peak_mib is not None]
@@ -120,7 +121,7 @@ class Sums:
 
 
 def own_memory(reading: Reading, own: Sequence[Process]) -> int | None:
-    """What the job's processes use, where NVML tells them apart; else what is used of the GPU,
-    which is the job's alone."""
+    """Memory used by the job's processes if NVML reports it for all of them; otherwise all memory
+    used on the GPU, which only the job uses."""
     told = [process.mem_mib for process in own if process.mem_mib is not None]
     return sum(told) if told and len(told) == len(own) else reading.mem_used_mib

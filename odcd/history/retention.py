@@ -39,7 +39,7 @@ PAUSE_S = 0.05
 
 @dataclass(slots=True, kw_only=True)
 class Deleted:
-    """What one run did."""
+    """The result of one run."""
 
     jobs: int = 0
     events: int = 0
@@ -76,8 +76,8 @@ class Retention:
             await self._clock.sleep(EVERY_S)
 
     async def delete_once(self) -> Deleted:
-        """Raises LeadershipLost; OdcError when an export cannot be written: what it would have had
-        is still there."""
+        """Raises LeadershipLost, and OdcError when an export cannot be written: its rows are then
+        not deleted."""
         done, now = Deleted(), self._clock.now()
         keep, past = self._settings.keep_jobs, self._settings.keep_past or self._settings.keep_jobs
         async with AsyncExitStack() as stack:
@@ -109,7 +109,7 @@ class Retention:
             yield target
 
     async def _all(self, session: Session, query: str, most: int, at: datetime) -> int:
-        """Batch by batch until one finds nothing."""
+        """Run the query batch by batch until one finds no rows."""
         total = 0
         while gone := await session.fetchval(query, self._term, most, at):
             total += gone

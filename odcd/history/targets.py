@@ -77,7 +77,7 @@ class Folder:
         partial = target.with_name(f"{target.name}.partial")
         try:
             target.parent.mkdir(exist_ok=True)
-            # Never through a link that somebody left there.
+            # Never write through a symbolic link that someone left there.
             partial.unlink(missing_ok=True)
             with file.open("rb") as source, partial.open("xb") as copy:
                 shutil.copyfileobj(source, copy, 1 << 20)

@@ -1,4 +1,4 @@
-"""Who odcd is on this machine: the accounts that its processes run as."""
+"""The accounts that odcd's processes run as."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ACCOUNT = "odc"
 DATABASE_ACCOUNT = "odc-db"
 """Runs PostgreSQL, so that the daemon cannot become its superuser."""
 FORMER_ACCOUNT = "postgres"
-"""Earlier versions used it where `odc` could not be made; root takes such homes over."""
+"""Earlier versions used it where `odc` could not be created; root takes over such homes."""
 
-# The effective user of a process is that of all its threads: one of them acts at a time.
+# The effective user applies to all threads of the process, so only one may act at a time.
 _acting = threading.RLock()
 
 
@@ -31,17 +31,18 @@ class Account:
     gid: int
 
     def child(self) -> dict[str, object]:
-        """Arguments that make subprocess run a child as this account; nothing when we are it."""
+        """Arguments that make subprocess run a child as this account; empty if we already are
+        it."""
         if os.getuid() == self.uid:
             return {}
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
     @contextmanager
     def acting(self) -> Generator[None]:
-        """Do file work with the rights of this account alone, where we are root.
+        """When running as root, do file work with only this account's rights.
 
-        Links that the account left in its folders then reach nothing that it could not reach
-        itself. Start no process meanwhile: its real user would be root.
+        Symbolic links that the account left in its folders then reach nothing that it could not
+        reach itself. Start no process meanwhile: its real user would be root.
         """
         with _acting:
             if os.getuid() != 0 or os.geteuid() == self.uid:
@@ -75,9 +76,10 @@ def _of(uid: int) -> Account:
 
 
 def service_account() -> Account:
-    """The account the daemon runs as: our own, or as root `odc`, made when it is missing.
+    """The account the daemon runs as: the current one, or for root `odc`, created if missing.
 
-    Raises OdcError when it cannot be made: another service's account would share its files with us.
+    Raises OdcError when it cannot be created: sharing another service's account would give that
+    service access to our files.
     """
     if os.geteuid() != 0:
         return current()
@@ -91,9 +93,9 @@ def service_account() -> Account:
 
 
 def database_account(daemon: Account) -> Account:
-    """The account PostgreSQL runs as: as root `odc-db`, else the daemon's.
+    """The account PostgreSQL runs as: for root `odc-db`, otherwise the daemon's.
 
-    Where `odc-db` cannot be made the daemon's account stands in; `odcd doctor` reports it.
+    If `odc-db` cannot be created, the daemon's account is used, and `odcd doctor` reports it.
     """
     if os.geteuid() != 0:
         return daemon
@@ -124,7 +126,7 @@ def _create(name: str) -> None:
     if useradd is None:
         return
     options = ["--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
-    # Its failure shows as the account still missing; a second odcd may have made it meanwhile.
+    # If it fails, the account is still missing; another odcd may also have created it meanwhile.
     subprocess.run(
         [useradd, *options, "--shell", "/usr/sbin/nologin", name],
         capture_output=True,
@@ -133,11 +135,11 @@ def _create(name: str) -> None:
 
 
 def become(account: Account, home: Path) -> None:
-    """Let go of root for good."""
+    """Drop root permanently."""
     os.initgroups(account.name, account.gid)
     os.setresgid(account.gid, account.gid, account.gid)
     os.setresuid(account.uid, account.uid, account.uid)
-    # Libraries look for their files below HOME, and root's is closed now.
+    # Libraries look for files below HOME, and root's is no longer accessible.
     os.environ["HOME"] = str(home)
 
 

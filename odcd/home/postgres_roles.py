@@ -1,18 +1,20 @@
-"""The roles of an embedded PostgreSQL: the daemon's, which is no superuser, and the server's own.
+"""The roles of an embedded PostgreSQL: the daemon's role, which is not a superuser, and the
+server's superuser.
 
-The daemon's role owns the database and the schema. It may make no roles and reach no files or
-programs of the server. It reads the server's statistics, which the metrics show.
+The daemon's role owns the database and the schema. It cannot create roles or access the server's
+files and programs. It can read the server's statistics for the metrics.
 """
 
 from __future__ import annotations
 
 ROLE = "odc"
 ADMIN_ROLE = "odc_admin"
-"""The superuser that initdb makes; PostgreSQL's own account alone may log in as it."""
+"""The superuser that initdb creates; only PostgreSQL's own account may log in as it."""
 REPORT_ROLE = "odc_report"
 DATABASE = "odc"
 MADE = "odc_roles"
-"""A file of the data folder that says that its roles are these. Earlier versions have none."""
+"""A file in the data folder: it exists once the roles are set up like this. Earlier versions have
+none."""
 VERSION = "1\n"
 
 _ROLES = f"""
@@ -30,13 +32,13 @@ end $$
 
 NEW = (_ROLES, f"create database {DATABASE} owner {ROLE}")
 
-# The role that initdb made can neither lose superuser nor be renamed by a session of its own, so
-# its name is changed where it is kept, and the name goes to a new role.
+# A session of the role that initdb created can neither drop its superuser right nor rename it. So
+# its name is changed in the catalog, and a new role gets the old name.
 _RENAME = f"""
 update pg_authid set rolname = '{ADMIN_ROLE}' where oid = 10 and rolname = '{ROLE}'
 """
 
-# Not `reassign owned`, which refuses the objects of that role: it owns those of PostgreSQL, too.
+# Not `reassign owned`: it refuses this role, which also owns PostgreSQL's own objects.
 _GIVE = f"""
 do $$
 declare
@@ -81,7 +83,7 @@ select unnest(setconfig) from pg_db_role_setting
     or setrole = 0 and setdatabase = (select oid from pg_database where datname = '{DATABASE}')
  order by 1
 """
-"""Settings that sessions of the daemon begin with, beside those of the server. The role may set
+"""Settings with which the daemon's sessions start, in addition to the server's. The role can set
 most of them for itself, and for the database, which it owns."""
 RESET = (
     f"alter role {ROLE} reset all",
@@ -93,4 +95,5 @@ SPLIT = (
     ("postgres", (_RENAME, _ROLES, f"alter database {DATABASE} owner to {ROLE}")),
     (DATABASE, (_GIVE,)),
 )
-"""Databases and what to run there, of an earlier version's home: any of it may have been done."""
+"""Databases and the statements to run there, for a home of an earlier version. Each may have run
+already."""

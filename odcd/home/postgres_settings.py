@@ -1,4 +1,4 @@
-"""The settings of an embedded PostgreSQL, and who may log in there."""
+"""The settings of an embedded PostgreSQL, and the accounts that may log in."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from odcd.home.account import Account
 from odcd.home.postgres_files import CONFIG, PORT, disk_trouble
 
 FAST = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
-"""Of a database that need not survive a crash."""
+"""Settings of a database that need not survive a crash."""
 
 
 def configure(
     data: Path, sockets: Path, owner: Account, daemon: Account, more: Mapping[str, str]
 ) -> None:
-    """Write our settings and who may log in, anew at every start.
+    """Write the settings and the login rules, again at every start.
 
-    owner: whom PostgreSQL runs as. daemon: the account that connects. more: settings that replace
-    ours.
+    owner: the account that runs PostgreSQL. daemon: the account that connects. more: settings that
+    override ours.
     """
     settings: dict[str, object] = {
         "listen_addresses": "",
         "port": PORT,
         "unix_socket_directories": str(sockets),
-        # The folder keeps others away; its group may be the daemon's.
+        # The folder's permissions keep other users out; its group may be the daemon's.
         "unix_socket_permissions": "0700" if owner == daemon else "0777",
         "max_connections": 100,
         "shared_buffers": f"{_shared_buffers_mib()}MB",
@@ -34,7 +34,7 @@ def configure(
         "maintenance_work_mem": "128MB",
         "max_wal_size": "2GB",
         "checkpoint_timeout": "10min",
-        # One server, no replica: less WAL.
+        # A single server without a replica needs less WAL.
         "wal_level": "minimal",
         "max_wal_senders": 0,
         "jit": "off",
@@ -42,7 +42,7 @@ def configure(
         "autovacuum_naptime": "10s",
         "autovacuum_vacuum_cost_delay": 0,
         "max_locks_per_transaction": 256,
-        # A forgotten transaction would keep the hot tables from being cleaned.
+        # A forgotten transaction would prevent vacuum on frequently updated tables.
         "idle_in_transaction_session_timeout": "10min",
         "timezone": "UTC",
         "log_timezone": "UTC",
@@ -51,7 +51,8 @@ def configure(
         "log_truncate_on_rotation": "on",
         "log_rotation_age": "1d",
         "log_rotation_size": 0,
-        # A refusal is an ERROR of the database and an answer of the daemon, nothing to log.
+        # A rejected request is an ERROR in the database; the daemon reports it, so it is not
+        # logged.
         "log_min_messages": "log",
         "log_min_error_statement": "panic",
         "cluster_name": "odc",
@@ -69,8 +70,8 @@ def configure(
             "# Only the accounts of odcd and of PostgreSQL, over the socket.",
             ["local all all peer map=odc"],
         )
-        # Two roles: a daemon that is taken over is no superuser. Of one account for both it keeps
-        # only mistakes away.
+        # Two roles: a compromised daemon is not a superuser. If both use one account, this only
+        # prevents mistakes.
         _replace(
             data / "pg_ident.conf",
             "# map, system user, role",
@@ -87,7 +88,7 @@ def _name(account: Account) -> str:
 
 
 def _replace(path: Path, head: str, lines: list[str]) -> None:
-    """As the folder's owner: a link that lies there leads nowhere new."""
+    """Run this as the folder's owner, so that a symbolic link there gives access to nothing new."""
     scratch = path.with_name(f"{path.name}.new")
     try:
         scratch.unlink(missing_ok=True)

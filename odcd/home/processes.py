@@ -1,4 +1,4 @@
-"""Facts of other processes of this machine, and what keeps ours from being looked into."""
+"""Inspect other processes of this machine, and protect this one from inspection."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _PR_SET_DUMPABLE = 4
 
 
 def uid_of(pid: int) -> int | None:
-    """The effective user id of a process; None when there is no such process."""
-    # Not the owner of /proc/PID, which is root for a process that may not be looked into.
+    """The effective user id of a process; None if there is no such process."""
+    # Not the owner of /proc/PID, which is root for a process that may not be inspected.
     try:
         text = Path(f"/proc/{pid}/status").read_text(errors="replace")
     except OSError:
@@ -24,16 +24,17 @@ def uid_of(pid: int) -> int | None:
 
 
 def signal_of(pid: int, number: signal.Signals, uids: frozenset[int]) -> bool:
-    """Send a signal to a process of one of these users; False when it is not, or gone.
+    """Send a signal to a process of one of these users; False if it belongs to another user or is
+    gone.
 
-    Raises PermissionError when it is theirs and we may not.
+    Raises PermissionError when it is theirs but we may not signal it.
     """
     try:
         descriptor = os.pidfd_open(pid)
     except (ProcessLookupError, OverflowError, OSError):
         return False
     try:
-        # The number cannot be another process's while the descriptor is open.
+        # The process id cannot be reused while the descriptor is open.
         if uid_of(pid) not in uids:
             return False
         with suppress(ProcessLookupError):
@@ -45,8 +46,8 @@ def signal_of(pid: int, number: signal.Signals, uids: frozenset[int]) -> bool:
 
 
 def harden() -> None:
-    """Keep this process's memory to itself: no core dump, and no debugger of its own user.
+    """Protect this process's memory: no core dumps, and no debugger of the same user.
 
-    A core dump would hold keys, scripts and environments. Programs it starts are not affected.
+    A core dump would contain keys, scripts and environments. Programs it starts are not affected.
     """
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

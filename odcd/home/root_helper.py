@@ -1,8 +1,9 @@
-"""The one process of a daemon run by root that stays root: it starts the runner and PostgreSQL.
+"""The only process that stays root in a daemon started by root. It starts the runner and
+PostgreSQL.
 
-It is forked before the daemon lets go of root, and ends when the daemon does. A request is one word
-of REQUESTS and carries nothing else: folders, accounts and settings are those that root gave it at
-the fork, so a daemon that was taken over can change none of them.
+It is forked before the daemon drops root, and ends with the daemon. A request is a single word
+without arguments: folders, accounts and settings were fixed at the fork, so a compromised daemon
+cannot change them.
 """
 
 from __future__ import annotations
@@ -34,13 +35,14 @@ Launcher = Callable[[], Awaitable[None]]
 
 LAUNCH = "launch"
 LOOK, RESTART, STOP = "look", "restart", "stop"
-"""Of PostgreSQL: its status; start it, for it died; end it, for nothing needs it."""
+"""Requests about PostgreSQL: return its status; start it after it died; stop it when nothing needs
+it."""
 REAP_EVERY_S = 10.0
 MAX_ANSWER = 65536
 
 
 def direct(run_folder: Path, account: Account) -> Launcher:
-    """For a daemon that runs as its user: launches the runner itself."""
+    """Return a launcher that starts the runner directly, for a daemon that does not run as root."""
 
     async def launch() -> None:
         await asyncio.to_thread(
@@ -52,14 +54,14 @@ def direct(run_folder: Path, account: Account) -> Launcher:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What the daemon has of its keeper."""
+    """The daemon's handles for the services that the keeper provides."""
 
     launch: Launcher
     postgres: KeptPostgres | None
 
 
 def fork(run_folder: Path, owner: Account, postgres: EmbeddedPostgres | None = None) -> Kept:
-    """Leave a keeper behind with our rights. Call before any thread or event loop exists."""
+    """Fork a keeper with our rights. Call it before any thread or event loop exists."""
     ours, theirs = socket.socketpair()
     if os.fork() == 0:
         ours.close()
@@ -77,7 +79,7 @@ class KeptPostgres:
         self.version = postgres.version
 
     async def watch(self, clock: Clock) -> None:
-        """As EmbeddedPostgres.watch."""
+        """Same as EmbeddedPostgres.watch."""
         await watch(clock, self._look, self._restart)
 
     async def _look(self) -> str | None:
@@ -87,7 +89,7 @@ class KeptPostgres:
         _check(await self._keeper.ask(RESTART))
 
     def stop(self) -> None:
-        """End it, once the event loop is closed. Raises DatabaseDown."""
+        """Stop it, after the event loop is closed. Raises DatabaseDown."""
         _check(self._keeper.ask_blocking(STOP))
 
 
@@ -99,7 +101,7 @@ def _check(answer: dict[str, Any]) -> None:
 class _Remote:
     def __init__(self, keeper: socket.socket) -> None:
         self._keeper = keeper
-        # Of threads: a caller that is cancelled must not leave its answer to the next one.
+        # A lock for threads: a cancelled caller must not leave its answer to the next one.
         self._turn = threading.Lock()
 
     async def ask(self, word: str) -> dict[str, Any]:
@@ -131,10 +133,10 @@ class _Remote:
 def _keep(
     requests: socket.socket, run_folder: Path, owner: Account, postgres: EmbeddedPostgres | None
 ) -> None:
-    # Signals of the terminal are the daemon's to act on; its end is ours.
+    # The daemon handles the terminal's signals; the keeper ends when the daemon does.
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    # Above all the home's lock, which a keeper must not hold on to.
+    # Close inherited descriptors, above all the home's lock, which the keeper must not hold.
     for name in [path.name for path in Path("/proc/self/fd").iterdir()]:
         if int(name) > 2 and int(name) != requests.fileno():
             with contextlib.suppress(OSError):
@@ -176,7 +178,7 @@ def _obey(
 
 
 def _reap() -> None:
-    """Runners of the past: they are our children and leave zombies."""
+    """Reap runners that have ended: they are our children and leave zombies."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

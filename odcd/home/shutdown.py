@@ -30,12 +30,12 @@ KILL_TIMEOUT_S = 20.0
 
 
 def end_daemon(lock: Path, timeout_s: float = DAEMON_TIMEOUT_S) -> None:
-    """TERM the daemon and wait for it; KILL when it does not go, which loses nothing."""
+    """Send TERM to the daemon and wait; then KILL, which loses nothing."""
     pid = holder(lock)
     if pid is None:
         return
-    # The file is the daemon's to write: it must not name another's process. A daemon that only
-    # starts may still be root.
+    # The daemon can write the lock file, so check that the process is a daemon's. A daemon that is
+    # starting may still be root.
     daemons = former_owners(service_account())
     if holds(lock, pid):
         daemons |= {os.geteuid()}
@@ -62,7 +62,7 @@ async def count_running(dsn: str) -> int:
 
 
 async def give_up_running(dsn: str, who: Identity, clock: Clock) -> None:
-    """Say why the running jobs will be found ended: requeued where they may be, else cancelled."""
+    """Record why the running jobs will be found ended: requeued if allowed, otherwise cancelled."""
     async with Database(dsn, size=1) as database:
         store = Store(database)
         live = {"state": list(LIVE_STATES)}
@@ -73,10 +73,10 @@ async def give_up_running(dsn: str, who: Identity, clock: Clock) -> None:
 
 
 class RunnerClient:
-    """Plain requests to a runner, in its own term: it obeys as if its daemon spoke."""
+    """Simple requests to a runner, in its current term: it obeys as if its daemon sent them."""
 
     def __init__(self, run_folder: Path) -> None:
-        """Raises OSError when no runner accepts."""
+        """Raises OSError when no runner accepts the connection."""
         self._socket = connect(run_folder)
         self._lines = self._socket.makefile("rb")
         hello = self.ask("hello", versions=list(protocol.VERSIONS))
@@ -94,7 +94,7 @@ class RunnerClient:
         return answer["ok"]
 
     def live(self) -> set[tuple[int, int]]:
-        """The attempts that have a process: job and attempt."""
+        """The (job, attempt) pairs that have a process."""
         members = self.ask("list")["members"]
         return {(m["job"], m["attempt"]) for m in members if m["state"] != "ended"}
 
@@ -104,7 +104,7 @@ class RunnerClient:
 
 
 def end_runner(run_folder: Path, grace_s: float | None = None) -> bool:
-    """End the runner of a home; whether it is gone. With a grace its jobs are ended first."""
+    """End the runner of a home; return whether it is gone. With grace_s, end its jobs first."""
     try:
         runner = RunnerClient(run_folder)
     except OSError:
@@ -132,7 +132,7 @@ def runner_lives(run_folder: Path) -> bool:
 
 
 def running_attempts(run_folder: Path) -> int:
-    """How many attempts have a process here, asked of the runner itself."""
+    """The number of attempts with a process here, as reported by the runner."""
     with suppress(OSError):
         runner = RunnerClient(run_folder)
         try:

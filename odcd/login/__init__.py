@@ -1,1 +1,2 @@
-"""Logins by an identity that others vouch for: AWS says who signed, odcd gives a key for it."""
+"""Logins by an external identity: AWS confirms who signed a request, and odcd returns an API
+key."""

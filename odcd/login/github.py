@@ -1,4 +1,4 @@
-"""Is a user of GitHub in the organisation, or the team, that this server is for?"""
+"""Checks whether a GitHub user is a member of the organisation or team that this server is for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Membership(msgspec.Struct):
 
 
 class GitHub:
-    """group: ORGANISATION, or ORGANISATION/TEAM. Anything but a clear yes lets nobody in."""
+    """group: ORGANISATION, or ORGANISATION/TEAM. Only a clear yes from GitHub admits a user."""
 
     def __init__(self, https: Https, group: str, token_file: Path, clock: Clock) -> None:
         self._https = https
@@ -33,7 +33,8 @@ class GitHub:
         self._known: dict[str, tuple[float, bool]] = {}
 
     async def check(self, user: str | None) -> str:
-        """The user's name. Raises LoginRefused, or IdentityDown when GitHub gives no answer."""
+        """Return the user's name. Raises LoginRefused, or IdentityDown when GitHub gives no
+        answer."""
         if user is None:
             raise LoginRefused(
                 f"this server is for members of {self._group} at GitHub, and no name was given",

@@ -1,5 +1,5 @@
-"""One GET over HTTPS to a place the daemon is configured with: no redirects, an end in time, a
-bound on the answer."""
+"""One GET over HTTPS to a configured server: no redirects, with a timeout and a limit on the
+answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from odcd.errors import BadRequest, IdentityDown
 from odcd.http_answer import Answer, BadAnswer, read_answer
 
-# Root's Python may be closed to us when a name is looked up first.
+# The first name lookup loads this codec, when we may no longer be able to read root's Python.
 codecs.lookup("idna")
 
 TIMEOUT_S = 5.0
@@ -27,8 +27,8 @@ _PLACE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where requests go. authority: the host as a request names it, with a port that is not 443;
-    path: what stands before every path there, without a slash at its end."""
+    """The address for requests. authority: the host as in a request, with the port unless it is
+    443; path: prepended to every request path, without a slash at its end."""
 
     host: str
     port: int
@@ -40,7 +40,7 @@ class Place:
 
 
 def parse_place(text: str, setting: str) -> Place:
-    """Raises BadRequest naming the setting."""
+    """Raises BadRequest, naming the setting."""
     found = _PLACE.fullmatch(text)
     port = int(found[2] or 443) if found else 0
     if found is None or not 0 < port < 65536 or re.search(r"[?#]", found[3] or ""):
@@ -58,7 +58,7 @@ def parse_place(text: str, setting: str) -> Place:
 
 
 class Https:
-    """name: of the place, in what is told when it fails."""
+    """name: of the server, for error messages."""
 
     def __init__(
         self,

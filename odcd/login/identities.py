@@ -1,7 +1,7 @@
-"""Which user an AWS identity is: an explicit map of roles and users, read from a file at the start.
+"""Maps AWS identities to users: an explicit list of roles and users, read from a file at the start.
 
-The first rule that matches decides. A session's name is chosen by whoever assumes the role, so a
-rule that uses it states which names it may yield.
+The first matching rule decides. The caller who assumes a role chooses the session's name, so a rule
+that uses it states which user names it may yield.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from odcd.errors import BadRequest, LoginRefused
 PARTITIONS = "aws|aws-cn|aws-us-gov"
 MAX_BYTES = 1024 * 1024
 SYSTEM = frozenset({"root", "odcd", "odc", "nobody", "me", "all", "postgres", "daemon"})
-"""Names that are no person's, or mean something else here."""
+"""Names that belong to no person, or have a special meaning here."""
 USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,63}", re.ASCII)
 _WORD = "[A-Za-z0-9+=,.@_-]{1,64}"
 _CALLER = re.compile(
@@ -43,8 +43,9 @@ FILE = "docs/operating/login.md describes the file."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who signed, as STS says: a session of a role, or an IAM user. name: the role's, without its
-    path, which STS leaves out; or the user's, with it. session: None for a user."""
+    """The signer, according to STS: a session of a role, or an IAM user. name: the role's name
+    without its path, which STS omits, or the user's name with its path. session: None for a
+    user."""
 
     partition: str
     account: str
@@ -61,7 +62,7 @@ class Caller:
 
     @property
     def role(self) -> str:
-        """For the audit log and the client."""
+        """The role's name, for the audit log and the client."""
         return self.name if self.session is not None else f"user/{self.name}"
 
 
@@ -69,10 +70,10 @@ class Caller:
 class Rule:
     """One entry of the map.
 
-    arn: as it was written. template: the user's name, with at most one {session} or {name}.
-    allow: patterns of the names that it may yield; empty: all but those of operators and system
-    accounts. operators, system: it may yield those, too. domain: sessions are called NAME@DOMAIN,
-    and {session} is NAME; None: as ODC_AWS_DOMAIN says; empty: there is none.
+    arn: as it was written. template: the user's name, with at most one {session} or {name}. allow:
+    patterns of the names that it may yield; empty: all except operators and system accounts.
+    operators, system: it may also yield those. domain: sessions are named NAME@DOMAIN, and
+    {session} is NAME; None: the value of ODC_AWS_DOMAIN; empty: none.
     """
 
     arn: str
@@ -88,12 +89,12 @@ class Rule:
 
     @property
     def chosen(self) -> bool:
-        """Whether AWS's side has a part in the name; else the rule alone decides."""
+        """Whether the name depends on the AWS identity; otherwise the rule alone decides."""
         return "{" in self.template
 
     def matches(self, caller: Caller) -> bool:
-        """AWS tells no names apart by case alone. A * stands for anything within one part of a
-        path."""
+        """Compare without case, because AWS names are unique without it. A * matches any text
+        within one part of a path."""
         return (self.partition, self.account, self.kind) == (
             caller.partition, caller.account, caller.kind,
         ) and _like(self.name.lower(), caller.name.lower())  # fmt: skip
@@ -113,7 +114,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def parse_caller(arn: str) -> tuple[str, Caller] | None:
-    """Its account and the caller; None: neither a session of a role nor a user."""
+    """The account and the caller; None: neither a session of a role nor a user."""
     found = _CALLER.fullmatch(arn)
     if found is None:
         return None
@@ -127,7 +128,7 @@ def parse_caller(arn: str) -> tuple[str, Caller] | None:
 
 
 def parse_rule(text: str, setting: str, **terms: Any) -> Rule:
-    """Raises BadRequest naming the setting."""
+    """Raises BadRequest, naming the setting."""
     found = _PATTERN.fullmatch(text)
     if found is None:
         raise BadRequest(
@@ -137,13 +138,13 @@ def parse_rule(text: str, setting: str, **terms: Any) -> Rule:
         )
     kind, name = found[3], found[4]
     if kind == "role":
-        # STS says assumed-role/NAME/SESSION, without the path; names of roles are unique without.
+        # STS reports assumed-role/NAME/SESSION without the path; role names are unique without it.
         name = name.rpartition("/")[2]
     return Rule(arn=text, partition=found[1], account=found[2], kind=kind, name=name, **terms)
 
 
 def parse_role(text: str) -> Rule:
-    """One of ODC_AWS_ROLES: sessions name themselves. Raises BadRequest."""
+    """Parse one role of ODC_AWS_ROLES: the user is named by the session. Raises BadRequest."""
     rule = parse_rule(text, "ODC_AWS_ROLES")
     if rule.kind != "role":
         raise BadRequest(
@@ -154,7 +155,7 @@ def parse_role(text: str) -> Rule:
 
 
 def read_identities(path: Path) -> tuple[Rule, ...]:
-    """Raises BadRequest naming the file and what is wrong in it."""
+    """Raises BadRequest with the file and the error."""
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_mode & 0o002:
@@ -225,7 +226,7 @@ def find_rule(rules: Sequence[Rule], caller: Caller) -> Rule:
 
 
 def name_of(rule: Rule, caller: Caller, domain: str | None) -> str:
-    """The user's name, as far as the rule alone can tell. domain: of ODC_AWS_DOMAIN. Raises
+    """The user's name according to the rule alone. domain: from ODC_AWS_DOMAIN. Raises
     LoginRefused."""
     if not rule.chosen:
         return rule.template

@@ -1,4 +1,4 @@
-"""How many logins an address and a credential may try in vain."""
+"""Limits the refused logins of an address and of a credential."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from odcd.front.proxies import network_of
 
 WINDOW_S = 60.0
 MOST = 30
-"""Refused logins of one address within the window, and refusals of it in the audit log."""
+"""The maximum of refused logins of one address within the window, and of its refusals in the audit
+log."""
 MOST_OF_CREDENTIAL = 10
 KEPT = 10_000
 KNOWN_S = 86_400.0
-"""How long a credential that was accepted is remembered."""
+"""How long an accepted credential is remembered."""
 
 
 class Limiter:
-    """Refusals that have cost a question to AWS are counted, by address and by credential.
+    """Counts refusals that cost a request to AWS, by address and by credential.
 
-    The address may be that of many: a proxy's that is not configured, a company's. So a credential
-    that was accepted from there lately is not refused for what others of its address do. An IPv6
-    network of 64 bits, which one person has, counts as one address.
+    Many users may share an address, such as that of a company or of a proxy that is not configured.
+    So a credential that was accepted from there recently is not rejected because of others. An IPv6
+    network of 64 bits, which one person controls, counts as one address.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -60,7 +61,7 @@ class Limiter:
             self._known.popitem(last=False)
 
     def may_note(self, address: str) -> bool:
-        """Whether one more refusal of this address goes to the audit log; counts it."""
+        """Whether one more refusal of this address is logged; counts it."""
         network = network_of(address)
         if self._notes.full(network):
             return False
@@ -72,7 +73,7 @@ class Limiter:
 
 
 class _Counts:
-    """How often something happened to each key within the window, up to a limit."""
+    """Counts events per key within the window, up to a limit."""
 
     def __init__(self, clock: Clock, limit: int) -> None:
         self._clock = clock
@@ -89,5 +90,6 @@ class _Counts:
         self._times.setdefault(key, deque(maxlen=self._limit)).append(self._clock.monotonic())
         self._times.move_to_end(key)
         if len(self._times) > KEPT:
-            # The one that has been quiet for longest, so that nobody clears a count by others.
+            # Drop the key that was inactive for longest, so that no one can reset a count by using
+            # other keys.
             self._times.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Let users in by AWS identity: every check in its order, and every outcome in the audit log."""
+"""Log users in by AWS identity: all checks in order, with every outcome in the audit log."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from odcd.records.api_keys import LIFE, LONGEST, NewKey, new_key
 log = logging.getLogger(__name__)
 
 MIN_UID = 1000
-"""Below it are system accounts of the daemon's machine."""
+"""Lower uids are system accounts of the daemon's machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What a client sends: a presigned request, who it is at GitHub, and where it comes from."""
+    """A client's login request: a presigned request, its GitHub user, and its address."""
 
     url: str
     headers: Mapping[str, str]
@@ -61,8 +61,8 @@ class LoginStore(Protocol):
 
 
 class Logins:
-    """own_uid: the daemon's. operators: names of users that are. context: whom TLS trusts; None:
-    whom the machine does."""
+    """own_uid: the daemon's. operators: names of users who are operators. context: the certificates
+    that TLS trusts; None: the machine's."""
 
     def __init__(
         self,
@@ -119,14 +119,14 @@ class Logins:
             raise
 
     def _check(self, proof: Proof) -> Presigned:
-        """What costs no more than reading it, and so is not counted when it is refused."""
+        """Cheap checks: a request that fails them does not count as a refused login."""
         return check_presigned(
             proof.url, proof.headers, proof.method, authority=self._sts.authority,
             server_id=self._server_id, now=self._clock.now(),
         )  # fmt: skip
 
     async def _log_in(self, proof: Proof, request: Presigned, known: dict[str, str]) -> LoggedIn:
-        """known: fills with what is known for sure."""
+        """known: filled with verified facts."""
         now = self._clock.now()
         if not await self._store.use_signature(request.digest, request.expires_at, now):
             raise LoginRefused(
@@ -153,8 +153,9 @@ class Logins:
         )  # fmt: skip
 
     async def _check_chosen(self, user: str, rule: Rule, caller: Caller) -> None:
-        """Whoever assumes a role chooses the session's name: by it nobody becomes an operator or a
-        system account unless the rule says so. Raises LoginRefused."""
+        """Check a name from AWS. The caller who assumes a role chooses the session's name, so it
+        cannot name an operator or a system account unless the rule allows it. Raises
+        LoginRefused."""
         if user in self._operators and not rule.operators:
             raise LoginRefused(
                 f"user {user} is an operator, and the {caller.kind} {caller.arn} may not name "
@@ -164,7 +165,7 @@ class Logins:
             )
         if rule.system and user.lower() != "root":
             return
-        # The user database may be far away (LDAP).
+        # In a thread: the user database may be remote (LDAP).
         if user.lower() in SYSTEM or await asyncio.to_thread(_is_system, user):
             raise LoginRefused(
                 f'"{user}" is no name of a user here: it is a system account\'s',

@@ -1,7 +1,7 @@
-"""A presigned sts:GetCallerIdentity request, checked before anything is sent anywhere.
+"""A presigned sts:GetCallerIdentity request, checked before anything is sent.
 
-What is sent is put together anew from the checked parts; nothing the client wrote goes out as it
-came. Only STS can tell whether the signature is good: here is told what it would be good for.
+The request to STS is built from the checked parts; no client text is passed on unchanged. Only STS
+can verify the signature. This module checks what the signature would authorize.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from odcd.errors import LoginRefused
 SERVER_HEADER = "x-odc-server-id"
 MAX_URL = 8 * 1024
 MAX_AGE = timedelta(minutes=15)
-"""AWS takes no signature that is older."""
+"""AWS rejects older signatures."""
 MAX_AHEAD = timedelta(minutes=5)
-"""A client's clock may be so far ahead of ours."""
+"""How far a client's clock may be ahead of ours."""
 _PLAIN = re.compile(r"[!-~]*", re.ASCII)
 _VALUE = re.compile(r"(?:[A-Za-z0-9._~/:;=,@!$'()*-]|%[0-9A-Fa-f]{2})*", re.ASCII)
 _PARAMETERS: Mapping[str, re.Pattern[str]] = {
@@ -40,8 +40,8 @@ _SIGNED = {"host", SERVER_HEADER}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presigned:
-    """target: path and query to send; credential: the access key's id; digest: of the signature;
-    expires_at: when AWS stops taking it."""
+    """target: path and query to send; credential: the id of the access key; digest: of the
+    signature; expires_at: when AWS stops accepting it."""
 
     target: str
     credential: str
@@ -53,7 +53,7 @@ def check_presigned(
     url: str, headers: Mapping[str, str], method: str, *, authority: str, server_id: str,
     now: datetime,
 ) -> Presigned:  # fmt: skip
-    """authority: of the STS endpoint this server asks. Raises LoginRefused with its reason."""
+    """authority: of the configured STS endpoint. Raises LoginRefused with its reason."""
     if method != "GET":
         raise LoginRefused("only presigned GET requests are taken", SIGN, reason="method")
     given = _parameters(_query(url, authority))
@@ -65,7 +65,7 @@ def check_presigned(
         target=f"/?{query}",
         credential=given["X-Amz-Credential"].partition("/")[0],
         digest=hashlib.sha256(signature.encode()).hexdigest(),
-        # By our clock, which AWS does not go by.
+        # By our clock, which may differ from that of AWS.
         expires_at=max(expires_at, moment + MAX_AGE) + MAX_AHEAD,
     )
 
@@ -81,7 +81,7 @@ def _query(url: str, authority: str) -> str:
     if not url.startswith("https://"):
         raise LoginRefused("the URL does not begin with https://", SIGN, reason="scheme")
     found, slash, rest = url.removeprefix("https://").partition("/")
-    # As it stands: no user, no port, no other spelling of the host.
+    # Compared literally: no user, no port, no other spelling of the host.
     if found != authority:
         raise LoginRefused(
             f"the request is signed for another host than {authority}, which this server asks",
@@ -94,7 +94,7 @@ def _query(url: str, authority: str) -> str:
 
 
 def _parameters(query: str) -> dict[str, str]:
-    """As given, decoded; all that must be there is, and nothing else."""
+    """The decoded parameters, after checking that all required ones are present, and no others."""
     given: dict[str, str] = {}
     for piece in query.split("&"):
         name, equals, raw = piece.partition("=")
@@ -122,7 +122,7 @@ def _parameters(query: str) -> dict[str, str]:
 
 
 def _times(given: Mapping[str, str], now: datetime) -> tuple[datetime, datetime]:
-    """When it was signed, and until when it holds."""
+    """When it was signed, and when it expires."""
     life = timedelta(seconds=int(given["X-Amz-Expires"]))
     if not timedelta(0) < life <= MAX_AGE:
         raise LoginRefused(
@@ -132,7 +132,7 @@ def _times(given: Mapping[str, str], now: datetime) -> tuple[datetime, datetime]
             reason="expiry",
         )
     try:
-        # strptime would import, and root's Python may be closed to the daemon.
+        # strptime would import a module, and the daemon may not be able to read root's Python.
         signed_at = datetime.fromisoformat(given["X-Amz-Date"]).astimezone(UTC)
         if signed_at.year < 2000:
             raise ValueError

@@ -1,4 +1,4 @@
-"""What a daemon is told about logins at its start; see odcd.settings."""
+"""The daemon's settings for logins, read at its start; see odcd.settings."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ class LoginSettings:
     operators or system accounts: arn:aws:iam::ACCOUNT:role/NAME, separated by commas; the name may
     have a *. Default none."""
     aws_identities: tuple[Rule, ...] = ()
-    """ODC_AWS_IDENTITIES. A TOML file that maps AWS roles and users to names of users; see
-    docs/operating/login.md. It comes before ODC_AWS_ROLES. Default none."""
+    """ODC_AWS_IDENTITIES. A TOML file that maps AWS roles and users to user names; see
+    docs/operating/login.md. It takes precedence over ODC_AWS_ROLES. Default none."""
     aws_domain: str | None = None
-    """ODC_AWS_DOMAIN. Sessions are called NAME@DOMAIN, and the user is NAME; others are not let
-    in. Default none: a session's name is the user's."""
+    """ODC_AWS_DOMAIN. Sessions are named NAME@DOMAIN, and the user is NAME; other sessions are
+    rejected. Default none: a session's name is the user's."""
     sts_endpoint: str = STS
-    """ODC_STS_ENDPOINT. The one AWS STS endpoint that is asked, https://HOST. Default
+    """ODC_STS_ENDPOINT. The only AWS STS endpoint that is used, https://HOST. Default
     https://sts.us-east-2.amazonaws.com."""
     server_id: str | None = None
-    """ODC_SERVER_ID. What logins must be signed for. Default ODC_URL, which clients sign for by
-    themselves."""
+    """ODC_SERVER_ID. The server name that login requests must be signed for. Default ODC_URL, which
+    clients sign for automatically."""
     url: str | None = None
-    """ODC_URL. Where clients reach the daemon: https://HOST:PORT. Default none."""
+    """ODC_URL. The address at which clients reach the daemon: https://HOST:PORT. Default none."""
     github_org: str | None = None
-    """ODC_GITHUB_ORG. Who logs in must also be a member of this organisation at GitHub, or of
+    """ODC_GITHUB_ORG. Users who log in must also be members of this organisation at GitHub, or of
     ORGANISATION/TEAM. Default none."""
     github_token_file: Path | None = None
-    """ODC_GITHUB_TOKEN_FILE. A token that may read members there; the file is read anew each time.
-    Default none."""
+    """ODC_GITHUB_TOKEN_FILE. The file with a token that may read members there; read again for each
+    request. Default none."""
     github_api: str = GITHUB
     """ODC_GITHUB_API. GitHub's API. Default https://api.github.com."""
 
     def rules(self) -> tuple[Rule, ...]:
-        """Whom AWS identities are here; the first that matches decides."""
+        """The rules that map AWS identities to users; the first match decides."""
         return self.aws_identities + self.aws_roles
 
 
 def read_login(environment: Mapping[str, str]) -> LoginSettings:
-    """Raises BadRequest naming the variable that is wrong. Those that are empty are not set."""
+    """Raises BadRequest, naming the invalid variable. An empty variable is not set."""
     environment = {name: text for name, text in environment.items() if text}
     url = environment.get("ODC_URL")
     settings = LoginSettings(
@@ -104,7 +104,7 @@ def _check(settings: LoginSettings) -> None:
 
 
 def server_url(text: str) -> str:
-    """As clients name it: scheme, host and port, in lower case. Raises BadRequest."""
+    """Normalize a URL as clients do: scheme, host and port, in lower case. Raises BadRequest."""
     found = _URL.fullmatch(text)
     if found is None or not 0 < int(found[3] or 443) < 65536:
         raise BadRequest(f'ODC_URL="{text}" is not an address', "Write https://HOST:PORT.")

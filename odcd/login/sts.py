@@ -1,4 +1,4 @@
-"""AWS STS says whose signature it is."""
+"""Asks AWS STS whose signature a request has."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Sts:
         return self._https.place.authority
 
     async def ask(self, request: Presigned) -> Caller:
-        """Send it. Raises LoginRefused when AWS does not take it, or it is nobody's whom it could
-        be; IdentityDown when AWS gives no answer."""
+        """Send the request. Raises LoginRefused when AWS rejects it, or the identity cannot be a
+        user; IdentityDown when AWS gives no answer."""
         answer = await self._https.get(
             request.target, {SERVER_HEADER: self._server_id, "Accept": "text/xml"}
         )
@@ -60,7 +60,7 @@ class Sts:
 
 
 def _identity(body: bytes) -> tuple[str, str] | None:
-    """ARN and account of an answer, if it is one."""
+    """ARN and account of an answer; None if it is not a valid one."""
     if b"<!" in body:  # no entities, no comments: AWS sends none
         return None
     try:

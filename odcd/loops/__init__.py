@@ -1,1 +1,1 @@
-"""What only the leader runs."""
+"""Loops that only the leader runs."""

@@ -1,8 +1,10 @@
-"""Decide which daemon leads. The term in the database fences: an old one is refused.
+"""Decide which daemon leads. The term in the database fences: a leader with an old term is
+rejected.
 
-A follower waits until it has seen the same (term, beat) for the lease on its own monotonic clock,
-or until the leader's database connection is gone; then it terminates the old leader's backends and
-raises the term on the connection that will run its passes. Beats have a connection of their own.
+A follower waits until the same (term, beat) has not changed for the lease, on its own monotonic
+clock, or until the leader's database connection is gone. It then terminates the old leader's
+backends and raises the term, on the connection that will run its passes. Beats use a separate
+connection.
 """
 
 from __future__ import annotations
@@ -26,23 +28,24 @@ log = logging.getLogger(__name__)
 APPLICATION = PASS.name
 RETRY_S = 0.5
 BEAT_S = 2.5
-"""The longest between two beats, and so between two looks whether PostgreSQL is still there."""
+"""The maximum time between two beats, and so between two checks that PostgreSQL is reachable."""
 LOOK_S = 0.5
 ASK_S = 5.0
 """How long a follower waits for PostgreSQL's answer."""
 SETTLE_ROWS = 50_000
-"""Events of a restored history that one transaction prepares."""
+"""The number of restored events that one transaction prepares."""
 TAKE_S = 10.0
 CLOCK_REST_S = 5.0
-"""Between two looks at a clock that is wrong."""
+"""The time between two checks of a clock that is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """What one pass did. started: job ids, ascending. more: another should follow at once.
+    """The result of one pass. started: job ids, ascending. more: another pass should follow at
+    once.
 
-    next_at: when time alone may let a job start; None: never. replanned: something changed while it
-    decided, so it decided once more.
+    next_at: the next time a job may start without any other change; None: never. replanned: the
+    pass decided a second time, because something changed while it decided.
     """
 
     started: tuple[int, ...]
@@ -55,18 +58,19 @@ class Pass:
 
 
 class Lead:
-    """Leadership under one term, and the two connections that passes and beats go over."""
+    """Leadership under one term, with one connection for passes and one for beats."""
 
     def __init__(
         self, term: int, session: Session, clock: Clock, lease: timedelta = timedelta.max, *,
         beats: Session | None = None, clock_limit: timedelta = timedelta.max,
         saw_clock: Callable[[float], None] = lambda ahead_s: None,
     ) -> None:  # fmt: skip
-        """beats: the connection of the beats; by default that of the passes. saw_clock: hears at
-        each beat how many seconds this daemon's clock is ahead of PostgreSQL's."""
+        """beats: the connection for beats; by default the one for passes. saw_clock: called at each
+        beat with the seconds that this daemon's clock is ahead of PostgreSQL's."""
         self.term = term
         self.clock = SteadyClock(clock, clock_limit)
-        """For all that the leader does: it stops the leader when the clock has stepped."""
+        """The clock of everything the leader does. It stops the leader when the system clock has
+        stepped."""
         self._session = session
         self._beats = beats or session
         self._lease_s = lease.total_seconds()
@@ -78,12 +82,12 @@ class Lead:
 
     @property
     def certain(self) -> bool:
-        """The database has confirmed the term within the lease, so nobody else can lead yet: not
-        so after a sleep of the process."""
+        """True if the database confirmed the term within the lease, so that no one else can lead
+        yet. It becomes False when the process was suspended for longer."""
         return self.clock.monotonic() - self._confirmed < self._lease_s
 
     async def plan_pass(self, now: datetime) -> Pass:
-        """One pass. Raises LeadershipLost, DatabaseDown, DatabaseBusy; nothing was started then."""
+        """Run one pass. After LeadershipLost, DatabaseDown or DatabaseBusy, nothing was started."""
         async with self._one_at_a_time:
             row = await self._session.fetchrow(
                 "select started, looked, more, next_at, decide_ms, took_ms, replanned "
@@ -109,7 +113,7 @@ class Lead:
             await self.clock.sleep(every.total_seconds())
 
     async def beat_once(self) -> None:
-        """Beat, and compare the clocks."""
+        """Beat once, and compare the clocks."""
         if self._session.closed:
             raise DatabaseDown("the connection of the leader's passes is gone", "Try again.")
         asked, ours = self.clock.monotonic(), self._wall.now()
@@ -131,7 +135,7 @@ class Lead:
 
 
 class Leader:
-    """Follow until the term can be taken, lead until it is lost, and again."""
+    """Follows until the term is vacant, leads until the term is lost, and starts over."""
 
     def __init__(
         self,
@@ -144,9 +148,9 @@ class Leader:
         clock_limit: timedelta = timedelta.max,
         tokens: Callable[[], list[str]] | None = None,
     ) -> None:
-        """database: of the leader alone. saw: hears each term that is seen, another's and its own.
-        clock_limit: how far this daemon's clock and PostgreSQL's may differ. tokens: of all this
-        daemon's connections; by default the database's."""
+        """database: the leader's own connections. saw: called with each term seen, its own
+        included. clock_limit: how far this daemon's clock and PostgreSQL's may differ. tokens: the
+        tokens of all of this daemon's connections; by default that of database."""
         self._database = database
         self._clock = clock
         self._lease = lease
@@ -156,13 +160,13 @@ class Leader:
         self._tokens = tokens or (lambda: [database.token])
         self._holder = f"{socket.gethostname()}:{os.getpid()}"
         self.leading: int | None = None
-        """The term this daemon leads under, or None."""
+        """The term under which this daemon leads, or None."""
         self._rest_s = 0.0
         self._stopped = False
         self.follows = False
-        """Another daemon leads, as far as this one has seen."""
+        """Another daemon leads, as far as this one knows."""
         self.clock_ahead_s = 0.0
-        """How far this daemon's clock was ahead of PostgreSQL's when it last looked."""
+        """How far this daemon's clock was ahead of PostgreSQL's at the last comparison."""
 
     async def run(self) -> None:
         while True:
@@ -174,7 +178,8 @@ class Leader:
             except DatabaseDown as error:
                 log.warning("leader.database_down", extra={"why": error.message})
             except Unavailable as error:
-                # A lock or a statement took too long: the next try, or another daemon, leads.
+                # A lock or a statement took too long: this daemon tries again, or another one
+                # leads.
                 log.warning("leader.interrupted", extra={"why": error.message})
             except OdcError as error:
                 log.error("leader.failed", extra={"code": error.code, "why": error.message})
@@ -184,12 +189,12 @@ class Leader:
             self._rest_s = 0.0
 
     def stop(self) -> None:
-        """run() is about to be cancelled: an error that comes out instead ends it, too."""
+        """Called before run() is cancelled: if an error is raised instead, run() ends as well."""
         self._stopped = True
 
     async def resign(self, lead: Lead, why: str) -> None:
-        """Let another lead, if there is one; for two leases this daemon does not try. Always raises
-        LeadershipLost."""
+        """Give up leadership, and do not try to lead for two leases, so that another daemon can.
+        Always raises LeadershipLost."""
         self._rest_s = 2 * self._lease.total_seconds()
         await lead.leave()
         raise LeadershipLost(f"this daemon has let go of leadership: {why}")
@@ -237,7 +242,7 @@ class Leader:
             try:
                 await self._until_lost(lead)
             except asyncio.CancelledError:
-                # A clean stop lets the next one lead at once.
+                # After a clean stop the next daemon can lead at once.
                 try:
                     async with asyncio.timeout(2):
                         await lead.leave()
@@ -248,7 +253,8 @@ class Leader:
                 self.leading = None
 
     async def _compare_clocks(self, session: Session) -> None:
-        """Raises LeadershipLost when this daemon's clock and PostgreSQL's disagree."""
+        """Raises LeadershipLost when this daemon's clock and PostgreSQL's differ by more than the
+        limit."""
         asked, ours = self._clock.monotonic(), self._clock.now()
         theirs: datetime = await session.fetchval("select clock_timestamp()")
         took = timedelta(seconds=self._clock.monotonic() - asked)
@@ -264,13 +270,14 @@ class Leader:
         self.clock_ahead_s = ahead_s
 
     async def _until_lost(self, lead: Lead) -> None:
-        """Beat and work side by side; the first error ends both, an expected one plainly."""
+        """Beat and work side by side. The first error ends both; an expected error is raised
+        without a group."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._beat(lead), name="beat")
                 group.create_task(_awaited(self._lead(lead)), name="lead")
         except BaseExceptionGroup as errors:
-            # Not `except*`: what is raised in one comes out as a group again.
+            # Not `except*`: an error raised in such a block is wrapped in a group again.
             expected, others = errors.split(OdcError)
             if expected is None or others is not None:
                 raise
@@ -280,7 +287,8 @@ class Leader:
         try:
             await lead.beat(min(self._lease / 4, timedelta(seconds=BEAT_S)))
         except Unavailable:
-            # The term may be over: what is under way ends now, whether PostgreSQL answers or not.
+            # The term may be over: stop all statements in progress, whether PostgreSQL answers or
+            # not.
             await self._database.cut()
             raise
 

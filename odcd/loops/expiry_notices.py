@@ -1,6 +1,6 @@
-"""Tell users of dev servers when these end: at 30, 15 and 5 minutes. Runs on the leader only.
+"""Send users of dev servers notices 30, 15 and 5 minutes before the end. Runs on the leader only.
 
-The database says what is due, and a notice stays due until it was delivered.
+The database lists the notices that are due. A notice stays due until it is delivered.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ log = logging.getLogger(__name__)
 
 LEVELS = (30, 15, 5)
 WALLS = (15, 5)
-"""Levels that are shown on the terminals, beside the file."""
+"""Levels that are also shown on the terminals, not only written to a file."""
 RETRY_S = 5.0
 GRACE = timedelta(seconds=120)
-"""As odc._reservation_grace()."""
+"""Same as odc._reservation_grace()."""
 
 
 class Warner:
     def __init__(
         self, term: int, store: Store, executor: Executor, clock: Clock, every: timedelta
     ) -> None:
-        """every: look at least so often."""
+        """every: check at least this often."""
         self._term = term
         self._store = store
         self._executor = executor
@@ -39,7 +39,7 @@ class Warner:
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
-        """Something changed: an end may have been set, or put off."""
+        """Called on a change: an end time may have been set or postponed."""
         self._wake.set()
 
     async def run(self) -> None:
@@ -54,7 +54,7 @@ class Warner:
                 continue
 
     async def tell_once(self) -> float:
-        """Deliver what is due; in how many seconds to look again."""
+        """Deliver the notices that are due; return the seconds until the next check."""
         due = await self._store.warnings(self._term, self._clock.now())
         delivered = await asyncio.gather(*map(self._deliver, due))
         if not all(delivered):
@@ -109,6 +109,6 @@ def notice_of(warning: Warned) -> Notice:
 
 
 def file_name(minutes: int, shared_by: int | None = None) -> str:
-    """In the home folder, as gpu-dev named it; scripts look for it. With the number of the
-    reservation where several share a home."""
+    """The name of the file in the home folder, the same as in gpu-dev: scripts look for it. It has
+    the reservation's number if several reservations share a home."""
     return f"WARN_EXPIRES_IN_{minutes}MIN{'' if shared_by is None else f'_{shared_by}'}.txt"

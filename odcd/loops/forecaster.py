@@ -1,6 +1,7 @@
-"""Keep the expected starts of pending jobs fresh, off the pass's path. Runs on the leader only.
+"""Refresh the expected starts of pending jobs, outside the scheduling pass. Runs on the leader
+only.
 
-On a connection of its own. A forecast is advice: whatever goes wrong here, scheduling goes on.
+It uses its own connection. A forecast is only advice: if anything fails here, scheduling continues.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ log = logging.getLogger(__name__)
 
 APPLICATION = FORECASTER.name
 MIN_GAP_S = 2.0
-"""Between two refreshes while things change; the first change after a pause is seen at once."""
+"""The minimum between two refreshes while things change. The first change after a pause is handled
+at once."""
 IDLE_SHARE = 20
-"""A refresh is followed by so many times its own length of rest: at most 5 % of a core."""
+"""After each refresh it rests for this many times the refresh's duration: at most 5 % of a core."""
 RETRY_S = 30.0
 TIDY_EVERY_S = 3600.0
 
@@ -35,8 +37,8 @@ class Forecaster:
         every: timedelta,
         on_refresh: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """every: refresh even when nothing changed, for expectations age. on_refresh: told how many
-        seconds each took."""
+        """every: refresh this often even if nothing changed, because forecasts age. on_refresh:
+        called with the seconds each refresh took."""
         self._term = term
         self._database = database
         self._clock = clock
@@ -46,7 +48,7 @@ class Forecaster:
         self._tidied_at: float | None = None
 
     def wake(self) -> None:
-        """A pass was made: jobs started, or new ones wait."""
+        """Called after a pass: jobs started, or new jobs wait."""
         self._wake.set()
 
     async def run(self) -> None:
@@ -60,7 +62,7 @@ class Forecaster:
             except OdcError as error:
                 log.warning("forecast.stops", extra={"why": error.message})
             except Exception:
-                # Expected starts get old; that is no reason to stop starting jobs.
+                # Expected starts go stale, but jobs must still be started.
                 log.exception("forecast.failed")
             await self._clock.sleep(RETRY_S)
 
@@ -76,7 +78,8 @@ class Forecaster:
                 await self._tidy(session)
 
     async def refresh_once(self, session: Session) -> float:
-        """One refresh; how many seconds it took. Raises LeadershipLost or DatabaseDown."""
+        """Refresh once and return how many seconds it took. Raises LeadershipLost or
+        DatabaseDown."""
         begun = self._clock.monotonic()
         row = await session.fetchrow(
             "select foreseen, kept, scored from odc.refresh_eta(p_term => $1, p_now => $2)",
@@ -98,7 +101,7 @@ class Forecaster:
         return took_s
 
     async def _tidy(self, session: Session) -> None:
-        """Drop what is old, once an hour, in a quiet moment."""
+        """Delete old predictions, at most once an hour, while nothing changes."""
         now_s = self._clock.monotonic()
         if self._tidied_at is not None and now_s - self._tidied_at < TIDY_EVERY_S:
             return

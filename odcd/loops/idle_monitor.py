@@ -1,7 +1,7 @@
-"""Dev servers that nobody uses: looked at where their QOS says so, warned, and ended if it says so.
+"""Check for idle dev servers, as their QOS demands: warn their users, and end them if it says so.
 Runs on the leader only.
 
-The database judges; what cannot be looked at is not idle.
+The database decides what is idle. A dev server that cannot be checked does not count as idle.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Idles:
     def __init__(
         self, term: int, store: Store, executor: Executor, clock: Clock, every: timedelta
     ) -> None:
-        """every: how often each is looked at."""
+        """every: how often each dev server is checked."""
         self._term = term
         self._store = store
         self._executor = executor
@@ -44,7 +44,7 @@ class Idles:
             await self._clock.sleep(max(LEAST_S, self._every.total_seconds() - took_s))
 
     async def look_once(self) -> None:
-        """At each that is due."""
+        """Check every dev server that is due."""
         async with asyncio.TaskGroup() as group:
             for wish in await self._store.due_looks(self._term):
                 group.create_task(self._look_at(wish), name=f"look-{wish.job_id}")
@@ -63,7 +63,8 @@ class Idles:
             try:
                 await self._executor.tell(wish.job_id, wish.attempt, notice_of(wish, told))
             except OdcError as error:
-                # It is told again after the next look; nothing ends before it was told.
+                # The notice is sent again after the next check. No dev server ends without a
+                # delivered notice.
                 log.warning("idles.untold", extra={"job_id": wish.job_id, "why": error.message})
                 return
             await self._store.note_idle_told(self._term, wish, told, self._clock.now())

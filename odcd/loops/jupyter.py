@@ -1,6 +1,6 @@
-"""Jupyter Lab in dev servers, as their users asked for it. Runs on the leader only.
+"""Start and stop Jupyter Lab in dev servers as their users request. Runs on the leader only.
 
-The database says where it is not so; it stays due until it was tried.
+The database lists the dev servers to change. Each stays due until a change was attempted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Jupyters:
     def __init__(
         self, term: int, store: Store, executor: Executor, clock: Clock, every: timedelta
     ) -> None:
-        """every: look at least so often."""
+        """every: check at least this often."""
         self._term = term
         self._store = store
         self._executor = executor
@@ -35,10 +35,10 @@ class Jupyters:
         self._wake = asyncio.Event()
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._busy: set[int] = set()
-        """Jobs; one that starts slowly keeps no other waiting."""
+        """Job ids in progress: a slow start does not delay other jobs."""
 
     def wake(self) -> None:
-        """Something changed: it may have been asked for, or a dev server is ready."""
+        """Called on a change: Jupyter may have been requested, or a dev server is ready."""
         self._wake.set()
 
     async def run(self) -> None:
@@ -65,11 +65,11 @@ class Jupyters:
             await self._clock.sleep(RETRY_S)
         finally:
             self._busy.discard(wish.job_id)
-            # It may be wanted otherwise by now.
+            # The request may have changed in the meantime.
             self._wake.set()
 
     async def fulfil_once(self, wish: JupyterWish) -> None:
-        """Raises RunnerDown: it is to be tried again."""
+        """Raises RunnerDown when it must be tried again."""
         error = None
         try:
             await self._executor.set_jupyter(wish.job_id, wish.attempt, on=wish.wanted)

@@ -1,4 +1,4 @@
-"""What only the leader does, as long as it leads: loops side by side; the first error ends all."""
+"""The leader's loops, run side by side while it leads. The first error ends them all."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Loop = Callable[[], Awaitable[None]]
 
 
 class Woken(Protocol):
-    """A loop that looks when it is told that something changed, and now and then."""
+    """A loop that runs when it is woken by a change, and at regular intervals."""
 
     def wake(self) -> None: ...
 
@@ -56,7 +56,7 @@ class Leading:
         self, lead: Lead, leader: Leader, executor: Executor, engine: Engine, settings: Settings,
         database: Database, metrics: Metrics, sampler: Sampler, on_pass: Callable[[Pass], None],
     ) -> None:  # fmt: skip
-        """database: of the leader alone. on_pass: told of every pass that was made."""
+        """database: the leader's own connections. on_pass: called after every pass."""
         store, clock = Store(database), lead.clock
         self._lead = lead
         self._leader = leader
@@ -109,11 +109,11 @@ class Leading:
 
     @property
     def executor(self) -> Executor | None:
-        """Once it is commanded."""
+        """The executor, once this daemon commands it."""
         return self._executor if self._commands else None
 
     def wake(self) -> None:
-        """The database says that something changed."""
+        """Called when the database notifies that something changed."""
         for loop in self._woken.values():
             loop.wake()
         if self._disks is not None:
@@ -171,8 +171,8 @@ class Leading:
         return loops
 
     async def _unless_busy(self, name: str, loop: Loop) -> None:
-        """Run a loop, and start it again after a statement that waited too long: that changed
-        nothing, and is no reason to let another daemon lead."""
+        """Run a loop, and restart it when a statement waited too long. Such a statement changed
+        nothing and is no reason to hand over leadership."""
         while True:
             try:
                 await loop()
@@ -183,7 +183,8 @@ class Leading:
             await self._clock.sleep(BUSY_RETRY_S)
 
     async def _mind_disks(self, lead: Lead) -> None:
-        # Installed where it is used only; odcd.daemon has imported it.
+        # An optional dependency, imported only where it is used; odcd.daemon has imported it
+        # already.
         from odcd.aws.disks import Aws
 
         own, claims = self._settings.disks, self._engine.claims()
@@ -215,7 +216,7 @@ class Leading:
             await builder.close()
 
     async def _command(self, lead: Lead, executor: Executor, planner: Planner) -> None:
-        """Take the executor over; until it can be reached, try again."""
+        """Take over the executor; retry until it is reachable."""
         begun = self._clock.monotonic()
         while True:
             try:
@@ -244,7 +245,7 @@ class Leading:
             await self._clock.sleep(INVENTORY_GAP_S)
 
     async def _reconcile(self, executor: Executor, lead: Lead) -> None:
-        """Compare what is there with what should be, whatever was told."""
+        """Periodically compare what runs with what should run, regardless of notifications."""
         while True:
             await self._clock.sleep(self._settings.sweep.total_seconds())
             try:
@@ -253,7 +254,8 @@ class Leading:
                 log.warning("executor.not_compared", extra={"why": error.message})
 
     async def _mind_reach(self, executor: Executor, lead: Lead) -> None:
-        """A leader that is cut off from what runs the jobs makes way for one that may not be."""
+        """Resign when the systems that run the jobs are unreachable: another daemon may reach
+        them."""
         patience_s = UNREACHED_LEASES * self._settings.lease.total_seconds()
         while True:
             await self._clock.sleep(min(1.0, patience_s / 5))
@@ -263,7 +265,7 @@ class Leading:
                 )
 
     async def _register(self, executor: Executor, term: int) -> None:
-        """Write the inventory; when it cannot be had, the nodes stay as they are known."""
+        """Store the node inventory. If it is unavailable, the nodes keep their last known state."""
         try:
             nodes = await executor.inventory()
         except RunnerDown as error:
@@ -273,10 +275,11 @@ class Leading:
 
 
 async def take_over(lead: Lead, store: Store, executor: Executor, planner: Planner) -> None:
-    """Make the executor's world and the database's one: a new leader adopts what runs.
+    """Make the executor match the database: a new leader adopts the running jobs.
 
-    What the last leader placed and may not have sent is sent again (harmless if it was); then every
-    member the database holds as live is either there, or reported as gone by the executor.
+    Jobs that the last leader placed but may not have sent are sent again, which is harmless if it
+    did. After that, every member that is live in the database either runs, or the executor reports
+    it as gone.
     """
     live = await store.live_members(lead.term)
     unsent = sorted({job_id for job_id, _, _, started in live if not started})

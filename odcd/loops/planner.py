@@ -19,19 +19,21 @@ from odcd.stores.store import Store
 log = logging.getLogger(__name__)
 
 MIN_GAP_S = 0.005
-"""Between passes, so that a burst of submits costs few of them."""
+"""The minimum between passes, so that a burst of submits triggers few of them."""
 REST_SHARE = 2
-"""How many times its own length a pass that started nothing rests."""
+"""The rest after a pass that started nothing, as a multiple of its duration."""
 STARTED_REST_SHARE = 0.5
-"""The same for a pass that started jobs: where jobs start, others end, whose GPUs are idle until
-the next pass."""
+"""The same after a pass that started jobs. It is shorter: while jobs start, other jobs end, and
+their GPUs are idle until the next pass."""
 MAX_GAP_S = 0.05
-"""What it grows to while pass after pass starts nothing: submits onto a full cluster."""
+"""The maximum gap between passes that start nothing, for example while jobs are submitted to a full
+cluster."""
 BUSY_RETRY_S = 1.0
 RESEND_AFTER = timedelta(seconds=5)
-"""How long what was sent may say nothing; also between two looks for such."""
+"""How long to wait for a started report before sending a job again; also the time between two
+checks."""
 MAX_SENT = 250
-"""Jobs handed over at once: those begin while the next are read."""
+"""Jobs sent to the executor at once: they begin to start while the next ones are read."""
 MAX_READ_TEXTS = 32
 """How many scripts and environments are read at once."""
 MAX_CACHED_TEXTS = 64 * 1024 * 1024
@@ -47,7 +49,7 @@ class Planner:
         every: timedelta,
         on_pass: Callable[[Pass], None] = lambda _: None,
     ) -> None:
-        """on_pass: told of every pass that was made, before its dispatches are sent."""
+        """on_pass: called after every pass, before its dispatches are sent."""
         self._lead = lead
         self._store = store
         self._executor = executor
@@ -59,23 +61,25 @@ class Planner:
         self._unsent: list[int] = []
         self._to_send = asyncio.Event()
         self._again_at: dict[int, float] = {}
-        """When what was sent again, and has not started yet, may be once more."""
+        """For each job that was sent again and has not started: when it may be sent once more."""
 
     def wake(self) -> None:
-        """Something changed that a pass should see."""
+        """Called when something changed that a pass should see."""
         self._wake.set()
 
     async def run(self) -> None:
-        """Plan, and send again what was not answered. Raises LeadershipLost or DatabaseDown."""
+        """Plan, and resend jobs that were not reported as started. Raises LeadershipLost or
+        DatabaseDown."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._plan(), name="plan")
-            # Beside the passes: a slow dispatch does not delay the next pass.
+            # Separate from the passes: a slow dispatch does not delay the next pass.
             group.create_task(self._send_started(), name="send")
-            # Not when a pass has been waited for in vain: the sweep alone sees to it that none is.
+            # On its own timer, not the timeout in _plan: sweeps wake the planner before that ends.
             group.create_task(self._resend(), name="resend")
 
     async def _plan(self) -> None:
-        """A pass at every wake, debounced; when time lets a job start; and one every `every`."""
+        """Run a pass at every wake (debounced), when time alone lets a job start, and at least
+        every `every`."""
         in_vain = 0
         while True:
             self._wake.clear()
@@ -103,9 +107,9 @@ class Planner:
         return min(every_s, max(0.0, (next_at - self._clock.now()).total_seconds()))
 
     async def plan_once(self) -> Pass:
-        """Run one pass at the clock's time and hand its dispatches to the executor.
+        """Run one pass at the clock's time and send its dispatches to the executor.
 
-        Dispatches that the executor could not take stay CONFIGURING in the database and are sent
+        Dispatches that the executor could not accept stay CONFIGURING in the database and are sent
         again.
         """
         done = await self._pass()
@@ -129,13 +133,13 @@ class Planner:
                 await self._clock.sleep(BUSY_RETRY_S)
 
     async def _pass(self) -> Pass:
-        """Run one pass. If the database does not let it finish, drop it; the next makes a new
+        """Run one pass. If the database does not let it finish, drop it; the next pass makes a new
         plan."""
         begun = self._clock.monotonic()
         try:
             done = await self._lead.plan_pass(self._clock.now())
         except (PlanStale, DatabaseBusy) as error:
-            # It took as long as a pass, so the next one waits as long as after a pass.
+            # It took as long as a pass, so the next pass waits as long as after one.
             took_ms = (self._clock.monotonic() - begun) * 1000
             log.warning("plan.stale", extra={"why": error.message, "took_ms": round(took_ms, 1)})
             self._wake.set()
@@ -155,8 +159,8 @@ class Planner:
         return done
 
     async def send(self, job_ids: Iterable[int]) -> bool:
-        """Hand the running attempts of these jobs to the executor; repeating it is harmless.
-        Whether it took them."""
+        """Send the running attempts of these jobs to the executor; repeating this is harmless.
+        Return whether the executor accepted them."""
         every = list(job_ids)
         for at in range(0, len(every), MAX_SENT):
             dispatches = await self._store.dispatches(self._lead.term, every[at : at + MAX_SENT])
@@ -177,8 +181,9 @@ class Planner:
                 log.warning("plan.unsent", extra={"why": error.message})
 
     async def resend_once(self) -> None:
-        """Send again what nobody said had started: the answer or the dispatch may be lost. What was
-        taken again has `every` until the next time: it may be pulling its image."""
+        """Resend jobs that were not reported as started: the report or the dispatch may be lost.
+        Jobs accepted again are not sent for another `every`, because they may be pulling their
+        image."""
         late = await self._store.unstarted(self._lead.term, self._clock.now() - RESEND_AFTER)
         now = self._clock.monotonic()
         self._again_at = {job_id: self._again_at.get(job_id, now) for job_id in late}
@@ -190,7 +195,7 @@ class Planner:
 
 
 class _TextCache:
-    """Scripts and environments by digest: jobs of one user mostly share theirs."""
+    """Scripts and environments by digest: most jobs of one user share them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

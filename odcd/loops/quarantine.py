@@ -1,4 +1,5 @@
-"""Have quarantined nodes tried by canaries. Runs on the leader only; the database decides."""
+"""Test quarantined nodes with canaries. Runs on the leader only; the database decides which
+nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from odcd.stores.store import Store
 log = logging.getLogger(__name__)
 
 LOOK = timedelta(seconds=1)
-"""Between two looks at canaries that are on their nodes."""
+"""The time between two checks of canaries that are running."""
 
 
 class Quarantine:
@@ -22,7 +23,8 @@ class Quarantine:
         self, term: int, store: Store, executor: Executor, clock: Clock, *, every: timedelta,
         on_change: Callable[[], None],
     ) -> None:  # fmt: skip
-        """every: between two looks whether a canary is due. on_change: told when a node returns."""
+        """every: how often to check whether a canary is due. on_change: called when a node
+        returns."""
         self._term = term
         self._store = store
         self._executor = executor
@@ -38,7 +40,7 @@ class Quarantine:
             await self._clock.sleep(pause.total_seconds())
 
     async def try_once(self) -> int:
-        """How many canaries are not over."""
+        """Run and check canaries once; return how many have not ended."""
         canaries = await self._store.canaries(self._term, self._clock.now())
         try:
             ends = await self._executor.try_nodes(canaries)

@@ -1,4 +1,4 @@
-"""End what is to end, and write down what ended. Runs on the leader only."""
+"""End the jobs that must end, and record the jobs that ended. Runs on the leader only."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ from odcd.stores.store import Store
 log = logging.getLogger(__name__)
 
 MIN_GAP_S = 0.05
-"""Between two looks for what is to end: each is a transaction, and every submit calls for one."""
+"""The minimum between two checks for jobs to end: each check is a transaction, and every submit
+triggers one."""
 MAX_GATHER_S = 0.05
-"""The longest that facts are let gather before they are written together."""
+"""The maximum time for which facts are collected before they are written together."""
 MIN_SWEEP_GAP_S = 0.5
-"""Between two sweeps that starts call for."""
+"""The minimum between two sweeps that are triggered by job starts."""
 BUSY_RETRY_S = 1.0
 MAX_FACTS = 250
-"""In one transaction: a pass fills the GPUs of these while the next are written."""
+"""Facts per transaction: a pass can fill the freed GPUs while the next facts are written."""
 JUDGE_S = 5.0
-"""Between two judgements on nodes that may eat jobs: all failures of an hour are looked at."""
+"""The minimum between two checks for nodes on which jobs keep failing: each reads all failures of
+an hour."""
 
 
 class Reaper:
-    """Three loops: facts of the executor into the database, the database's wishes to the executor,
-    and what time alone does."""
+    """Three loops: write the executor's facts to the database, pass the database's orders to the
+    executor, and run the timed work (sweep)."""
 
     def __init__(
         self,
@@ -49,8 +51,8 @@ class Reaper:
         canaries: bool = True,
         stale_after: timedelta | None = None,
     ) -> None:
-        """quarantine: nodes that eat jobs are; canaries: they can be tried. stale_after: dev
-        servers that have waited so long are cancelled."""
+        """quarantine: whether nodes on which jobs keep failing are quarantined; canaries: whether
+        these can be tested. stale_after: dev servers that have waited this long are cancelled."""
         self._lead = lead
         self._store = store
         self._executor = executor
@@ -71,14 +73,15 @@ class Reaper:
         self._wake.set()
 
     def note_starts(self) -> None:
-        """Jobs have started: one of them may end sooner than what is waited for."""
+        """Called when jobs have started: one of them may end before the next planned sweep."""
         if not self._executor.keeps_time:
             self._begun.set()
 
     async def run(self) -> None:
         """Raises LeadershipLost or DatabaseDown."""
         async with asyncio.TaskGroup() as group:
-            # None ends on a busy database: that would end the others with what they hold.
+            # No task ends when the database is busy: that would end the others and lose what they
+            # have in memory.
             group.create_task(self._record(), name="record-facts")
             group.create_task(self._carry_out(), name="carry-out")
             group.create_task(self._sweep(), name="sweep")
@@ -88,17 +91,16 @@ class Reaper:
             begun = self._clock.monotonic()
             await self._write(facts)
             await self._executor.acknowledge(facts)
-            # One member of a gang that failed leaves others to be stopped.
+            # If one member of a gang failed, the others must be stopped.
             self._wake.set()
-            # A transaction costs the same for one fact and for many: when they come thick, let
-            # some gather.
+            # A transaction costs the same for one fact and for many: under load, collect several.
             took_s = self._clock.monotonic() - begun
             if took_s > 0:
                 await self._clock.sleep(min(took_s, MAX_GATHER_S))
 
     async def _write(self, facts: Sequence[Fact]) -> None:
-        """Write the executor's facts, retrying while the database is busy: each comes once. Fewer
-        at a time after each failure, for a batch may be too large for the limit of a statement."""
+        """Write the executor's facts, and retry while the database is busy: each fact arrives only
+        once. Each failure halves the batch, which may be too large for the statement timeout."""
         batch = MAX_FACTS
         while facts:
             some, now = facts[:batch], self._clock.now()
@@ -133,7 +135,7 @@ class Reaper:
                 continue
 
     async def carry_out_once(self) -> None:
-        """Tell the executor which attempts are to end, and which time limits moved."""
+        """Send the executor the attempts to end and the changed time limits."""
         again, self._fresh = self._fresh and self._executor.reconciles, False
         for stop in await self._store.stops(self._lead.term, self._clock.now(), again=again):
             log.info(
@@ -154,7 +156,7 @@ class Reaper:
             self.note_starts()
 
     async def signal_once(self) -> None:
-        """Send the signals before time limits that are due, of executors that do not."""
+        """Send the signals that are due before a time limit, unless the executor does so itself."""
         if self._executor.keeps_time:
             return
         due = await self._store.signals(self._lead.term, self._clock.now())
@@ -177,7 +179,8 @@ class Reaper:
             await self._rest(wait_s)
 
     async def _sweep_once(self) -> float:
-        """One sweep, and the signals that are due; in how many seconds the next one is."""
+        """Run one sweep and send the signals that are due; return the seconds until the next
+        sweep."""
         now = self._clock.now()
         due = await self._store.sweep(
             self._lead.term, now,
@@ -193,7 +196,7 @@ class Reaper:
         return min(every_s, max(MIN_GAP_S, (due - now).total_seconds()))
 
     def _judges(self) -> bool | None:
-        """Whether nodes are quarantined; None: not again so soon."""
+        """Whether nodes are quarantined in this sweep; None: too soon after the last check."""
         at = self._clock.monotonic()
         if self._judged_at is not None and at - self._judged_at < JUDGE_S:
             return None
@@ -201,7 +204,8 @@ class Reaper:
         return self._quarantine
 
     async def _rest(self, wait_s: float) -> None:
-        """Starts cut it short, where the time of what has started is kept here."""
+        """Sleep until the next sweep. If this daemon enforces time limits, job starts end the sleep
+        early."""
         if self._executor.keeps_time:
             await self._clock.sleep(wait_s)
             return

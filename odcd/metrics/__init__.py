@@ -1,4 +1,4 @@
-"""What Prometheus reads: counters of this process, and, of the leader, figures of the cluster."""
+"""Prometheus metrics: counters of this process, and, on the leader, metrics of the cluster."""
 
 from odcd.metrics.process import Metrics
 

@@ -1,4 +1,5 @@
-"""The metrics of the cluster, which the leader alone exports, and what measures them."""
+"""The metrics of the cluster, which only the leader exports, and the SQL functions that measure
+them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ Kind = Literal["gauge", "counter", "histogram"]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """name: as it is exported; of a histogram without _bucket. labels: in the order of SQL."""
+    """name: as exported; for a histogram without _bucket. labels: in the order of the SQL
+    functions."""
 
     name: str
     kind: Kind
@@ -20,7 +22,7 @@ class Family:
 
     @property
     def samples(self) -> tuple[str, ...]:
-        """What rows of measuring functions call its samples."""
+        """The names of its samples in the rows of measuring functions."""
         if self.kind != "histogram":
             return (self.name,)
         return tuple(f"{self.name}_{part}" for part in ("bucket", "count", "sum"))
@@ -46,14 +48,14 @@ MEASURES = {
     "measure_forecast": 60.0,
     "measure_database": 60.0,
 }
-"""SQL functions that measure, and the least seconds from one time to the next."""
+"""The SQL functions that measure, and the minimum seconds between two calls."""
 
 JOB_INFO = _gauge(
     "odcd_job_info", "account gpus job_id kind namespace node partition pod rank user",
     "1 for each live member of a job, with how many GPUs it holds; pod and namespace are empty "
     "where it is no pod.",
 )  # fmt: skip
-"""By far the most samples, and so not in CLUSTER: odc.render_job_info writes its lines."""
+"""By far the most samples, so it is not in CLUSTER: odc.render_job_info writes its lines."""
 
 CLUSTER = (
     _gauge("odcd_jobs", "state partition",

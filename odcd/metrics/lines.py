@@ -1,4 +1,4 @@
-"""Exposition by the client library; but a line is put together once, for only its value changes."""
+"""Same output as the client library, but the constant part of each line is cached."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Key = tuple[str, ...]
 
 
 class Lines:
-    """Of one format. For samples without times and exemplars, as ours are."""
+    """The cache of one format. For samples without timestamps and exemplars, like odc's."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
         self._heads: dict[str, str] = {}
-        """By the family's name: its HELP and TYPE."""
+        """By family name: its HELP and TYPE lines."""
         self._lines: dict[Key, str] = {}
-        """By the sample's name and label values: its line up to the value."""
+        """By sample name and label values: the line up to the value."""
         self._end = encoder(_These(())).decode()
 
     def render(self, registry: Collector) -> bytes:
-        """As encoder(registry)."""
+        """Same as encoder(registry)."""
         told: list[str] = []
         for metric in registry.collect():
             keys = [(sample.name, *sample.labels.values()) for sample in metric.samples]

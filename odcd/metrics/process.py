@@ -1,4 +1,4 @@
-"""Counters of this process: every daemon exports its own."""
+"""Metrics of this process; every daemon exports its own."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from odcd.metrics.sample import MOST_FORMATS, Encoder, Sample
 
 PASS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 SHORT_BUCKETS = (0.002, 0.01, 0.05, 0.25, 1.0, 5.0)
-"""For what has many labels: each bucket is a series for each of them."""
+"""For metrics with many labels: each bucket is one series per label combination."""
 CALL_BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 30.0)
 LIMITS = ("requests", "streams", "sockets", "submits", "pending", "stored", "statements", "bodies")
 BACKENDS = ("kubernetes", "aws", "runner", "prometheus", "nvml")
 
 
 class Metrics:
-    """Collaborators call the methods below, and expose() gives all that Prometheus is told."""
+    """Collaborators call the methods below; expose() returns everything for Prometheus."""
 
     def __init__(self) -> None:
-        # For the whole process: creation times would double the series of every counter.
+        # Applies to the whole process: creation times would double the series of every counter.
         disable_created_metrics()
         self.registry = registry = CollectorRegistry()
         self._requests = Counter(
@@ -60,7 +60,7 @@ class Metrics:
             registry=registry,
         )  # fmt: skip
         for limit in LIMITS:
-            # From 0, so that the first refusal is an increase.
+            # Start at 0, so that the first rejection counts as an increase.
             self._limited.labels(limit)
         self._sockets = Gauge(
             "odcd_websockets_open", "WebSockets that are open: terminals, ways into dev servers.",
@@ -158,7 +158,7 @@ class Metrics:
             registry=registry,
         )  # fmt: skip
         for name in (*MEASURES, "fold_tally", "set_event_aside", "retry_aside", "render_job_info"):
-            # From 0, so that the first failure is an increase.
+            # Start at 0, so that the first failure counts as an increase.
             self._unmeasured.labels(name)
         build = Info("odcd_build", "What this daemon is.", registry=registry)
         build.info({
@@ -173,9 +173,9 @@ class Metrics:
         self._of_route: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._of_query: dict[str, Histogram] = {}
         self.last_pass: tuple[float, int] | None = None
-        """When it was made, seconds since the epoch, and how many jobs it looked at."""
+        """When it was made, in seconds since the epoch, and how many jobs it considered."""
 
-    # -- what is asked of this daemon -------------------------------------------------------------
+    # -- requests to this daemon -------------------------------------------------------------------
 
     def answered(self, method: str, route: str, code: int, seconds: float) -> None:
         key = (method, route, code)
@@ -218,10 +218,10 @@ class Metrics:
     def viewers(self, count: int) -> None:
         self._viewers.set(count)
 
-    # -- what it does -----------------------------------------------------------------------------
+    # -- the daemon's work -------------------------------------------------------------------------
 
     def passed(self, seconds: float, looked: int, at: float) -> None:
-        """A pass of the planner took this long and looked at so many jobs; at: when."""
+        """A scheduling pass took this long and considered this many jobs; at: when it ended."""
         self._passes.observe(seconds)
         self.last_pass = (at, looked)
 
@@ -244,7 +244,7 @@ class Metrics:
     def unmeasured(self, measure: str) -> None:
         self._unmeasured.labels(measure).inc()
 
-    # -- what it asks others ----------------------------------------------------------------------
+    # -- calls to others ---------------------------------------------------------------------------
 
     def watch_listener(self, listening: Callable[[], bool]) -> None:
         self._listener.set_function(listening)
@@ -257,7 +257,7 @@ class Metrics:
         self._disk_reserve.set_function(reserve)
 
     def queried(self, operation: str, seconds: float) -> None:
-        """The database answered, be it by a refusal."""
+        """The database answered, possibly with an error."""
         found = self._of_query.get(operation)
         if found is None:
             found = self._of_query[operation] = self._queries.labels(operation)
@@ -271,20 +271,20 @@ class Metrics:
         assert name in BACKENDS
         return Backend(name, self._calls, self._errors)
 
-    # -- and what it tells of that ----------------------------------------------------------------
+    # -- exposition --------------------------------------------------------------------------------
 
     def expose(self, accept: str | None, sample: Sample | None) -> tuple[bytes, str]:
-        """In the format that the client likes best, with its media type."""
+        """Return the metrics in the client's preferred format, with its media type."""
         encoder, content_type = negotiate(accept)
         lines = self._lines.get(content_type)
         if lines is None:
             lines = Lines(encoder)
-            # Content types come from outside.
+            # Clients choose the content type, so the cache is limited.
             if len(self._lines) < MOST_FORMATS:
                 self._lines[content_type] = lines
         body = lines.render(self.registry)
         if sample is not None:
-            # In front: what ends an exposition of OpenMetrics is at the end of body.
+            # The sample goes first, because the end marker of OpenMetrics is at the end of body.
             body = sample.render(encoder, content_type) + body
         return body, content_type
 

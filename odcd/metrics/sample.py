@@ -1,4 +1,4 @@
-"""Figures of the cluster as of one moment: a collector of prometheus_client, and text."""
+"""Metrics of the cluster at one moment: a prometheus_client collector, and the rendered text."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MOST_FORMATS = 8
 
 
 class Cluster(Collector):
-    """A family of the catalogue that has no rows is told of by its help alone."""
+    """A family without rows is exported with only its help text and type."""
 
     def __init__(self, rows: Iterable[Row], catalogue: Sequence[Family] = CLUSTER) -> None:
-        """Raises KeyError for a row that belongs to no family, ValueError for one whose labels are
-        not its family's."""
+        """Raises KeyError for a row that belongs to no family, ValueError if its labels do not
+        match the family."""
         self._metrics = [_metric(family) for family in catalogue]
         places = {
             name: (metric, family)
@@ -39,7 +39,8 @@ class Cluster(Collector):
             metric.add_sample(name, labels, value)
         for metric, family in zip(self._metrics, catalogue, strict=True):
             if family.kind == "histogram":
-                # A bucket after the next one, then count and sum: OpenMetrics wants them together.
+                # Buckets in ascending order, then count and sum: OpenMetrics requires them
+                # together.
                 metric.samples.sort(key=lambda sample: _order(sample.name, sample.labels))
             elif len(metric.samples) > 1:
                 metric.samples.sort(key=lambda sample: list(sample.labels.values()))
@@ -49,7 +50,7 @@ class Cluster(Collector):
 
 
 class Sample:
-    """Cluster, rendered when it is first asked for in a format, and no more than that."""
+    """A Cluster that is rendered once per format, on first use."""
 
     def __init__(self, rows: Sequence[Row], job_info: str) -> None:
         """job_info: the lines of odcd_job_info."""
@@ -58,12 +59,12 @@ class Sample:
         self._rendered: dict[str, bytes] = {}
 
     def render(self, encoder: Encoder, content_type: str) -> bytes:
-        """Without what ends an exposition of OpenMetrics."""
+        """Render it without the end marker of OpenMetrics."""
         found = self._rendered.get(content_type)
         if found is None:
             told = encoder(_Only(_metric(JOB_INFO))).removesuffix(END) + self._job_info
             found = encoder(self._cluster).removesuffix(END) + told
-            # Content types come from outside.
+            # Clients choose the content type, so the cache is limited.
             if len(self._rendered) < MOST_FORMATS:
                 self._rendered[content_type] = found
         return found

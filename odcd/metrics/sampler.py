@@ -1,7 +1,7 @@
-"""Measure the cluster now and then, while this daemon leads and somebody scrapes.
+"""Measure the cluster periodically while this daemon leads and is scraped.
 
-On a connection of its own, with a time limit: a scrape is answered from memory, and no pass of the
-scheduler ever waits for a measurement.
+Measurements use a separate connection with a time limit. Scrapes are answered from memory, and no
+scheduling pass ever waits for a measurement.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ log = logging.getLogger(__name__)
 APPLICATION = METRICS.name
 EVERY_S = 5.0
 SHARE = 20
-"""A sample is followed by so many times its own length of rest: at most 5 % of a core."""
+"""After each sample it rests for this many times the sample's duration: at most 5 % of a core."""
 ASKED_S = 120.0
-"""After so long without a scrape nobody is taken to scrape any more."""
+"""After this time without a scrape, measuring stops."""
 FOLD_EVERY_S = 60.0
-"""What came is counted though nobody asks, so that who does is not told of it all at once."""
+"""Events are counted even without scrapes, so that the next scrape does not show them all at
+once."""
 FOLD = 2_000
-"""Events in one transaction; fewer after one that failed."""
+"""Events per transaction; fewer after a failure."""
 FOLDS = 20
-"""Transactions before a sample: the rest of a long past is for the next ones."""
+"""Transactions per sample: a long backlog is spread over the next samples."""
 PATIENCE_S = 2.0
-"""So long the first scrape of a while waits for a sample."""
+"""How long the first scrape after a pause waits for a sample."""
 MOST_S = 5.0
-"""A measurement that takes longer is given up."""
+"""The time limit for one measurement."""
 RETRY_S = 5.0
 NEVER = float("-inf")
 
@@ -65,8 +66,8 @@ class Sampler:
     # -- scrapes ----------------------------------------------------------------------------------
 
     async def scrape(self, accept: str | None) -> tuple[bytes, str]:
-        """All that is known, with its media type. Waits only for the first sample of a while, and
-        not for a database that does not answer."""
+        """Return all metrics with their media type. Waits only for the first sample after a pause,
+        and never for a database that does not answer."""
         first = self._sample is None or not self._is_asked
         self._asked_at = self._clock.monotonic()
         if len(self._accepts) < 4:
@@ -85,7 +86,8 @@ class Sampler:
     # -- samples ----------------------------------------------------------------------------------
 
     async def run(self, term: int, placed: Placed) -> None:
-        """As long as it leads. placed: jobs with pods, by namespace. Raises LeadershipLost."""
+        """Run while this daemon leads. placed: jobs with pods, by namespace. Raises
+        LeadershipLost."""
         try:
             while True:
                 try:
@@ -97,7 +99,7 @@ class Sampler:
                 except OdcError as error:
                     log.warning("metrics.stop", extra={"why": error.message})
                 except Exception:
-                    # Figures get old; that is no reason to stop starting jobs.
+                    # Metrics go stale, but jobs must still be started.
                     log.exception("metrics.failed")
                 self._forget()
                 await self._clock.sleep(RETRY_S)
@@ -105,7 +107,7 @@ class Sampler:
             self._forget()
 
     def _forget(self) -> None:
-        """What was true when this daemon last knew is nothing to tell; who waits need not."""
+        """Drop the sample, which is no longer true, and wake scrapes that wait for one."""
         self._measuring = False
         self._sample = None
         self._due.clear()
@@ -147,12 +149,13 @@ class Sampler:
             at, looked = self._metrics.last_pass
             rows.append(("odcd_scheduler_last_success_timestamp_seconds", (), at))
             rows.append(("odcd_scheduler_jobs_considered", (), looked))
-        # It takes a while, and this process has others to answer.
+        # In a thread: rendering takes a while, and this process must answer others.
         self._sample = await asyncio.to_thread(_make, rows, job_info, list(self._accepts))
         self._tell()
 
     async def _fold(self, session: Session, term: int) -> None:
-        """What fails is folded in halves, until the event that is at fault is alone."""
+        """Fold new events into the totals. After a failure, halve the batch until it is only the
+        failing event."""
         failed = False
         for _ in range(FOLDS):
             most = self._most
@@ -171,14 +174,14 @@ class Sampler:
                     self._note(session, "fold_tally", error)
                 failed = True
                 self._most = max(1, most // 2)
-                # What took too long takes as long again: the rest is for the next sample.
+                # A statement that was too slow will be slow again: continue with the next sample.
                 if isinstance(error, Unavailable):
                     return
                 if most == 1 and not await self._set_aside(session, term):
                     return
 
     async def _set_aside(self, session: Session, term: int) -> bool:
-        """The next event, where it cannot be counted. Whether folding can go on."""
+        """Set aside the next event if it cannot be counted. Return whether folding can continue."""
         try:
             row = await session.fetchrow(
                 "select event_id, why from odc.set_event_aside(p_term => $1, p_now => $2)",
@@ -227,7 +230,8 @@ class Sampler:
             return ""
 
     def _note(self, session: Session, name: str, error: Exception) -> None:
-        """One that fails, or takes too long, leaves the others. Raises what ends them all."""
+        """Record a failed or slow measurement; the others continue. Re-raises if the connection is
+        closed."""
         if session.closed:
             raise error
         self._metrics.unmeasured(name)

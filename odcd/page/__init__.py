@@ -1,1 +1,2 @@
-"""The page that people look at: rendered here, whole without JavaScript; a little keeps it live."""
+"""The web page: rendered on the server and complete without JavaScript, which only keeps it
+live."""

@@ -1,6 +1,6 @@
-"""What is done by the page: coming in and leaving, a job's output, cancel and extend.
+"""Actions of the page: login and logout, a job's output, cancel and extend.
 
-Jobs are changed by the API's own operations, so that the same rules hold.
+Jobs are changed by the API's own operations, so the same rules apply.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Acts:
         self._reservations = ReservationRoutes(api)
 
     async def ask_in(self, request: Request) -> Response:
-        """The address that odcctl page prints: whoever opens it, or is sent it, sees whom it lets
-        in. It uses nothing up, so what only looks at addresses may open it, too."""
+        """The address printed by odcctl page: it shows which user it logs in, to everyone who opens
+        it. It does not use up the ticket, so link previews do no harm."""
         ticket = request.query_params.get("ticket", "")
         guest = await self._sessions.guest(request, ticket)
-        if guest is None:  # the address once more, or a step back to it
+        if guest is None:  # the address was opened again, or with the back button
             return seen_other("/")
         return html(request, "enter_as.html", guest=guest, ticket=ticket)
 
@@ -64,7 +64,7 @@ class Acts:
         return self._entered(request, await self._sessions.enter_by_key(request, key))
 
     def _entered(self, request: Request, entered: Entered) -> Response:
-        """What follows has neither ticket nor key in its address."""
+        """The page that follows has neither ticket nor key in its address."""
         request.scope[WHO] = entered.who
         response = seen_other("/")
         set_cookie(response, request, entered)
@@ -79,7 +79,7 @@ class Acts:
         return response
 
     async def theme(self, request: Request) -> Response:
-        """From what the system wants to light, to dark, and back."""
+        """Switch from the system's theme to light, then between dark and light."""
         check_origin(request)
         now = request.cookies.get(THEME)
         response = seen_other(_path_of(request.headers.get("referer", "")))
@@ -88,8 +88,8 @@ class Acts:
         return response
 
     async def logs(self, request: Request, who: Identity) -> Response:
-        """As text, and with follow=true as it comes. Only the owner's and operators'. Where there
-        is none yet, it says so in its place; where it cannot be read now, what to do."""
+        """The output as text, streamed with follow=true. Only for the owner and operators. If there
+        is none yet, the text says so; if it cannot be read now, the text says what to do."""
         try:
             response = await self._logs.logs(Call(request, who))
         except WrongState as error:
@@ -113,7 +113,7 @@ class Acts:
         return seen_other(f"/page/jobs/{request.path_params['id']}?done=cancelled")
 
     async def extend(self, request: Request, who: Identity) -> Response:
-        """First tell what it does, then do it."""
+        """Show the effect first; extend when confirmed."""
         check_origin(request)
         form = await _form(request)
         try:
@@ -155,7 +155,7 @@ class Acts:
 
 
 def _call(request: Request, who: Identity, body: dict[str, Any]) -> Call:
-    """The same path, asked of the API with this body."""
+    """A call of the API for the same path, with this body."""
     data = msgspec.json.encode(body)
 
     async def receive() -> dict[str, Any]:
@@ -175,7 +175,7 @@ async def _form(request: Request) -> dict[str, str]:
 
 
 def _raise_refusal(told: dict[str, Any]) -> None:
-    """Raises what the one change was refused with."""
+    """Raises the error if the change was refused."""
     for outcome in told["jobs"]:
         if outcome["code"]:
             raise BadRequest(
@@ -184,7 +184,7 @@ def _raise_refusal(told: dict[str, Any]) -> None:
 
 
 def _path_of(referer: str) -> str:
-    """Back to where it was pressed, on this server."""
+    """The path of the page where the form was submitted, on this server."""
     try:
         parts = urlsplit(referer)
     except ValueError:

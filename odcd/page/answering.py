@@ -1,4 +1,4 @@
-"""What every answer of the page has in common: headers, compression, and errors as pages."""
+"""The common parts of all responses of the page: headers, compression, and error pages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADERS = {
         "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "x-content-type-options": "nosniff",
-    # Not no-referrer: browsers would not tell then that a form is ours.
+    # Not no-referrer: browsers would then omit the origin that shows that a form is ours.
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
@@ -40,7 +40,7 @@ def html(
     request: Request, template: str, status: int = 200, *, who: Identity | None = None,
     here: str = "", live: str = "", **more: Any,
 ) -> Response:  # fmt: skip
-    """live: where the changes of the view come from."""
+    """live: the URL of the view's updates."""
     theme = request.cookies.get(THEME)
     text = templates().get_template(template).render(
         who=who, here=here, live=live, theme=theme if theme in THEMES else None,

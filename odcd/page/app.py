@@ -1,4 +1,4 @@
-"""The page beside the API: its routes, and which of the two a request is for."""
+"""The page next to the API: its routes, and the choice between the two for each request."""
 
 from __future__ import annotations
 
@@ -47,9 +47,10 @@ from odcd.records.job import Identity
 FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
 RETRY = b"retry: 500\n\n"
 BEAT = b"event: beat\ndata:\n\n"
-"""Of which the script hears, unlike of a comment: without it the connection is dead."""
+"""An event rather than a comment, because the script can see it: without it the connection counts
+as dead."""
 STREAM_S = 300.0
-"""A stream ends then, and its browser comes again, to whichever daemon is there."""
+"""A stream ends after this time, and its browser reconnects to any available daemon."""
 EVENTS = "text/event-stream"
 PAGES: dict[str, tuple[str, type[Asked]]] = {
     "/": ("overview.html", PageOfAll),
@@ -63,7 +64,8 @@ Serve = Callable[[Request, Identity], Awaitable[Response]]
 
 
 class Page:
-    """Answers what browsers ask for at / and below /page; hands on all else. run() goes beside."""
+    """Answers browser requests at / and below /page, and passes on all others. run() must run
+    too."""
 
     def __init__(self, api: Api, rest: ASGIApp) -> None:
         self._api = api
@@ -99,7 +101,7 @@ class Page:
         await self._rest(scope, receive, send)
 
     async def run(self) -> None:
-        """Keep what is looked at current, until cancelled or the events' hub closes."""
+        """Keep open views current, until cancelled or the event hub closes."""
         async with asyncio.TaskGroup() as group:
             sessions = group.create_task(self._sessions.run(), name="page-sessions")
             await self._live.run()
@@ -123,7 +125,7 @@ class Page:
     def _open(
         self, path: str, serve: Callable[[Request], Awaitable[Response]], method: str
     ) -> Route:
-        """For whoever reaches the daemon."""
+        """A route without a login."""
 
         async def answer(request: Request) -> Response:
             return await self._served(request, method, path, lambda: serve(request))
@@ -133,7 +135,7 @@ class Page:
     async def _served(
         self, request: Request, method: str, path: str, work: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """What refuses or fails is a page, too; all of it is counted."""
+        """Refusals and errors are shown as a page too, and every response is counted."""
         begun = perf_counter()
         try:
             response = await work()
@@ -182,7 +184,7 @@ class Page:
         return packed(request, text.encode(), "text/html; charset=utf-8")
 
     async def _mine(self, request: Request, who: Identity) -> Response:
-        """What marks one's own in views that are the same for everybody."""
+        """CSS that marks the user's own jobs in views that are the same for everyone."""
         name = "".join(c if c.isascii() and c.isalnum() else f"\\{ord(c):x} " for c in who.user)
         rules = MINE.replace("SLOTS", "".join(MINE_SLOT.replace("N", str(n)) for n in range(SLOTS)))
         css = packed(request, rules.replace("USER", name).encode(), "text/css; charset=utf-8")
@@ -199,7 +201,7 @@ class Page:
         seen = request.headers.get("last-event-id") or query.pop("seen", None)
         query.pop("seen", None)
         asked = _convert(query, form)
-        self._live.check_room(asked, who.uid)  # what refuses, refuses now
+        self._live.check_room(asked, who.uid)  # refuse before the stream starts
         await self._live.current(asked)
         return Streamed(
             self._updates(asked, seen, who.uid), media_type=EVENTS,
@@ -241,7 +243,7 @@ MINE_SLOT = """.slots[data-users~="USER.N"] {--pN: var(--mine)}
 
 
 def load() -> None:
-    """Read templates and assets, while the package can be read."""
+    """Read templates and assets while the package is readable."""
     templates()
     assets()
 
@@ -252,7 +254,7 @@ def _asked(request: Request, form: type[A], **more: str) -> A:
 
 
 def _convert(given: dict[str, str], form: type[A]) -> A:
-    """Raises BadRequest. Empty fields of a form are not there."""
+    """Raises BadRequest. Empty fields of a form count as absent."""
     filled = {name: value for name, value in given.items() if value}
     if any("\0" in value for value in filled.values()):
         raise BadRequest("the address has a NUL byte", "Leave it out.")
@@ -274,8 +276,8 @@ def _wants_html(scope: Scope) -> bool:
 
 
 def _page_with(path: str) -> str:
-    """Where the form is that posts to this path: who loads again what it answered, or comes back
-    to it from the theme's button, lands there."""
+    """The page with the form that posts to this path. A user who reloads the response, or returns
+    to it from the theme button, is sent there."""
     job, _, act = path.rpartition("/")
     return job if act in ("cancel", "extend") else "/"
 

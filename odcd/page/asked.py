@@ -1,4 +1,4 @@
-"""What of a page is asked for: the query of its address, which is all that tells views apart."""
+"""The query of a page's address: it alone distinguishes views."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Cursor = Annotated[int, msgspec.Meta(ge=-(2**63) + 1, le=2**63 - 1)]
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Equal ones are the same view."""
+    """Equal values are the same view."""
 
     def touched_by(self, event: Event) -> bool:
         return not event.kind.startswith(("login", "disk_", "github"))
 
 
 def following(path: str, asked: Asked, **cursor: int | None) -> str | None:
-    """The address of the next page; None: there is none. cursor: the fields that say where it goes
-    on, at most one of them is not None."""
+    """The address of the next page; None: this is the last one. cursor: the fields for the position
+    of the next page, of which at most one is not None."""
     if all(value is None for value in cursor.values()):
         return None
     given = msgspec.to_builtins(asked) | cursor
@@ -44,7 +44,7 @@ class PageOfQueue(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     partition: Text | None = None
     text: Text | None = None
     place: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] | None = None
-    """Only behind it."""
+    """Only jobs behind this place."""
     after: Cursor | None = None
 
 
@@ -77,5 +77,6 @@ class PageOfJob(Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @functools.lru_cache(maxsize=1000)
 def _job_of(text: str) -> int:
-    """Read once: it is asked for at every event, and what names tasks can take milliseconds."""
+    """Cached, because it is called at every event, and parsing task ranges can take
+    milliseconds."""
     return parse_selector(text).job_id

@@ -1,4 +1,5 @@
-"""The templates and the assets of the page, read once: odcd's account may not enter its package."""
+"""The templates and assets of the page, read once: the odc account may not be able to read the
+package."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from odcd import __version__
 from odcd.page.words import FILTERS
 
-# What Jinja2 imports when a template fails: root's Python may be closed to us then.
+# Jinja2 imports this when a template fails, when we may no longer be able to read root's Python.
 importlib.import_module("jinja2.debug")
 
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8",
@@ -26,7 +27,7 @@ PATH = "/page/static/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asset:
-    """url: its path, with the digest of its content: what it names never changes."""
+    """url: its path with the digest of its content, so the content at a URL never changes."""
 
     url: str
     media_type: str
@@ -36,7 +37,7 @@ class Asset:
 
 @functools.cache
 def assets() -> Mapping[str, Asset]:
-    """By name, as page.css."""
+    """By file name, such as page.css."""
     found: dict[str, Asset] = {}
     for entry in files("odcd.page").joinpath("static").iterdir():
         name, _, kind = entry.name.rpartition(".")
@@ -55,7 +56,7 @@ def assets() -> Mapping[str, Asset]:
 
 @functools.cache
 def templates() -> Environment:
-    """All of them compiled."""
+    """The environment with all templates compiled."""
     folder = files("odcd.page").joinpath("templates")
     texts = {e.name: e.read_text("utf-8") for e in folder.iterdir() if e.name.endswith(".html")}
     environment = Environment(
@@ -79,5 +80,5 @@ def _url(name: str) -> str:
 
 
 def macros(name: str) -> Any:
-    """A template's macros, as its attributes."""
+    """A template's macros, as attributes."""
     return templates().get_template(name).module

@@ -1,4 +1,4 @@
-"""A view in pieces, and what of it changed: rendered once, and sent to all its viewers."""
+"""A view in pieces, and the changes between two renderings, which are sent to all its viewers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import msgspec
 
 @dataclass(frozen=True)
 class Rendered:
-    """parts: HTML by the id of the element it fills. rows: of a list's id, its items in order, HTML
-    by key. The same ids whenever the same view is rendered; where they are others, the page loads
-    anew."""
+    """parts: HTML by the id of the element it fills. rows: by a list's id, its items in order, HTML
+    by key. The ids are the same for every rendering of a view; if they differ, the page is
+    reloaded."""
 
     parts: Mapping[str, str] = field(default_factory=dict[str, str])
     rows: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
@@ -32,7 +32,7 @@ class Rendered:
 
     @functools.cached_property
     def whole(self) -> Update:
-        """All of it, as an update."""
+        """The whole view, as an update."""
         return Update(
             version=self.version,
             parts=dict(self.parts),
@@ -43,15 +43,16 @@ class Rendered:
 
 
 class Rows(msgspec.Struct, kw_only=True):
-    """keys: all in order, null where neither members nor order changed; html: of those that did."""
+    """keys: all keys in order, null if neither members nor order changed; html: of the changed
+    items."""
 
     keys: list[str] | None
     html: dict[str, str]
 
 
 class Update(msgspec.Struct, kw_only=True, dict=True):
-    """What brings an older rendering to this version. reload: nothing but loading the page does.
-    as_of: a time of the API, since when it has not been read anew; null: it is current."""
+    """The changes that turn an older rendering into this version. reload: only a reload of the page
+    does. as_of: the time since which the data could not be read; null: it is current."""
 
     version: str
     parts: dict[str, str] = {}
@@ -61,11 +62,11 @@ class Update(msgspec.Struct, kw_only=True, dict=True):
 
     @functools.cached_property
     def event(self) -> bytes:
-        """As a server-sent event, whose id is the version; made once for all who get it."""
+        """A server-sent event whose id is the version; encoded once for all viewers."""
         return b"id: %b\ndata: %b\n\n" % (self.version.encode(), msgspec.json.encode(self))
 
     def then(self, later: Update) -> Update:
-        """This and a later one, as one: what stands for a backlog, never larger than the view."""
+        """Merge this update with a later one. A backlog thus never gets larger than the view."""
         rows = {name: Rows(keys=r.keys, html=dict(r.html)) for name, r in self.rows.items()}
         for name, new in later.rows.items():
             old = rows.get(name)
@@ -88,7 +89,7 @@ class Update(msgspec.Struct, kw_only=True, dict=True):
 
 
 def difference(old: Rendered, new: Rendered) -> Update | None:
-    """None: they are the same."""
+    """Return None if both are the same."""
     if old.version == new.version:
         return None
     if old.parts.keys() != new.parts.keys() or old.rows.keys() != new.rows.keys():

@@ -1,4 +1,5 @@
-"""The plan as a Gantt: where each bar lies, in per cent of the time shown and pixels."""
+"""The plan as a Gantt chart: the position of each bar, in percent of the time shown and in
+pixels."""
 
 from __future__ import annotations
 
@@ -17,18 +18,18 @@ from odcd.page.fragments import Rendered
 
 PAGE = 40
 STEP_S: dict[Zoom, int] = {"6h": 60, "24h": 300, "7d": 1800}
-"""The window moves on by so much: in between, nothing moves that has not changed."""
+"""The step of the window's start: between steps, only changed bars move."""
 TICK_S: dict[Zoom, int] = {"6h": 3600, "24h": 2 * 3600, "7d": 24 * 3600}
 PAST = 1 / 24
-"""Of the window, to see what has just begun."""
+"""The share of the window before now, which shows what has just started."""
 LEAST_HEIGHT, LANE = 18, 3.25
 LABEL_FROM = 5.0
-"""Per cent: narrower bars have no text in them."""
+"""In percent: narrower bars have no text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """x, wide: per cent of the window; sure: per cent of the bar until its likely end."""
+    """x, wide: percent of the window; sure: percent of the bar until its likely end."""
 
     kind: str
     told: dict[str, Any]
@@ -61,12 +62,12 @@ class Window:
         self.zoom: Zoom = zoom
 
     def at(self, moment: datetime) -> float:
-        """Per cent, within the window."""
+        """The position in percent, limited to the window."""
         share = (moment - self.begin) / (self.end - self.begin)
         return round(min(max(share, 0), 1) * 100, 2)
 
     def ticks(self) -> Iterator[tuple[float, str]]:
-        """Where, and the moment."""
+        """Each tick's position and time."""
         step = TICK_S[self.zoom]
         first = (self.begin.timestamp() // step + 1) * step
         for second in itertools.count(int(first), step):
@@ -112,7 +113,8 @@ class PlanChart:
 
 
 def lay_out(node: dict[str, Any], window: Window) -> NodeRow:
-    """Each GPU has a lane. What is planned has none yet: it is drawn in lanes free then."""
+    """Each GPU has a lane. Planned jobs have no GPUs yet: they are drawn in lanes that are free
+    then."""
     lanes = max(node["gpus"], 1)
     high = max(LEAST_HEIGHT, lanes * LANE)
     lane = high / lanes
@@ -121,7 +123,7 @@ def lay_out(node: dict[str, Any], window: Window) -> NodeRow:
     for told in node["bars"]:
         begin = datetime.fromisoformat(told["starts_at"])
         end = datetime.fromisoformat(told["ends_at"]) if told["ends_at"] else window.end
-        # Of what nothing is known, what is behind it is sure.
+        # Without a prediction, only the past part of the bar is certain.
         likely = (
             datetime.fromisoformat(told["likely_end_at"])
             if told["likely_end_at"]
@@ -141,7 +143,7 @@ def lay_out(node: dict[str, Any], window: Window) -> NodeRow:
             for one in chosen:
                 taken[one].append((begin, end))
             places = list(_runs(chosen))
-        if not places:  # it has no GPUs
+        if not places:  # a job without GPUs
             bars.append(Bar(kind=told["kind"] + " thin", told=told, x=x, wide=wide,
                             sure=round(sure, 1), y=round(high - 3, 2), high=3))  # fmt: skip
         for first, count in places:
@@ -155,7 +157,7 @@ def lay_out(node: dict[str, Any], window: Window) -> NodeRow:
 def _free(
     taken: Sequence[Sequence[tuple[datetime, datetime]]], begin: datetime, end: datetime, count: int
 ) -> list[int]:
-    """Lanes without anything then; where there are too few, those that are free the soonest."""
+    """Lanes without other jobs then; if there are too few, those with the least overlap."""
 
     def clash(lane: int) -> float:
         return sum(
@@ -167,7 +169,7 @@ def _free(
 
 
 def _runs(lanes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Neighbouring ones together: the first, and how many."""
+    """Group adjacent lanes: the first lane and the number of lanes."""
     for _, run in itertools.groupby(enumerate(sorted(lanes)), lambda one: one[1] - one[0]):
         members = [lane for _, lane in run]
         yield members[0], len(members)

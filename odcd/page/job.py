@@ -1,4 +1,4 @@
-"""One job, or an array: what it is, why it waits, what happened to it."""
+"""One job or array: its properties, why it waits, and its history."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class JobPage:
         self._parts = macros("job_parts.html")
 
     async def find(self, text: str) -> tuple[Job, bool]:
-        """The job, or of an array the row that stands for it; whether it is several. Raises
+        """The job, or the row that represents an array, and whether it is an array. Raises
         UnknownJob."""
         selector = parse_selector(text)
         found, _ = await self._api.store.list_jobs(
@@ -55,7 +55,7 @@ class JobPage:
         return job, several
 
     async def live(self, text: str) -> bool:
-        """Some of the tasks that it names have not ended."""
+        """Whether any of the named tasks has not ended."""
         filters = {"ids": [parse_selector(text)]}
         found, _ = await self._api.store.list_jobs(
             filters, self._api.clock.now(), ended=False, after=None, limit=1, fields=["id"]
@@ -98,7 +98,7 @@ class JobPage:
         )
 
     async def why(self, text: str) -> str:
-        """What keeps it from starting, for a row of the queue."""
+        """The causes that keep the job from starting, for a row of the queue."""
         job_id = await self._api.one_job(parse_selector(text))
         told = json.loads(await self._routes.explained(job_id))
         return str(self._parts.causes(told["why"]))
@@ -109,7 +109,7 @@ class JobPage:
 
 
 def timeline(events: list[dict[str, Any]], attempts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What happened to a job, and its attempts, in order."""
+    """The events and attempts of a job, in order."""
     lines = [
         {
             "at": event["at"], "kind": event["kind"], "actor": event["actor"],
@@ -122,7 +122,7 @@ def timeline(events: list[dict[str, Any]], attempts: list[dict[str, Any]]) -> li
     for attempt in attempts:
         if attempt["running_at"]:
             more = f"attempt {attempt['attempt']}"
-            # It is told in whole seconds: it would come before the start that it follows.
+            # running_at is in whole seconds, so it could sort before the start event it follows.
             at = max(attempt["running_at"], begun.get(more, attempt["running_at"]), key=_moment)
             lines.append(
                 {"at": at, "kind": "running", "actor": "odcd", "text": "running", "more": more}
@@ -135,7 +135,7 @@ def _moment(text: str) -> datetime:
 
 
 def _more(kind: str, detail: dict[str, Any]) -> str:
-    """What of an event's detail people want to know."""
+    """The part of an event's detail that users need."""
     match kind:
         case "started":
             return f"attempt {detail.get('attempt', 1)}"

@@ -1,4 +1,4 @@
-"""Lists of jobs: the queue, and what has ended."""
+"""Lists of jobs: the queue, and ended jobs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class JobLists:
         return Rendered(parts={"queue-foot": self.foot(rows, following_page)}, rows={"queue": rows})
 
     async def first(self, states: Sequence[str]) -> dict[str, str]:
-        """Rows by key, as many as the overview has."""
+        """The overview's rows, by key."""
         rows, _ = await self._live({"state": states}, FIRST)
         return rows
 
@@ -81,7 +81,7 @@ class JobLists:
     async def all(
         self, filters: Mapping[str, object], after: int | None
     ) -> tuple[dict[str, str], int | None]:
-        """Of all jobs, the newest first."""
+        """Rows of all jobs, newest first."""
         now = self._api.clock.now()
         text, following = await self._api.store.list_jobs(
             filters, now, ended=True, after=after, limit=PAGE, fields=FIELDS
@@ -94,7 +94,7 @@ class JobLists:
 
 
 def reason(job: Mapping[str, Any]) -> str:
-    """Why it waits, in one line."""
+    """The reason why a job waits, in one line."""
     why: Sequence[Mapping[str, Any]] = job["why"]
     word = job["reason"] or "None"
     return str(why[0]["text"]) if why else REASONS.get(word, word)
@@ -112,8 +112,9 @@ def _filters(user: str | None, partition: str | None, text: str | None) -> dict[
 
 
 def _drawn(job: Job, now: datetime) -> tuple[str, dict[str, float] | None]:
-    """Why it waits, and the band of its expected start on the scale of waits, or how much of its
-    limit has run. In steps, so that a row stays the same while nothing happens."""
+    """The reason why a job waits, and its expected start on the scale of waits; for a running job
+    the used share of its time limit. The values change in steps, so that an unchanged row stays the
+    same."""
     now_s = now.timestamp() // STEP_S * STEP_S
     if job["state"] != "PENDING":
         limit_s = job["time_limit_s"]

@@ -1,9 +1,9 @@
-"""Keep views current: each that somebody looks at is rendered once for all its viewers.
+"""Keep views current: a view that someone has open is rendered once for all its viewers.
 
-The hub of events is the only one who listens; an event makes views due, and one after the other is
-rendered, a few times a second at most, for a third of the time in all. What changed goes to every
-viewer; a slow one has at most one update waiting, into which later ones are folded. Where nothing
-can be read, viewers are told since when.
+Only the event hub listens to the database. An event marks views as due. They are rendered one after
+the other, each a few times per second at most, and all together for at most a third of the time.
+Changes go to every viewer. A slow viewer has at most one pending update, and later changes are
+merged into it. If nothing can be read, viewers see the age of the data.
 """
 
 from __future__ import annotations
@@ -23,27 +23,28 @@ from odcd.page.fragments import Rendered, Update, difference
 log = logging.getLogger(__name__)
 
 GAP_S = 0.2
-"""Between two renderings of a view."""
+"""The minimum between two renderings of a view."""
 SHARE = 2.0
-"""After each rendering none for so many times as long: all views together cost a third at most."""
+"""The pause after each rendering, as a multiple of its duration: all views together use at most a
+third of the time."""
 AGAIN_S = 1.0
-"""After a change, look twice: the pass that it wakes moves planned starts."""
+"""After a change, render again: the scheduling pass that it triggers moves planned starts."""
 REFRESH_S = 10.0
-"""Expectations move without events."""
+"""Expected starts change without events."""
 TROUBLE_S = 1.0
 LATE_S = 4.0
-"""What takes longer to be rendered is not current meanwhile, nor is what waits for it."""
+"""While a rendering takes longer than this, its view and all waiting views count as outdated."""
 KEPT_S = 0.25
-"""For so long who comes gets what was rendered for another."""
+"""For this long, a rendering is reused for others who open the same view."""
 MOST_VIEWS = 200
 MOST_OF_ONE = 40
-"""Views that one user looks at: nobody takes them all."""
+"""The maximum of views that one user may have open, so that no user takes them all."""
 MOST_VIEWERS = 2000
 HEARTBEAT_S = 15.0
 
 
 class View(Protocol):
-    """What can be rendered for anybody; equal ones are the same view."""
+    """Anything that can be rendered the same for everyone; equal values are the same view."""
 
     def __hash__(self) -> int: ...
     def touched_by(self, event: Event) -> bool: ...
@@ -53,7 +54,7 @@ Render = Callable[["View"], Awaitable[Rendered]]
 
 
 class Viewer:
-    """One browser's place: at most one update waits for it. by: the uid of who looks."""
+    """One browser's connection, with at most one pending update. by: the uid of its user."""
 
     def __init__(self, by: int | None) -> None:
         self.by = by
@@ -65,7 +66,7 @@ class Viewer:
         self._news.set()
 
     async def take(self) -> Update | None:
-        """None: nothing happened for a while."""
+        """Return the next update; None: nothing happened for a while."""
         with suppress(TimeoutError):
             async with asyncio.timeout(HEARTBEAT_S):
                 await self._news.wait()
@@ -75,17 +76,17 @@ class Viewer:
 
 
 class _Watched:
-    """A view that somebody looks at."""
+    """A view that is open in some browser."""
 
     def __init__(self, rendered: Rendered, at: datetime, now_s: float) -> None:
         self.rendered = rendered
         self.at = at
-        """It was so then."""
+        """When the data was read."""
         self.stale = False
-        """Its viewers were told that it is not so any more."""
+        """Whether its viewers were notified that it is outdated."""
         self.viewers: set[Viewer] = set()
         self.due_s = now_s
-        """Not before it is rendered again, if it is dirty."""
+        """The earliest time of the next rendering, if it is dirty."""
         self.refresh_s = now_s
         self.dirty = False
 
@@ -111,7 +112,7 @@ class Live:
     def __init__(
         self, hub: EventHub, clock: Clock, render: Render, tell: Callable[[int], None]
     ) -> None:
-        """tell: hears how many viewers there are."""
+        """`tell`: called with the number of viewers."""
         self._hub = hub
         self._clock = clock
         self._render = render
@@ -132,7 +133,7 @@ class Live:
             rendering.cancel()
 
     async def current(self, view: View) -> Rendered:
-        """The view as it is now, or was a moment ago. Raises what rendering it raises."""
+        """The view as it is now, or was a moment ago. Raises the errors of rendering."""
         watched = self._watched.get(view)
         if watched is not None and not watched.dirty:
             return watched.rendered
@@ -144,7 +145,7 @@ class Live:
             task = asyncio.create_task(self._render_now(view), name="page-render-once")
             self._under_way[view] = task
             task.add_done_callback(lambda _: self._under_way.pop(view, None))
-        # One who goes does not take it from the others.
+        # A cancelled request does not cancel the rendering for the others.
         return await asyncio.shield(task)
 
     async def _render_now(self, view: View) -> Rendered:
@@ -155,7 +156,7 @@ class Live:
         return rendered
 
     def check_room(self, view: View, by: int | None) -> None:
-        """Raises Unavailable where one more viewer is too many."""
+        """Raises Unavailable if one more viewer is too many."""
         more = view not in self._watched and len(self._watched) >= MOST_VIEWS
         if more or self._viewers >= MOST_VIEWERS:
             raise Unavailable("too many look at the page just now", "Try again in a moment.")
@@ -167,7 +168,7 @@ class Live:
     async def watch(
         self, view: View, seen: str | None, by: int | None = None
     ) -> AsyncGenerator[Viewer]:
-        """seen: the version that the viewer has. Raises what rendering raises, or Unavailable."""
+        """seen: the version that the viewer has. Raises the errors of rendering, or Unavailable."""
         self.check_room(view, by)
         viewer = Viewer(by)
         watched = self._watched.get(view)
@@ -175,7 +176,7 @@ class Live:
             rendered = await self.current(view)
             made = _Watched(rendered, self._clock.now(), self._clock.monotonic())
             watched = self._watched.setdefault(view, made)
-            # An event may have come before it was watched.
+            # An event may have arrived before the view was watched.
             watched.dirty = True
         watched.viewers.add(viewer)
         self._count(1)
@@ -216,7 +217,8 @@ class Live:
                 await self._clock.sleep(TROUBLE_S)
 
     async def _follow_events(self) -> None:
-        """Until nobody looks, or this one fell behind: then everything may have changed."""
+        """Runs until there are no viewers, or this reader fell behind: then every view may have
+        changed."""
         for watched in self._watched.values():
             watched.dirty = True
         self._changed.set()
@@ -233,7 +235,7 @@ class Live:
     async def _keep_current(self) -> None:
         while True:
             now_s = self._clock.monotonic()
-            # Whom nobody rendered for the longest goes first.
+            # The view that is due for longest goes first.
             first = min(self._watched.items(), key=lambda one: one[1].next_s(), default=None)
             wait_s = None if first is None else first[1].next_s() - now_s
             if first is not None and wait_s is not None and wait_s <= 0:
@@ -253,7 +255,7 @@ class Live:
         try:
             rendered = await self._render(view)
         except Exception as error:
-            # A view that cannot be drawn is no reason to end the daemon.
+            # A view that cannot be rendered must not end the daemon.
             if isinstance(error, OdcError):
                 log.warning("page.stale", extra={"code": error.code, "why": error.message})
             else:
@@ -276,7 +278,7 @@ class Live:
             watched.put(update)
 
     def _grow_stale(self, due_s: float = 0.0) -> None:
-        """All of them. due_s: none is tried before."""
+        """Mark all views as outdated. due_s: the earliest time of the next try."""
         for watched in self._watched.values():
             watched.grow_stale()
             watched.due_s = max(watched.due_s, due_s)

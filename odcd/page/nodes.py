@@ -1,4 +1,4 @@
-"""The map: a cell for each GPU, and whose it is."""
+"""The map: one cell per GPU, coloured by its user."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from odcd.page.words import hue
 from odcd.stores.pages import MappedNode
 
 DENSE = 120
-"""So many nodes of a type are drawn without their names."""
+"""Above this many nodes of a type, they are drawn without names."""
 SLOTS = 8
-"""So many GPUs of such a node are one element: a browser draws a thousand of them at once."""
+"""The GPUs of a node of up to this size are drawn as one element: a browser can draw a thousand of
+those at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """Neighbouring GPUs of one owner. kind: held, foreign, free, off (the node takes no jobs)."""
+    """Adjacent GPUs of one owner. kind: held, foreign, free, off (the node takes no jobs)."""
 
     kind: str
     count: int
@@ -40,7 +41,7 @@ class TypeSum:
     gpus: int
     used: int
     free: int
-    """Of nodes that take jobs."""
+    """On nodes that take jobs."""
     down: int
     draining: int
 
@@ -87,7 +88,7 @@ def sum_of(gpu_type: str, nodes: Sequence[MappedNode]) -> TypeSum:
 
 @functools.lru_cache(maxsize=20_000)
 def _counted(body: str) -> tuple[int, int, str]:
-    """GPUs, those in use, state."""
+    """GPUs, GPUs in use, state."""
     node = json.loads(body)
     used = int(node["foreign"])
     for held in node["held"]:
@@ -103,7 +104,7 @@ def _draw(body: str, dense: bool) -> str:
 
 
 def slots_of(cells: Sequence[Cells]) -> tuple[str, str]:
-    """Classes, and owners, of GPUs that are drawn as a background: by their places in it."""
+    """CSS classes and owners of GPUs that are drawn as a background, by position."""
     kinds: list[str] = []
     users: list[str] = []
     place = 0
@@ -119,7 +120,7 @@ def slots_of(cells: Sequence[Cells]) -> tuple[str, str]:
 
 
 def cells_of(node: dict[str, Any]) -> list[Cells]:
-    """From GPU 0 on."""
+    """The cells of a node, starting with GPU 0."""
     idle = "free" if node["state"] == "UP" else "off"
     owners: list[tuple[str, str | None, int | None, str | None]] = [
         (idle, None, None, None)

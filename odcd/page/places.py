@@ -1,4 +1,4 @@
-"""Where a browser is, as far as the kernel knows: a session is good there and nowhere else.
+"""The place of a browser according to the kernel: a session is only valid in the place it was made.
 
 Browsers send a cookie to every port of a host, so another user's program can receive it. On
 loopback a session belongs to the uid whose sockets made it, and to the daemon's port.
@@ -20,14 +20,15 @@ PROXY_HINT = (
 
 
 class Place(NamedTuple):
-    """uid: of the other end's socket, where that is the browser's own; None: from elsewhere."""
+    """uid: of the peer's socket, if that is the browser's own; None: the browser is elsewhere."""
 
     text: str
     uid: int | None
 
 
 def place_of(request: Request, proxies: frozenset[int]) -> Place:
-    """proxies: uids whose sockets speak for browsers elsewhere. Raises NotAuthenticated."""
+    """proxies: uids whose sockets forward requests of browsers elsewhere. Raises
+    NotAuthenticated."""
     origin: Origin | None = request.scope.get("state", {}).get(ORIGIN)
     if origin is None:
         return Place("far", None)
@@ -43,7 +44,7 @@ def place_of(request: Request, proxies: frozenset[int]) -> Place:
 
 
 def check_ticket(peer_uid: int | None, here: Place) -> None:
-    """peer_uid: for whom the ticket is. Raises NotAuthenticated."""
+    """peer_uid: the uid that may use the ticket. Raises NotAuthenticated."""
     if None not in (peer_uid, here.uid) and peer_uid != here.uid:
         raise NotAuthenticated(
             f"that address is for user {peer_uid} of this machine, and user {here.uid} opened it",

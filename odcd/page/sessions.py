@@ -1,8 +1,8 @@
-"""Who looks at the page, and whether what is posted comes from it.
+"""The sessions of the page, and the check that a form was posted by the page itself.
 
-A session is a cookie, which only the page's routes read: no other site can make a browser use the
-API with it. What it stands for is a row of an API key, of 12 hours, or less where the key that it
-came from ends before.
+A session is a cookie that only the page's routes read, so no other site can make a browser use the
+API with it. It stands for a row in the table of API keys, valid for 12 hours, or less if the API
+key that it was made with ends earlier.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ HOW = "`odcctl page` prints an address that lets you in; it works once, for a mi
 
 
 class Entered(NamedTuple):
-    """A session just made: the cookie's value, and for how long it is good."""
+    """A new session: the cookie's value, and its lifetime."""
 
     who: Identity
     value: str
@@ -49,9 +49,9 @@ class Entered(NamedTuple):
 
 
 class Guest(NamedTuple):
-    """Who a ticket lets in, and who the browser is let in as already.
+    """The user of a ticket, and the user that the browser is already logged in as.
 
-    expected: nobody else could have sent that ticket, or nothing changes by it.
+    expected: only this user could have sent the ticket, or it changes nothing.
     """
 
     who: Identity
@@ -63,11 +63,11 @@ class Sessions:
     def __init__(self, api: Api, identifier: Identifier) -> None:
         self._api = api
         self._identifier = identifier
-        # Whoever streams holds the event: what is over is not here.
+        # The stream holds the event, so ended streams disappear from here.
         self._streams: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
 
     def bind(self, response: Streamed, request: Request) -> None:
-        """It goes on no longer than the session it is for."""
+        """End the stream when its session ends."""
         value = _cookie(request)
         if PEER not in request.scope.get("state", {}) and value is not None:
             digest = session_digest(value)
@@ -75,7 +75,7 @@ class Sessions:
             response.until(ended)
 
     async def run(self) -> None:
-        """End sessions that stream when their account is gone, until cancelled."""
+        """Until cancelled, end streaming sessions whose account is gone."""
         while True:
             await self._api.clock.sleep(LOOK_S)
             for digest in [*self._streams]:
@@ -111,9 +111,10 @@ class Sessions:
         return await self._admit(session_digest(value), found)
 
     async def _admit(self, digest: str, found: PageKey) -> Identity:
-        """Whom a session or ticket speaks for, by the account that the machine has now.
+        """The user of a session or ticket, according to the machine's current account.
 
-        Raises NotAuthenticated, and ends it, when that is not the account it was made for.
+        Raises NotAuthenticated, and ends the session or ticket, if the account it was made for has
+        changed.
         """
         if not found.as_peer:
             return self._identifier.admit(found.user_name, found.uid, found.gid)
@@ -127,8 +128,8 @@ class Sessions:
         )
 
     async def guest(self, request: Request, ticket: str) -> Guest | None:
-        """Whose a ticket is, which stays good; None: it is good no more, but the browser is in
-        already. Raises NotAuthenticated."""
+        """The user of a ticket, which remains valid; None: it is no longer valid, but the browser
+        is already logged in. Raises NotAuthenticated."""
         now: Identity | None = None
         with suppress(NotAuthenticated, NotOwner):
             now = await self.who(request)
@@ -138,25 +139,25 @@ class Sessions:
             if now is None:
                 raise
             return None
-        # A user's own daemon gives tickets to nobody else.
+        # A daemon that serves one user gives tickets to no one else.
         alone = now is None and self._api.serves_uid is not None
         return Guest(who, now, alone or (now is not None and now.uid == who.uid))
 
     async def enter(self, request: Request, ticket: str) -> Entered:
-        """Trade a ticket for a session, once, in the place of the browser's. Raises
+        """Exchange a ticket for a session, once; it replaces the browser's current session. Raises
         NotAuthenticated."""
         who, here = await self._of_ticket(request, ticket)
         now, made = self._api.clock.now(), session_of()
         until = await self._api.store.begin_session(
             ticket_digest(ticket), made, now, now + SESSION_LIFE, here.uid, here.text
         )
-        if until is None:  # another was faster
+        if until is None:  # another request was faster
             raise _used_up()
         await self.leave(request)
         return Entered(who, made.key, int((until - now).total_seconds()))
 
     async def enter_by_key(self, request: Request, key: str) -> Entered:
-        """Trade an API key for a session. Raises NotAuthenticated."""
+        """Exchange an API key for a session. Raises NotAuthenticated."""
         digest, now, made = digest_of(key.strip().encode()), self._api.clock.now(), ticket_of()
         who = await self._identifier.of_key(digest, HOW)
         if not await self._api.store.make_ticket(who, made, digest, now, now + TICKET_LIFE):
@@ -164,7 +165,8 @@ class Sessions:
         return await self.enter(request, made.key)
 
     async def _of_ticket(self, request: Request, ticket: str) -> tuple[Identity, Place]:
-        """Raises NotAuthenticated: it is used up, or another's of this machine."""
+        """Raises NotAuthenticated: the ticket was used, or belongs to another user of this
+        machine."""
         here = place_of(request, self._api.proxy_uids)
         found = await self._api.store.page_key(ticket_digest(ticket), self._api.clock.now())
         if found is None:
@@ -199,7 +201,7 @@ def drop_cookie(response: Response, request: Request) -> None:
 
 
 def check_origin(request: Request) -> None:
-    """Was this posted by a page of ours? Browsers tell, unasked. Raises NotOwner."""
+    """Check that the page itself posted the form, by headers that browsers set. Raises NotOwner."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     same = origin is not None and origin.partition("://")[2] == request.headers.get("host")
     if site not in (None, "same-origin") or not same:
@@ -209,13 +211,13 @@ def check_origin(request: Request) -> None:
 
 
 def _cookie(request: Request) -> str | None:
-    # As browsers read them: cookies of other programs on the host may be anything.
+    # Parsed leniently, like browsers do: other programs on the host may set arbitrary cookies.
     return request.cookies.get(_name(request)) or None
 
 
 def _name(request: Request) -> str:
-    """Cookies do not know ports: of two daemons that a browser finds on one host, one would put
-    the other's user out. By the port that the browser knows, which may be forwarded."""
+    """The cookie's name contains the port in the browser's address, which may be forwarded. Cookies
+    ignore ports, so two daemons on one host would otherwise replace each other's cookies."""
     port = request.headers.get("host", "").rpartition(":")[2]
     return f"{COOKIE}-{port}" if port.isascii() and port.isdecimal() else COOKIE
 

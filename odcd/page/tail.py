@@ -1,4 +1,4 @@
-"""The end of what is there already, then what comes: nobody reads the gigabyte before."""
+"""Shows the end of the existing output, then new output, so that no one has to read a gigabyte."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from odcd.api.http.streaming import Begun
 
 KEPT_BYTES = 128 * 1024
 QUIET_S = 0.1
-"""What is there already comes without a break as long as this."""
+"""Existing output arrives without a pause of this length."""
 LONGEST_S = 1.0
-"""What has no such break is shown so often nevertheless: there are jobs that never pause."""
+"""Output without such a pause is shown at this interval, because some jobs never pause."""
 CUT = b"(...)\n"
 
 
 async def tail(pieces: AsyncGenerator[bytes] | Begun) -> AsyncGenerator[bytes]:
-    """Pieces that come at once are the past: of them the last KEPT_BYTES, from the begin of a line;
-    all that comes later as it comes."""
+    """Pieces that arrive at once are existing output: yield the last KEPT_BYTES of it, from the
+    start of a line. Later pieces are yielded as they arrive."""
     kept, cut, past = bytearray(), False, True
     loop = asyncio.get_running_loop()
     until_s = loop.time() + LONGEST_S

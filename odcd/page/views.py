@@ -1,4 +1,4 @@
-"""Every view, rendered for whoever looks: nothing in it depends on who that is."""
+"""Renders every view; the result does not depend on the viewer."""
 
 from __future__ import annotations
 

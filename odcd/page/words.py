@@ -27,8 +27,8 @@ _FAR_S = 7 * 86_400
 
 
 def moment(told: str | datetime | None, form: str = "clock") -> Markup:
-    """A time, of the API as text, in UTC; the browser puts its own zone's in the place. form: clock
-    (short near now), full."""
+    """A time in UTC, given as text by the API; the browser converts it to its own time zone. form:
+    clock (short near now), full."""
     if not told:
         return Markup("")
     return Markup('<time datetime="{}" data-form="{}">{}</time>').format(
@@ -50,7 +50,7 @@ def _utc(told: str | datetime) -> datetime:
 
 
 def sentence(text: str) -> Markup:
-    """A sentence of the daemon, whose times become the viewer's."""
+    """A sentence from the daemon, with its times shown in the viewer's time zone."""
     parts: list[Markup] = []
     end = 0
     for found in _MOMENT.finditer(text):
@@ -60,12 +60,12 @@ def sentence(text: str) -> Markup:
 
 
 def linked(text: str) -> Markup:
-    """A sentence whose jobs lead to their pages."""
+    """A sentence in which jobs are links to their pages."""
     return Markup(_JOB.sub(r'<a href="/page/jobs/\2">\1\2</a>', str(sentence(text))))
 
 
 def duration(seconds: float | None) -> str:
-    """2 h 5 min, 40 min, 30 s, 3 d 4 h; "no limit" for none."""
+    """2 h 5 min, 40 min, 30 s, 3 d 4 h; "no limit" for None."""
     if seconds is None:
         return "no limit"
     minutes, second = divmod(max(int(seconds), 0), 60)
@@ -80,7 +80,7 @@ def duration(seconds: float | None) -> str:
 
 
 def gpu_hours(seconds: float) -> str:
-    """Seconds of one GPU."""
+    """Convert seconds of one GPU."""
     return f"{seconds / 3600:,.1f} GPU-hours"
 
 
@@ -98,7 +98,7 @@ def hue(user: str | None) -> int:
 
 
 def job_id(job: Mapping[str, Any]) -> str:
-    """7, 7_3 for an element of an array, 7_[3-9%2] for the tasks of one that wait."""
+    """7, 7_3 for an element of an array, 7_[3-9%2] for its waiting tasks."""
     array = job.get("array_job_id")
     if array is None:
         return str(job.get("id") or job.get("job_id"))
@@ -108,13 +108,14 @@ def job_id(job: Mapping[str, Any]) -> str:
 
 
 def address(job: Mapping[str, Any]) -> str:
-    """How its page is named: an array's id is that of its last task, too, and names all of them."""
+    """The id in the address of a job's page. An array's id also belongs to its last task, and
+    refers to the whole array."""
     alone = job.get("array_task_id") is None
     return str(job.get("id") or job.get("job_id")) if alone else job_id(job)
 
 
 def size(job: Mapping[str, Any]) -> str:
-    """2 x 8 h100, 8 h100, 4 CPUs: what it asks for, or has."""
+    """2 x 8 h100, 8 h100, 4 CPUs: the size that a job requests or has."""
     least, most = job["node_count"], job.get("node_count_max")
     nodes = f"{least}-{most}" if most and job["state"] == "PENDING" else str(least)
     each = job["gpus_per_node"]
@@ -137,7 +138,8 @@ def seconds_between(begin: str, end: str) -> float:
 
 
 def ahead(seconds: float) -> float:
-    """Where a wait lies on a scale from now to a week, near times drawn larger: 0 to 100."""
+    """The position of a wait on a scale from now to a week, 0 to 100, with more room for near
+    times."""
     reach = math.log1p(_FAR_S / _ASIDE_S)
     return round(min(math.log1p(max(seconds, 0) / _ASIDE_S) / reach, 1) * 100, 1)
 

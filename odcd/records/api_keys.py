@@ -1,4 +1,4 @@
-"""API keys: random, shown once, and kept as their SHA-256."""
+"""API keys: random, shown once, and stored as their SHA-256."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ HEAD = "odc_"
 PREFIX_LENGTH = 8
 LIFE = timedelta(hours=2)
 LONGEST = timedelta(hours=12)
-"""From a login on: rotation makes a session last no longer."""
+"""Counted from the login: rotating the key does not extend a session beyond this."""
 
 
 class NewKey(NamedTuple):
-    """prefix: the first characters after odc_, which tell it from others and give nothing away."""
+    """prefix: the first characters after odc_; they identify the key without revealing it."""
 
     key: str
     digest: str
@@ -23,7 +23,8 @@ class NewKey(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """When a key ends that nobody has ended. until_at: what cannot be taken up again ends then."""
+    """When a key ends unless it is revoked. until_at: the end of connections that cannot be
+    resumed."""
 
     expires_at: datetime
     until_at: datetime

@@ -1,4 +1,4 @@
-"""Frozen records about images that are built."""
+"""Frozen records about image builds."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """An image that is being built, of a context with this digest, to be pushed to target.
+    """An image build from the context with this digest, to be pushed to target.
 
-    made: this attempt had its Job already. uid: who last asked for it.
+    made: this attempt already had its Kubernetes Job. uid: the last user who requested it.
     """
 
     id: int
@@ -26,10 +26,10 @@ class Build:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildLook:
-    """What can be seen of a build's Job.
+    """The observed state of a build's Job.
 
-    state: going, done (image), failed (error), or lost: it ended, and nobody knows how.
-    step: what it is at. log: the end of what it wrote. None: it cannot be told now.
+    state: going, done (image), failed (error), or lost: it ended, and the result is unknown. step:
+    the current step. log: the end of its output. None: currently unknown.
     """
 
     state: Literal["going", "done", "failed", "lost"]

@@ -1,4 +1,4 @@
-"""Frozen records about dev servers: what their users are told, and how they are looked at."""
+"""Frozen records about dev servers: notices to their users, and activity checks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warned:
-    """The user of a dev server is to be told that it ends in so many minutes; None: that its end
-    was put off; 0: that its time is over, and only its grace is left. extensible: it was not
-    extended yet. shared_home: its home folder is that of its user's other ones, too."""
+    """A notice due to the user of a dev server. minutes: it ends in this many; None: its end was
+    postponed; 0: its time is over and only its grace period is left. extensible: it was not
+    extended yet. shared_home: its home folder is shared with the user's other dev servers."""
 
     job_id: int
     attempt: int
@@ -23,7 +23,7 @@ class Warned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JupyterWish:
-    """Jupyter Lab is to run in this dev server, or not to run any more."""
+    """Whether Jupyter Lab should run in this dev server."""
 
     job_id: int
     attempt: int
@@ -32,8 +32,9 @@ class JupyterWish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """How much a dev server is used. sessions: connections to it. gpu_percent: of its busiest GPU;
-    None: it has none, or cannot tell. cpu_s: CPU time of all that ever ran in it."""
+    """The activity of a dev server. sessions: connections to it. gpu_percent: usage of its busiest
+    GPU; None: it has no GPU, or usage is unknown. cpu_s: CPU time of everything that ever ran in
+    it."""
 
     sessions: int
     gpu_percent: int | None
@@ -42,7 +43,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookWish:
-    """A dev server that is to be looked at."""
+    """A dev server that is due for an activity check."""
 
     job_id: int
     attempt: int
@@ -50,8 +51,8 @@ class LookWish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleNotice:
-    """What the user of a dev server is to be told: for how long it has been idle, and when it ends
-    if it stays so. idle_s None: it is idle no more."""
+    """A notice to the user of a dev server: how long it has been idle, and when it ends if it stays
+    idle. idle_s None: it is no longer idle."""
 
     idle_s: int | None
     release_at: datetime | None
@@ -59,11 +60,11 @@ class IdleNotice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxKeys:
-    """Of one dev server: what its SSH server shows, what its members reach one another by, and what
-    lets one use its Jupyter Lab."""
+    """The keys of one dev server: the host key of its SSH server, the key its members use to reach
+    each other, and the token of its Jupyter Lab."""
 
     host_key: str
-    """Private, as OpenSSH keeps it."""
+    """The private key, in OpenSSH format."""
     host_public: str
     gang_key: str
     gang_public: str

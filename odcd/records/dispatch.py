@@ -1,4 +1,4 @@
-"""What an executor is given to run and to stop, and the facts that it reports."""
+"""Dispatches and stops, which go to an executor, and the facts that it reports."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Member:
     virtual: bool
     """The node was declared for accounting only: no cgroup limits, its GPUs do not exist."""
     state: Literal["starting", "running", "ended"] = "starting"
-    """As the database knows it. Only those starting may be started: of one that has ended the
-    executor remembers nothing, so it would run again."""
+    """As stored in the database. Only a starting member may be started: the executor forgets ended
+    ones, so it would run them again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskUse:
-    """A named disk that a dev server has as its home. claim: in the cluster, of the volume that was
-    made for it. first: nothing was ever on it."""
+    """A named disk that is the home of a dev server. claim: the claim in the cluster for the volume
+    made for it. first: nothing was ever written to it."""
 
     claim: str
     name: str
@@ -42,9 +42,9 @@ class DiskUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispatch:
-    """One attempt of one job, placed: all that an executor needs to run it.
+    """One attempt of one job, placed: everything an executor needs to run it.
 
-    script and environment are digests of texts that Store.texts() gives.
+    script and environment are digests of texts that Store.texts() returns.
     """
 
     term: int
@@ -86,9 +86,9 @@ class Dispatch:
     licences: dict[str, int] | None = None
     kind: Literal["batch", "reservation"] = "batch"
     ask: dict[str, object] | None = None
-    """Of a reservation: what of it the shape and the times do not tell."""
+    """For a reservation: the parts of the request that are not in its shape and times."""
     disk: DiskUse | None = None
-    """The home of rank 0; None: it ends with the reservation."""
+    """The home of rank 0; None: the home ends with the reservation."""
     personal: str | None = None
     """The claim of the storage that all dev servers of its user share."""
 
@@ -103,8 +103,8 @@ class Dispatch:
 
 BoxPhase = Literal["scheduling", "init", "image_pull", "ssh", "gang_barrier"]
 BOX_PHASES: tuple[BoxPhase, ...] = ("scheduling", "init", "image_pull", "ssh", "gang_barrier")
-"""What a dev server's pod goes through until it is ready, in this order but for the image: it is
-pulled when the volumes are there, and the container is made after it."""
+"""The phases of a dev server's pod until it is ready, in order. Exception: the image is pulled once
+the volumes are there, and init ends only after it."""
 
 FactKind = Literal[
     "started", "exited", "lost", "start_failed",
@@ -117,12 +117,12 @@ Cause = Literal["timeout", "oom", "launch", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """What an executor saw of one member. Recorded by odc.record_facts, idempotently.
+    """An event that an executor observed on one member. odc.record_facts records it, idempotently.
 
     started: its process runs. exited: it ended with exit_code or signal, and holds nothing any
-    more. lost: it is positively gone and nobody knows how it ended. start_failed: it never ran;
-    detail says why. Of dev servers also PROGRESS, recorded by odc.record_progress: the phase that a
-    member is in; restart, oom: its container ended at that moment and begins anew in its place.
+    longer. lost: it is certainly gone, and how it ended is unknown. start_failed: it never ran;
+    detail has the reason. For dev servers also PROGRESS, recorded by odc.record_progress: the phase
+    that a member is in; restart, oom: its container ended at that time and restarts in place.
     """
 
     job_id: int
@@ -135,28 +135,29 @@ class Fact:
     cause: Cause | None = None
     detail: str | None = None
     suspect: bool = False
-    """It may have been the node's doing: it could not launch it, lost it, or it failed early."""
+    """The node may be the cause: it could not launch the member, lost it, or the member failed
+    early."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """A running attempt that the database wants ended."""
+    """A running attempt that must end."""
 
     job_id: int
     attempt: int
     intent: str
     grace_s: float | None = None
-    """From TERM to KILL; None: the daemon's own."""
+    """The time from TERM to KILL; None: the daemon's default."""
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job's user is told while it runs, such as that the time is nearly over."""
+    """A notice to a running job's user, for example that its time is nearly over."""
 
     name: str | None = None
     """A file to write in the user's home folder; no path, at most 255 bytes."""
     text: str = ""
     """The file's content."""
     remove: Sequence[str] = ()
-    """Files of the home folder that are to go, if they are there; `name` is never among them."""
+    """Files to remove from the home folder if they exist; `name` is never among them."""
     wall: str | None = None
-    """Shown on the job's terminal, to those attached and to those who attach later."""
+    """Shown on the job's terminal, both to attached clients and to those who attach later."""

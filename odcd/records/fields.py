@@ -1,4 +1,4 @@
-"""Types of the fields of requests: counts, times, and texts that a terminal can show."""
+"""Types of request fields: counts, times, and texts that a terminal can show safely."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Annotated
 import msgspec
 
 UNLIMITED_S = 2_147_483_647
-"""A time limit that never ends, in seconds, as the database keeps it."""
+"""The value for no time limit, in seconds, as the database stores it."""
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 Amount = Annotated[int, msgspec.Meta(ge=0, le=2_000_000_000)]
 Seconds = Annotated[int, msgspec.Meta(ge=1, le=UNLIMITED_S)]
 CONTROLS = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
-"""Characters that would move the cursor of a terminal, or turn a text around."""
+"""Characters that would move a terminal's cursor or reverse the text direction."""
 PRINTABLE = rf"^[^{CONTROLS}]*(?![\s\S])"
-"""A text that terminals show: one line without escapes. As Python and JSON Schema read it."""
+"""One line of text without escapes, safe to show on a terminal. The pattern works in Python and
+JSON Schema."""
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=PRINTABLE)]
 Comment = Annotated[str, msgspec.Meta(max_length=4096, pattern=PRINTABLE)]

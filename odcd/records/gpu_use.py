@@ -1,4 +1,4 @@
-"""What the modules of GPU use tell one another."""
+"""Records that the modules for GPU usage exchange."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def card_of(gpu: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owed:
-    """An ended attempt of which it is not stored yet what its GPUs did."""
+    """An ended attempt whose GPU usage is not stored yet."""
 
     job_id: int
     attempt: int
@@ -41,8 +41,8 @@ class Owed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What the GPUs of an ended attempt did; see the table gpu_use. gave_up: why no more is known;
-    again_at: when to ask once more."""
+    """GPU usage of an ended attempt; see the table gpu_use. gave_up: why the data is incomplete;
+    again_at: when to query again."""
 
     job_id: int
     attempt: int
@@ -57,8 +57,8 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What one GPU of a running job did since the last look: its mean and highest use, from 0 to 1;
-    mem_used_mib at its end. index: its place on the node."""
+    """Usage of one GPU of a running job since the last sample: mean and peak, from 0 to 1, and
+    mem_used_mib at the end. index: the GPU's position on the node."""
 
     key: GpuKey
     ratio: float
@@ -70,7 +70,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What was seen of a running attempt from one moment to another, to be added to its sums."""
+    """Usage of a running attempt in one time range, to be added to its sums."""
 
     job_id: int
     attempt: int
@@ -85,8 +85,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldGpus:
-    """The GPUs of one member of a running attempt; indexes: places on its node. running: all its
-    members have started."""
+    """The GPUs of one member of a running attempt; indexes: positions on its node. running: all
+    members of the attempt have started."""
 
     job_id: int
     attempt: int
@@ -97,7 +97,8 @@ class HeldGpus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenGpu:
-    """Where a GPU is. rank: of the member that holds it; None: the one of this machine."""
+    """The position of a GPU. rank: of the member that holds it; None: the member on this
+    machine."""
 
     rank: int | None
     index: int
@@ -107,8 +108,8 @@ class SeenGpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLook:
-    """What the GPUs of one job do. attempt None: the one that runs. resting: those that were used
-    less than what counts, by UUID (under MIG and the instance's)."""
+    """Current GPU usage of one job. attempt None: the running one. resting: the UUIDs of GPUs below
+    the idle threshold (under MIG also the instance)."""
 
     job_id: int
     attempt: int | None
@@ -119,7 +120,7 @@ class JobLook:
 
 
 def sum_up(seen: Sequence[Seen], idle_ratio: float) -> list[JobLook]:
-    """One look a job, of what was seen of each GPU."""
+    """Combine the samples of single GPUs into one JobLook per job."""
     by_job: dict[tuple[int, int], list[Seen]] = {}
     for one in seen:
         by_job.setdefault((one.key.job_id, one.key.attempt), []).append(one)

@@ -1,4 +1,4 @@
-"""Jobs as clients ask for them, and who asks."""
+"""Jobs as clients request them, and the identity of the client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_BATCH_JOBS = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who speaks, as the server knows it; never what a client says of itself."""
+    """The caller, as the server identified it; never what a client claims."""
 
     user: str
     uid: int
@@ -40,14 +40,15 @@ class Identity:
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One job as a client asks for it: the body of POST /v1/jobs, and what submit-argv parses to.
+    """One job as a client requests it: the body of POST /v1/jobs, and the result of parsing
+    submit-argv.
 
-    None always means "not said". Sizes are per what the name says; the database turns tasks, totals
-    and shares into a shape (nodes, and GPUs, CPUs and MiB on each).
+    None always means "not given". Names state what a size refers to. The database turns tasks,
+    totals and shares into a shape (nodes, and GPUs, CPUs and MiB on each).
     """
 
     script: str
-    """The text of the script, `#!` line included; kept as it was at submit."""
+    """The text of the script, including the `#!` line; kept as it was at submit."""
     work_dir: Path
     name: Name | None = None
     kind: Literal["batch"] = "batch"
@@ -73,12 +74,12 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     node_count: Count | None = None
     node_count_max: Count | None = None
-    """It takes as many nodes as are free when it starts, node_count to node_count_max of them.
-    None: node_count."""
+    """The job takes as many nodes as are free when it starts, from node_count to this number. None:
+    node_count."""
     switches: Count | None = None
-    """Nodes in at most so many blocks of the network's topology, as long as it waits for it."""
+    """The maximum number of network blocks its nodes may span, until switches_wait_s has passed."""
     switches_wait_s: Annotated[int, msgspec.Meta(ge=0, le=UNLIMITED_S)] | None = None
-    """Once it has waited so long, its nodes may lie anywhere. UNLIMITED_S: never; None: 300."""
+    """After waiting this long, its nodes may be anywhere. UNLIMITED_S: never; None: 300."""
     ntasks: Count | None = None
     ntasks_per_node: Count | None = None
     cpus_per_task: Count | None = None
@@ -98,39 +99,40 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     booking: Name | None = None
     """Run inside this booking only."""
     licences: dict[Name, Count] = {}
-    """How many of which it holds while it runs."""
+    """How many of each licence it holds while it runs."""
 
     array: Annotated[str, msgspec.Meta(max_length=200_000)] | None = None
-    """Task ids as sbatch writes them: 0-9, 1,3,5, 0-100:10, 0-99%4."""
+    """Task ids in sbatch's syntax: 0-9, 1,3,5, 0-100:10, 0-99%4."""
     dependency: Annotated[str, msgspec.Meta(max_length=200_000)] | None = None
-    """As sbatch writes it: afterok:12:13,after:14+5 or singleton?afterany:7_2."""
+    """In sbatch's syntax: afterok:12:13,after:14+5 or singleton?afterany:7_2."""
     signal_number: Annotated[int, msgspec.Meta(ge=1, le=64)] | None = None
     signal_before_s: Annotated[int, msgspec.Meta(ge=0, le=65535)] | None = None
     signal_batch: bool = False
-    """True: signal the batch shell alone (sbatch's B:)."""
+    """True: signal only the batch shell (sbatch's B:)."""
     requeue: bool | None = None
-    """May it run again after its node failed? None: yes."""
+    """Whether it may run again after its node failed; None: yes."""
     submit_host: Annotated[str, msgspec.Meta(max_length=255, pattern=PRINTABLE)] | None = None
     submit_line: Annotated[str, msgspec.Meta(max_length=32768)] | None = None
     spool_output: bool = False
     """Keep the output with the daemon instead of a file in work_dir (odcctl run)."""
     pty: bool = False
-    """Give the job a terminal that /attach can speak to."""
+    """Give the job a terminal that /attach can connect to."""
     image: Image | None = None
-    """Of its container, on Kubernetes, by digest or a fixed tag; None: the cluster's default."""
+    """The container image on Kubernetes, by digest or a fixed tag; None: the cluster's default."""
 
 
 class ReservationSpec(JobSpec, frozen=True, kw_only=True):
-    """A dev server, as a job: made by the daemon, of what its user asked for. No client submits
-    one as a job."""
+    """A dev server as a job. The daemon makes it from a user's request; clients cannot submit one
+    as a job."""
 
     asked: dict[str, object] = {}
-    """What the shape and the times do not tell: disk, image, labels, and so on."""
+    """The parts of the request that are not in the shape and times: disk, image, labels, and so
+    on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitted:
-    """The answer to one job of a submit: its id, or the refusal."""
+    """The answer for one submitted job: its id, or the refusal."""
 
     job_id: int | None
     code: str | None = None
@@ -140,8 +142,8 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """Which jobs a command is about: one job (7), one array with all its elements (7),
-    or elements of one array (7_3, 7_[1-4]); tasks is a PostgreSQL int4multirange text."""
+    """The jobs that a command is about: one job (7), one array with all its elements (7), or
+    elements of one array (7_3, 7_[1-4]). tasks is the text of a PostgreSQL int4multirange."""
 
     job_id: int
     tasks: str | None = None

@@ -9,7 +9,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary:
-    """A short job that is to show whether a quarantined node works. number: like no other's."""
+    """A short job that tests whether a quarantined node works. number: unique."""
 
     number: int
     node: str
@@ -18,12 +18,12 @@ class Canary:
     cpus: int
     mem_mib: int
     until: datetime
-    """If it is not over by then, it has failed. The sizes are the whole node's."""
+    """If it has not ended by then, it has failed. The sizes are the whole node's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryEnd:
-    """told: what it said, or why it never did."""
+    """`told`: the canary's output, or why there is none."""
 
     number: int
     passed: bool
@@ -35,7 +35,7 @@ NodeState = Literal["UP", "DRAIN", "DOWN"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReport:
-    """A node as an executor's inventory tells it; name identifies it."""
+    """A node in an executor's inventory; name identifies it."""
 
     name: str
     gpu_type: str
@@ -44,23 +44,25 @@ class NodeReport:
     mem_mib: int
     zone: str | None = None
     efa_domain: str | None = None
-    """Its placement group; a gang of whole nodes of an EFA type stays in one of one zone."""
+    """Its placement group. A gang of whole nodes of an EFA type stays in one group of one zone."""
     topology: tuple[str, ...] = ()
-    """The layers of the network it hangs on, outermost first; the last is its block."""
+    """The network layers it is connected to, outermost first; the last one is its block."""
     features: tuple[str, ...] = ()
     declared: bool = False
     state: NodeState = "UP"
-    """As whoever keeps the node sees it; what an operator of odc has set comes before it."""
+    """The state that the executor's platform reports. A state set by an operator of odc takes
+    precedence."""
     reason: str | None = None
     foreign_gpus: int = 0
-    """Used, as the next two, by what odc does not run: it is not to be had until that goes."""
+    """GPUs used by workloads that odc does not run, as are the next two; unavailable until these
+    end."""
     foreign_cpus: int = 0
     foreign_mem_mib: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredNode:
-    """A node for accounting only, of --node NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]].
+    """A node for accounting only, from --node NAME=TYPE:GPUS[xCPUS][@ZONE[/GROUP[/LAYER...]]].
 
     cpus None: the type's share. topology: the layers, outermost first; the last is its block.
     """
@@ -76,7 +78,7 @@ class DeclaredNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuTypeSize:
-    """What a whole node of a type has; fills in what a declared node leaves out."""
+    """The size of a whole node of a type; fills in values that a declared node leaves out."""
 
     gpus: int
     cpus: int

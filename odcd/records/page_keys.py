@@ -1,7 +1,7 @@
-"""Tickets and sessions of the page: rows of API keys that no API request can speak by.
+"""Tickets and sessions of the page: rows in the table of API keys that no API request can use.
 
-Their digests are written with a word before them, which the digest of a bearer token never has.
-What came from an API key ends with it.
+Their digests have a prefix that the digest of a bearer token never has. Sessions made with an API
+key end with it.
 """
 
 from __future__ import annotations

@@ -1,2 +1,2 @@
-"""Replays of workloads through the scheduler's own SQL, on a virtual clock and a database of their
-own. Nothing in the daemon imports this package."""
+"""Replays of workloads through the scheduler's own SQL, on a virtual clock and in a separate
+database. No module of the daemon imports this package."""

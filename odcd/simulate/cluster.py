@@ -1,4 +1,4 @@
-"""The machine of a replay: nodes that are all alike, and how a number of GPUs lies on them."""
+"""The machine of a replay: identical nodes, and the placement of a number of GPUs on them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Cluster:
         return f"{self.nodes}x{self.gpus_per_node}"
 
     def place(self, gpus: int) -> tuple[int, int]:
-        """Nodes, and GPUs on each: within one node if it can be, else a gang of whole nodes."""
+        """Nodes, and GPUs on each: within one node if they fit, otherwise a gang of whole nodes."""
         if gpus <= self.gpus_per_node:
             return 1, gpus
         return -(-gpus // self.gpus_per_node), self.gpus_per_node
@@ -36,7 +36,7 @@ class Cluster:
         return self.place(gpus)[0] <= self.nodes
 
     def reports(self) -> list[NodeReport]:
-        """Nodes on which CPUs and memory never bind before GPUs do."""
+        """Nodes on which CPUs and memory are never scarcer than GPUs."""
         return [
             NodeReport(
                 name=f"n{number}",
@@ -51,7 +51,7 @@ class Cluster:
 
 
 def parse_cluster(text: str) -> Cluster:
-    """27x8: so many nodes, so many GPUs on each. Raises BadRequest."""
+    """27x8: the number of nodes and the GPUs on each. Raises BadRequest."""
     found = re.fullmatch(r"([1-9]\d{0,8})x([1-9]\d{0,8})", text)
     if found is None:
         raise BadRequest(f'cluster "{text}" is not NODESxGPUS', "Write it like 27x8 or 100x1.")

@@ -1,9 +1,10 @@
-"""What a replay plans a job with: the user's time limit, its true run time, or a prediction.
+"""The time that a replay plans for a job: the user's time limit, its true run time, or a
+prediction.
 
-last2 plans with the mean of the user's last two run times, as known when the job is submitted, and
-never beyond the user's own limit. Nobody is ended by it: a job that outlives its prediction has its
-planned limit raised, in growing steps, up to the user's. Source: Tsafrir, Etsion and Feitelson,
-"Backfilling Using System-Generated Predictions Rather than User Runtime Estimates", 2007.
+last2 plans with the mean of the user's last two run times known at submit, and never beyond the
+user's own limit. It ends no job: if a job exceeds its prediction, its planned limit is raised in
+growing steps, up to the user's limit. Source: Tsafrir, Etsion and Feitelson, "Backfilling Using
+System-Generated Predictions Rather than User Runtime Estimates", 2007.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ Estimates = Literal["user", "true", "last2"]
 CHOICES: tuple[Estimates, ...] = ("user", "true", "last2")
 
 RAISES_S = (60, 300, 900, 1800, 3600, 7200, 18_000, 36_000, 72_000, 180_000, 360_000)
-"""How far beyond the prediction a job that outlives it is planned next."""
+"""How far beyond its prediction a job is planned next, once it exceeds it."""
 
 
 class Planned:
-    """The time limits that jobs are submitted with, learnt as they end."""
+    """The time limits with which jobs are submitted, updated as jobs end."""
 
     def __init__(self, kind: Estimates) -> None:
         self._kind = kind
@@ -39,7 +40,7 @@ class Planned:
         return max(1, min(job.limit_s, round(sum(known) / len(known))))
 
     def raised_s(self, job: TraceJob, predicted_s: int, limit_s: int) -> int:
-        """The next limit of a job that has outlived limit_s, which began as predicted_s."""
+        """The next limit of a job that exceeded limit_s and was first planned with predicted_s."""
         step = bisect_right(RAISES_S, limit_s - predicted_s)
         if step == len(RAISES_S):
             return job.limit_s
@@ -51,7 +52,7 @@ class Planned:
 
 
 def with_estimates(kind: Estimates, jobs: Iterable[TraceJob]) -> Iterator[TraceJob]:
-    """The jobs with the limits they run under. With true ones the run time is the limit: nothing
-    is cut at what the user thought."""
+    """The jobs with the limits they run under. With true estimates the run time is the limit: no
+    job is cut at the user's estimate."""
     for job in jobs:
         yield replace(job, limit_s=job.run_s) if kind == "true" else job

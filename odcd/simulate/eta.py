@@ -1,8 +1,8 @@
-"""Predicted starts of jobs that did not start when they were submitted, as users are told them.
+"""Predicted starts of jobs that did not start at submit, as shown to users.
 
-A prediction sees the database as it was after the pass of the submit, on a connection of its own,
-so that the replay goes on meanwhile: what comes meanwhile it does not see, and what it writes the
-scheduler does not read.
+A prediction sees the database as of the end of the pass after the submit. It uses its own
+connection, so the replay continues meanwhile: it does not see later changes, and the scheduler does
+not read its results.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from odcd.database.pool import Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """When a job is expected to start: sooner with 10, 50 and 90 % likelihood."""
+    """The expected start of a job: it starts earlier with a probability of 10, 50 and 90 %."""
 
     p10: datetime
     p50: datetime
@@ -25,23 +25,23 @@ class Interval:
 
 
 class Forecaster:
-    """One prediction at a time, each on what those before it have learnt."""
+    """Runs one prediction at a time; each uses the results of the previous ones."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._running: asyncio.Task[None] | None = None
         self.told: dict[int, Interval] = {}
-        """By job id; of a job without a start in sight nothing is told."""
+        """By job id; jobs without a predicted start are missing."""
 
     async def ask(self, job_ids: Sequence[int], now: datetime) -> None:
-        """Begin to predict; what is in the database now counts, whatever comes meanwhile."""
+        """Start a prediction for the current state of the database, unaffected by later changes."""
         await self.settle()
         await self._session.execute("begin isolation level repeatable read; select 1")
-        # Not in a TaskGroup: its error belongs to whoever settles.
+        # Not in a TaskGroup: settle() raises its error.
         self._running = asyncio.create_task(self._predict(job_ids, now), name="predict-starts")
 
     async def settle(self) -> None:
-        """Wait for the prediction under way."""
+        """Wait for the prediction in progress."""
         if self._running is not None:
             running, self._running = self._running, None
             await running

@@ -1,4 +1,4 @@
-"""What a replay comes to, in numbers."""
+"""The results of a replay as numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from odcd.simulate.replay import Outcome, Replayed
 from odcd.simulate.trace import Workload
 
 TAU_S = 10
-"""Bounded slowdown: keeps jobs of a second from dominating."""
+"""For the bounded slowdown: keeps very short jobs from dominating."""
 
 
 def bounded_slowdown(wait_s: float, run_s: float) -> float:
@@ -24,13 +24,14 @@ def bounded_slowdown(wait_s: float, run_s: float) -> float:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that a share of all do not exceed; there is at least one."""
+    """The smallest value that this share of all values does not exceed; values must not be
+    empty."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def figures(done: Replayed, workload: Workload, cluster: Cluster) -> dict[str, Any]:
-    """The object that --json prints; figures of no jobs are null."""
+    """The object that --json prints; figures without jobs are null."""
     jobs = done.jobs
     waits = [job.wait_s for job in jobs]
     return {
@@ -61,7 +62,7 @@ def figures(done: Replayed, workload: Workload, cluster: Cluster) -> dict[str, A
 
 
 def _eta(jobs: Sequence[Outcome]) -> dict[str, float | None]:
-    """How the starts told at submit came out, over the jobs that waited."""
+    """The accuracy of the starts predicted at submit, over the jobs that waited."""
     told = [(job.start_s, *job.told) for job in jobs if job.wait_s > 0 and job.told is not None]
     if not told:
         names = ("mae_s", "median_ae_s", "bias_s", "coverage_p10_p90", "mean_width_s")
@@ -77,7 +78,7 @@ def _eta(jobs: Sequence[Outcome]) -> dict[str, float | None]:
 
 
 def _utilization(jobs: Sequence[Outcome], cluster: Cluster) -> float:
-    """The share of all GPU-seconds between the first submission and the last end that were held."""
+    """The share of GPU-seconds that were allocated, from the first submission to the last end."""
     held = sum(job.gpus * job.run_s for job in jobs)
     return round(held / (cluster.gpus * max(job.end_s for job in jobs)), 6)
 

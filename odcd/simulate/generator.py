@@ -1,10 +1,10 @@
 """Workloads without a trace: widths, run times and arrivals by the model of Lublin and Feitelson,
-with what it leaves out, users and their estimates.
+plus users and their estimates, which it omits.
 
-A user repeats himself: the next job is mostly one more of the same, of the same width, name and
-limit and about the same run time. Limits are round: the run time, divided by how much of the limit
-it uses (uniform), rounded up to the next of a menu; one job in ten runs into a limit set too low.
-On nodes with several GPUs widths are powers of two within a node and whole nodes above.
+Users repeat themselves: their next job usually has the same width, name and limit, and about the
+same run time. Limits are round: the run time, divided by the used share of the limit (uniform),
+rounded up to the next value of a menu. One job in ten exceeds a limit that is too low. On nodes
+with several GPUs, widths are powers of two within a node and whole nodes above.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MENU_S = tuple(
 )
 REPEATS = 0.75
 SPREAD = 0.4
-"""Of run times within a series: the standard deviation of their logarithm."""
+"""For run times within a series: the standard deviation of their logarithm."""
 TOO_LOW = 0.1
 LEAST_USED = 0.05
 MAX_JOBS = 1_000_000
@@ -35,7 +35,7 @@ MAX_JOBS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """load: GPU-seconds asked for, by those the machine has until the last job comes."""
+    """load: GPU-seconds requested, divided by those that the machine has until the last submit."""
 
     jobs: int = 5000
     load: float = 0.8
@@ -87,7 +87,7 @@ class _Series:
 
 
 def generate(recipe: Recipe, cluster: Cluster) -> list[TraceJob]:
-    """The same jobs for the same recipe and cluster, in order of submission."""
+    """Returns the same jobs for the same recipe and cluster, in order of submission."""
     random = Random(recipe.seed)
     arrivals = lublin.Arrivals()
     own = arrivals.draw(random, recipe.jobs)
@@ -101,7 +101,7 @@ def generate(recipe: Recipe, cluster: Cluster) -> list[TraceJob]:
             begun[user] = begun.get(user, 0) + 1
             series[user] = _begin(random, cluster, f"app{begun[user]}")
         jobs.append(_job(random, series[user], f"u{user + 1}"))
-    # Stretched so that the load is as asked, and days stay days.
+    # Stretch the time to get the requested load; days remain days.
     area = sum(job.gpus * job.run_s for job in jobs)
     last_s = area / (cluster.gpus * recipe.load)
     stretch = arrivals.own(last_s) / own[-1] if own[-1] else 0.0
@@ -132,7 +132,7 @@ def _on_nodes(gpus: int, cluster: Cluster) -> int:
 
 def _job(random: Random, series: _Series, user: str) -> TraceJob:
     run_s = max(1, round(math.exp(series.log_run + random.gauss(0.0, SPREAD))))
-    # The limit is of the series, for who sets it does not know this run's length.
+    # The limit belongs to the series, because the user does not know this run's length.
     wanted_s = math.exp(series.log_run) / series.used
     at = min(bisect_left(MENU_S, wanted_s), len(MENU_S) - 1)
     if series.too_low:

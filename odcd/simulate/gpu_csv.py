@@ -1,7 +1,7 @@
-"""GPU traces as CSV: a header line, then a job a line.
+"""GPU traces as CSV: a header line, then one job per line.
 
 Columns: submit_s, duration_s, gpus; user, vc (virtual cluster), name and est_menu_s (the time
-limit) may be empty or missing; others are not read.
+limit) may be empty or missing; other columns are ignored.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ NEEDED = ("submit_s", "duration_s", "gpus")
 
 
 def read(path: Path) -> Iterator[TraceJob]:
-    """Who is not named is known by the virtual cluster; a missing time limit is the run time.
+    """Without a user, the virtual cluster is used; a missing time limit is the run time.
 
-    Raises BadRequest with the line that is malformed.
+    Raises BadRequest with the malformed line.
     """
     lines = read_lines(path)
     first = next(lines, None)

@@ -1,4 +1,4 @@
-"""The workload model of Lublin and Feitelson: when jobs come, how wide they are, how long they run.
+"""The workload model of Lublin and Feitelson: arrival times, widths and run times of jobs.
 
 Source: U. Lublin and D. G. Feitelson, "The Workload on Parallel Supercomputers: Modeling the
 Characteristics of Rigid Jobs", Journal of Parallel and Distributed Computing 63(11), 2003; its
@@ -12,16 +12,17 @@ from bisect import bisect_right
 from itertools import accumulate
 from random import Random
 
-# Width: one processor, else 2 to a power drawn uniformly in two stages, mostly a whole one.
+# Width: one processor, otherwise 2 to a power drawn uniformly in two stages, mostly an integer.
 SERIAL, POWER_OF_TWO = 0.244, 0.576
 WIDTH_LOW, WIDTH_SPLIT_BELOW_TOP, WIDTH_FIRST_STAGE = 0.8, 2.5, 0.86
 
-# The logarithm of a run time: one of two gamma distributions, the longer the wider the job.
+# The logarithm of a run time: one of two gamma distributions; wider jobs more often use the longer.
 SHORT, LONG = (4.2, 0.94), (312.0, 0.03)
 SHORT_SLOPE, SHORT_BASE = -0.0054, 0.78
 MAX_LOG_RUN = 12.0
 
-# The logarithm of the time between two arrivals, and how arrivals lie over the half hours of a day.
+# The logarithm of the time between two arrivals, and their distribution over the half hours of a
+# day.
 GAP = (10.2303 * 1.0225, 0.4871)
 MAX_LOG_GAP = 13.0
 DAY = (8.1737, 3.9631)
@@ -29,7 +30,7 @@ HALF_HOUR_S, HALF_HOURS, DAY_BEGINS = 1800, 48, 11
 
 
 def width(random: Random, processors: int) -> int:
-    """Processors of a job on a machine that has so many."""
+    """The number of processors of a job on a machine with this many."""
     kind = random.random()
     top = math.log2(processors)
     if kind <= SERIAL or top < 1:
@@ -47,7 +48,7 @@ def width(random: Random, processors: int) -> int:
 
 
 def run_s(random: Random, processors: int) -> int:
-    """How long a job of that width runs, in seconds."""
+    """The run time of a job of that width, in seconds."""
     short = max(0.0, min(1.0, SHORT_SLOPE * processors + SHORT_BASE))
     while True:
         log = random.gammavariate(*(SHORT if random.random() <= short else LONG))
@@ -56,8 +57,8 @@ def run_s(random: Random, processors: int) -> int:
 
 
 class Arrivals:
-    """Moments of arrival. They come evenly in a time of their own, which runs faster in the hours
-    when people work and is a day per day in the mean."""
+    """Arrival times. Arrivals are uniform in a virtual time ("own time") that runs faster during
+    working hours, and on average one day per day."""
 
     def __init__(self) -> None:
         shares = [0.0] * HALF_HOURS
@@ -68,7 +69,7 @@ class Arrivals:
         self._own = [0.0, *accumulate(pace * HALF_HOUR_S for pace in self._pace)]
 
     def draw(self, random: Random, count: int) -> list[float]:
-        """Own times of so many arrivals; the first is 0."""
+        """The own times of this many arrivals; the first is 0."""
         gaps: list[float] = []
         while len(gaps) < count - 1:
             log = random.gammavariate(*GAP)
@@ -77,7 +78,7 @@ class Arrivals:
         return list(accumulate(gaps, initial=0.0))
 
     def own(self, clock_s: float) -> float:
-        """The own time at a moment, from midnight of the first day on."""
+        """The own time at a moment, counted from midnight of the first day."""
         days, rest = divmod(clock_s, HALF_HOUR_S * HALF_HOURS)
         half_hour = int(rest // HALF_HOUR_S)
         within = rest - half_hour * HALF_HOUR_S
@@ -92,7 +93,7 @@ class Arrivals:
 
 
 def _gamma_cdf(x: float, shape: float, scale: float) -> float:
-    """The series of the incomplete gamma function; good for the x of a day."""
+    """The series of the incomplete gamma function; accurate for the x of a day."""
     x /= scale
     term = total = 1.0 / shape
     at = shape

@@ -1,4 +1,4 @@
-"""What `odcd simulate` prints and writes of a replay."""
+"""The output of `odcd simulate` for a replay."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROWS = (
 
 
 def table(results: Sequence[dict[str, Any]]) -> str:
-    """A row per figure, a column per trace."""
+    """One row per figure, one column per trace."""
     columns = [
         [
             f"{result['trace']}, {result['policy']}",
@@ -65,7 +65,7 @@ def _cell(result: dict[str, Any], key: str, unit: str) -> str:
 
 
 def write_jobs(path: Path, jobs: Sequence[Outcome]) -> None:
-    """A line per job, in order of submission; times in seconds since the first."""
+    """One line per job, in order of submission; times in seconds since the first."""
     with path.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
         lines.writerow(("id", "submit", "start", "end", "nodes"))

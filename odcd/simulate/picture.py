@@ -1,4 +1,4 @@
-"""A picture of a replay as SVG: what share of the machine was held, and how many jobs waited."""
+"""A replay as an SVG picture: the share of GPUs in use, and the number of waiting jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMES = ((86_400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
 
 
 def check_picture(path: Path) -> None:
-    """Raises BadRequest for what is not written."""
+    """Raises BadRequest for unsupported formats."""
     if path.suffix.lower() == ".png":
         raise BadRequest(
             f"{path}: pictures are written as SVG, not PNG",
@@ -29,7 +29,7 @@ def check_picture(path: Path) -> None:
 
 
 def picture(title: str, jobs: Sequence[Outcome], cluster: Cluster) -> str:
-    """The SVG. Each column of it is the mean over its time."""
+    """The SVG. Each column is the mean over its time."""
     end_s = max((job.end_s for job in jobs), default=1)
     used = _means(((job.start_s, job.end_s, job.gpus) for job in jobs), end_s)
     waiting = _means(((job.submit_s, job.start_s, 1) for job in jobs), end_s)
@@ -50,9 +50,9 @@ def picture(title: str, jobs: Sequence[Outcome], cluster: Cluster) -> str:
 
 
 def _means(spans: Iterable[tuple[int, int, int]], end_s: int) -> list[float]:
-    """How much there was in each column, in the mean: spans are (from, to, amount)."""
+    """The mean amount in each column: spans are (from, to, amount)."""
     column_s = end_s / COLUMNS
-    # A span is whole columns, which are counted by their ends, and a part of one at either end.
+    # A span covers whole columns, counted by its ends, and a part of a column at either end.
     rises = [0.0] * (COLUMNS + 2)
     parts = [0.0] * (COLUMNS + 2)
     for begin, end, amount in spans:
@@ -83,7 +83,7 @@ def _panel(top: int, label: str, values: Sequence[float], most: float, colour: s
         )
         at += step
     heights = [f"{bottom - PANEL * min(value, scale) / scale:.1f}" for value in values]
-    # What stays level is drawn by its two ends.
+    # A level line is drawn by its two ends.
     points = " ".join(
         f"{LEFT + x + 0.5:.1f},{y}"
         for x, y in enumerate(heights)
@@ -116,7 +116,8 @@ def _time_axis(y: int, end_s: int) -> list[str]:
 
 
 def _step(span: float, about: int) -> float:
-    """1, 2 or 5 times a power of ten, at least 1: what divides the span into about so many."""
+    """1, 2 or 5 times a power of ten, at least 1, that divides the span into about this many
+    steps."""
     size = 1.0
     while True:
         for step in STEPS:

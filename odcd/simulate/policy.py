@@ -1,4 +1,4 @@
-"""How jobs are ordered and protected, as the options of `odcd simulate` ask for it."""
+"""The ordering and protection of jobs, as set by the options of `odcd simulate`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BACKFILL = ("order", "fifo", "sjbf", "safbf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """None: as the policy of that name has it; without a name, that of a fresh install."""
+    """None: the value of the named policy; without a name, of a fresh install's policy."""
 
     name: str | None = None
     plan_depth: int | None = None
@@ -24,7 +24,7 @@ class Policy:
 
 
 async def set_policy(session: Session, policy: Policy) -> str:
-    """Have the default partition follow it, in a database of the replay's own; its name."""
+    """Set the default partition's policy, in the replay's own database; return its name."""
     name = policy.name or await session.fetchval(
         "select policy from odc.partition where is_default"
     )
@@ -38,7 +38,7 @@ async def set_policy(session: Session, policy: Policy) -> str:
         "where name = $1",
         name, policy.plan_depth, policy.backfill, policy.max_wait_s,
     )  # fmt: skip
-    # The trace says how long a job may run, not the partition.
+    # The trace limits a job's run time, not the partition.
     await session.execute(
         "update odc.partition set policy = $1, max_time_limit_s = null where is_default", name
     )

@@ -1,4 +1,4 @@
-"""A bar with the time left, on a terminal; nothing anywhere else."""
+"""A progress bar with the time left, on a terminal only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Progress:
         self._next = 0.0
 
     def show(self, done: int, total: int) -> None:
-        """So many steps of all are done."""
+        """Show the progress: done of total steps."""
         if self._stream is None:
             return
         now = self._clock.monotonic()

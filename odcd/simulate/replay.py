@@ -1,5 +1,5 @@
-"""Drive the scheduler's SQL through a workload: at each moment first what ended is recorded, then
-what is submitted, then one pass is made, as the daemon does it, in one transaction."""
+"""Drive the scheduler's SQL through a workload. At each moment ends are recorded, then jobs are
+submitted, then one pass runs, as in the daemon, in one transaction."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ENDS, OVERDUE = 0, 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one job; seconds since the first submission."""
+    """The result of one job; in seconds since the first submission."""
 
     job_id: int
     submit_s: int
@@ -44,7 +44,7 @@ class Outcome:
     gpus: int
     nodes: tuple[str, ...]
     told: tuple[float, float, float] | None = None
-    """When it was submitted and had to wait: p10, p50 and p90 of the start expected then."""
+    """If it had to wait: p10, p50 and p90 of its expected start, predicted at submit."""
 
     @property
     def wait_s(self) -> int:
@@ -57,7 +57,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """One replay: its jobs in order of submission, and what its passes took."""
+    """One replay: its jobs in order of submission, and the durations of its passes."""
 
     policy: str
     jobs: tuple[Outcome, ...]
@@ -66,12 +66,12 @@ class Replayed:
 
 @dataclass(slots=True)
 class _Moment:
-    """What happens at one second."""
+    """The events of one second."""
 
     now_s: int
     ended: list[int] = field(default_factory=list[int])
     overdue: list[int] = field(default_factory=list[int])
-    """Running jobs that have outlived the limit they were planned with."""
+    """Running jobs that exceeded the limit they were planned with."""
     submitted: list[int] = field(default_factory=list[int])
     """Positions in the workload."""
 
@@ -80,7 +80,7 @@ class _Moment:
 class _Running:
     started_s: int
     limit_s: int
-    """What it is planned with now."""
+    """The limit it is currently planned with."""
 
 
 class Replay:
@@ -141,7 +141,8 @@ class Replay:
         return moment, following
 
     def _start(self, now_s: int, job_id: int, limit_s: int) -> None:
-        """A job runs from now until it ends, or first until the limit it was planned with."""
+        """A job runs from now until it ends, or until the limit it was planned with, if that is
+        earlier."""
         job = self._jobs[self._position[job_id]]
         started_s = self._running.setdefault(job_id, _Running(now_s, limit_s)).started_s
         self._running[job_id].limit_s = limit_s
@@ -151,7 +152,7 @@ class Replay:
             heapq.heappush(self._dues, (started_s + limit_s, OVERDUE, job_id))
 
     async def _raise_limits(self, moment: _Moment) -> None:
-        """Plan on with jobs that outlived their prediction, before anything else is decided."""
+        """Raise the limits of jobs that exceeded their prediction, before any other decision."""
         for job_id in moment.overdue:
             job = self._jobs[self._position[job_id]]
             limit_s = self._planned.raised_s(
@@ -236,7 +237,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """The SQL of a replay. Read before anything else: who replays may not read files any more."""
+    """The SQL of a replay. Read it first: later the process may not be able to read files."""
 
     schema: Source
     step: str
@@ -253,9 +254,9 @@ async def replay(
     dsn: str, *, sources: Sources, workload: Workload, cluster: Cluster, policy: Policy,
     estimates: Estimates, predict: bool, progress: Callable[[int, int], None],
 ) -> Replayed:  # fmt: skip
-    """Replay one workload in the database of the DSN, which has nothing in it yet.
+    """Replay one workload in the database of the DSN, which must be empty.
 
-    predict: foretell the start of each job that waits, too.
+    predict: also predict the start of each job that waits.
     """
     await install(dsn, SystemClock(), sources.schema)
     database = Database(dsn, name="odcd simulate", size=1)

@@ -1,4 +1,4 @@
-"""Write a workload as a trace that this and other simulators read."""
+"""Write a workload as a trace that this and other simulators can read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMS = (".swf", ".csv")
 
 
 def trace_form(path: Path) -> str:
-    """.swf or .csv. Raises BadRequest for a name that says neither."""
+    """Return .swf or .csv. Raises BadRequest for any other name."""
     form = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if form not in FORMS:
         raise BadRequest(
@@ -27,7 +27,7 @@ def trace_form(path: Path) -> str:
 
 
 def save_trace(path: Path, jobs: Sequence[TraceJob], cluster: Cluster, note: str) -> None:
-    """note: where the jobs come from, for the head of the file."""
+    """note: the origin of the jobs, for the head of the file."""
     form = trace_form(path)
     text = _swf(jobs, cluster, note) if form == ".swf" else _csv(jobs, cluster, note)
     data = text.encode()
@@ -66,7 +66,8 @@ def _csv(jobs: Sequence[TraceJob], cluster: Cluster, note: str) -> str:
 
 
 def _numbers(texts: Iterable[str]) -> dict[str, int]:
-    """SWF knows numbers only: u7 and app7 are 7, as they are read back; others are counted."""
+    """SWF only has numbers: u7 and app7 become 7, and are read back as such; other names are
+    numbered."""
     distinct = list(dict.fromkeys(texts))
     found = {text: re.fullmatch(r"(?:u|app)(\d{1,9})", text) for text in distinct}
     if all(found.values()):

@@ -1,4 +1,4 @@
-"""A PostgreSQL of the replay's own: made in a temporary folder, gone afterwards."""
+"""A separate PostgreSQL for a replay, in a temporary folder that is removed afterwards."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ PREFIX = "odc-simulate-"
 HOME = "home"
 TRIES, RETRY_S = 50, 0.1
 
-# Nothing here must survive a crash. The hot tables turn over hundreds of times a second; but each
-# time they are analysed, every statement that reads them is planned anew, which costs more than it
+# Nothing here must survive a crash. The hot tables change hundreds of times per second. But each
+# analyze makes PostgreSQL plan again every statement that reads them, which costs more than it
 # gains.
 SERVER_SETTINGS = {
     "autovacuum_naptime": "3s",
@@ -37,13 +37,13 @@ SERVER_SETTINGS = {
 
 
 def in_private_database(work: Callable[[str], Awaitable[T]], of: Any) -> T:
-    """Call work with the DSN of a new, empty database, which is removed at the end, whatever ends
-    it. As root the work is done by a child process under odcd's account: it reads and writes no
-    files. of: the type of what it returns."""
+    """Call work with the DSN of a new, empty database, which is always removed at the end. For
+    root, a child process under the odc account does the work; it reads and writes no files. of: the
+    type that work returns."""
     _remove_left_over()
     before = signal.signal(signal.SIGTERM, _interrupt)
     home = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir="/tmp"))
-    # The account of the server must be able to enter it.
+    # The server's account must be able to enter it.
     home.chmod(0o755)
     postgres = EmbeddedPostgres(home / HOME, durable=False, settings=SERVER_SETTINGS)
     try:
@@ -65,7 +65,7 @@ def _interrupt(number: int, _: object) -> None:
 def _remove(home: Path) -> None:
     if any((home / HOME / "data").glob("[0-9]*")):
         EmbeddedPostgres(home / HOME).stop("immediate")
-    # Its processes may outlive the first of them by a moment, and write on.
+    # Processes may outlive the postmaster briefly and still write files.
     for _ in range(TRIES):
         shutil.rmtree(home, ignore_errors=True)
         if not home.exists():
@@ -74,10 +74,10 @@ def _remove(home: Path) -> None:
 
 
 def _remove_left_over() -> None:
-    """Databases of replays that were killed outright."""
+    """Remove databases of replays that were killed."""
     for home in Path("/tmp").glob(f"{PREFIX}*"):
         pid = home.name.removeprefix(PREFIX).partition("-")[0]
-        # Anybody may leave a link of that name to a folder of ours.
+        # Any user may create a symbolic link of that name to a folder of ours.
         status = home.lstat()
         ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
         if ours and not Path(f"/proc/{pid}").exists():

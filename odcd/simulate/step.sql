@@ -1,10 +1,10 @@
--- One moment of a replay in one round trip: what ended, what was submitted, then a pass; by the
--- functions that the daemon calls. Made in the replay's own database, beside the schema odc.
+-- One moment of a replay in one round trip: ended jobs, submitted jobs, then a pass, with the functions
+-- that the daemon calls. Created in the replay's own database, next to the schema odc.
 create schema simulate;
 
--- Arguments  p_end_jobs, p_end_nodes  attempts whose members all exited just now, and how many those are
---            p_requests, p_digests, p_texts  as odc.submit_jobs takes them; null: nothing is submitted
---            p_pass  false: nothing waits, so a pass has nothing to look at
+-- Arguments  p_end_jobs, p_end_nodes  attempts whose members all exited now, and their number of members
+--            p_requests, p_digests, p_texts  the arguments of odc.submit_jobs; null: nothing is submitted
+--            p_pass  false: no job waits, so a pass has nothing to do
 create function simulate.step(
     p_now timestamptz, p_end_jobs bigint[], p_end_nodes integer[],
     p_requests jsonb, p_digests text[], p_texts text[], p_pass boolean,
@@ -14,7 +14,7 @@ declare
     v_pass record;
 begin
     if p_end_jobs is not null then
-        -- That the members had started is told with their ends, once per job.
+        -- The start of the members is reported together with their ends, once per job.
         perform record_facts(
                     0, array_agg(f.job_id), array_agg(1), array_agg(f.rank), array_agg(f.kind), array_agg(p_now),
                     array_agg(0), array_agg(null::integer), array_agg(null::text), array_agg(null::text), p_now)

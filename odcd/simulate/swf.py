@@ -1,4 +1,4 @@
-"""The Standard Workload Format of the Parallel Workloads Archive: 18 fields a line, -1 unknown.
+"""The Standard Workload Format of the Parallel Workloads Archive: 18 fields per line, -1 unknown.
 
 Source: Chapin et al., "Benchmarks and Standards for the Evaluation of Parallel Job Schedulers",
 JSSPP 1999, and https://www.cs.huji.ac.il/labs/parallel/workload/swf.html.
@@ -16,9 +16,9 @@ SUBMIT, RUN, ALLOCATED, REQUESTED, ESTIMATE, USER, EXECUTABLE = 1, 3, 4, 7, 8, 1
 
 
 def read(path: Path) -> Iterator[TraceJob]:
-    """Processors are those asked for, else those given; an unknown estimate is the run time.
+    """Processors are those requested, else those allocated; an unknown estimate is the run time.
 
-    Raises BadRequest with the line that is malformed.
+    Raises BadRequest with the malformed line.
     """
     for number, line in read_lines(path):
         values = line.split()

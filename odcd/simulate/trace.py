@@ -1,4 +1,4 @@
-"""Jobs of a workload, and the rules by which a trace becomes one that can be replayed."""
+"""Jobs of a workload, and the rules that make a trace replayable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOBODY = "nobody"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceJob:
-    """One job as a trace tells it. gpus: processors, on a machine without GPUs."""
+    """One job of a trace. gpus: processors, on a machine without GPUs."""
 
     submit_s: int
     run_s: int
@@ -32,25 +32,25 @@ class TraceJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What will be replayed: jobs in order of submission, the first of them at 0."""
+    """The jobs to replay, in order of submission, the first at 0."""
 
     name: str
     jobs: tuple[TraceJob, ...]
     empty: int = 0
-    """Left out: they did not run, or asked for nothing."""
+    """Left out: they did not run, or requested nothing."""
     too_wide: int = 0
     """Left out: no machine of this size could run them."""
     cut: int = 0
     """Kept, with the run time cut at the time limit."""
 
     def first(self, count: int) -> Workload:
-        """The first so many of its jobs."""
+        """Its first jobs, this many."""
         return replace(self, jobs=self.jobs[:count])
 
 
 def replayable(name: str, jobs: Iterable[TraceJob], cluster: Cluster) -> Workload:
-    """The rules of the usual replays: jobs that did not run or do not fit are left out, a run time
-    above the estimate is cut there, and time begins at the first job that is kept."""
+    """Apply the usual rules for replays: leave out jobs that did not run or do not fit, cut run
+    times at the estimate, and start time at the first job that is kept."""
     kept: list[TraceJob] = []
     empty = too_wide = cut = 0
     for job in jobs:
@@ -69,7 +69,7 @@ def replayable(name: str, jobs: Iterable[TraceJob], cluster: Cluster) -> Workloa
 
 @contextmanager
 def open_trace(path: Path) -> Generator[IO[bytes] | gzip.GzipFile]:
-    """The bytes of a trace, out of gzip if it is so named."""
+    """The bytes of a trace, decompressed if its name ends in .gz."""
     with path.open("rb") as file:
         if path.suffix != ".gz":
             yield file
@@ -93,14 +93,14 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 class Fields:
-    """The fields of one line; whatever is wrong with one is said with file and line."""
+    """The fields of one line; errors name the file and the line."""
 
     def __init__(self, path: Path, number: int, values: list[str]) -> None:
         self._where = f"{path}, line {number}"
         self._values = values
 
     def number(self, index: int, name: str) -> int:
-        """Seconds or a count: whole, or with a fraction that is dropped."""
+        """Parse seconds or a count; a fraction is dropped."""
         text = self._values[index]
         try:
             value = float(text)

@@ -1,4 +1,4 @@
-"""Where workloads come from: a trace by its path, or the sample that odc brings along."""
+"""The sources of workloads: a trace at a path, or the sample that comes with odc."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ MACHINES = (
     ),
     (re.compile(r"^; *MaxProcs: *(\d+)", re.MULTILINE), "{}x1"),
 )
-"""What the comments at the head of a trace say of its machine, as a cluster."""
+"""How comments at the head of a trace describe its machine, and the resulting cluster."""
 HEAD_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A trace as it lies there, unchanged. machine: what its head says it ran on."""
+    """A trace, unchanged. machine: the machine it ran on, according to its head."""
 
     name: str
     jobs: Sequence[TraceJob]
@@ -36,9 +36,9 @@ class Trace:
 
 
 def read_trace(text: str) -> Trace:
-    """The sample, or the trace at a path: SWF or GPU CSV, plain or gzip, told by its content.
+    """Read the sample, or the trace at a path: SWF or GPU CSV (detected by content), plain or gzip.
 
-    Raises BadRequest when it is not there, or with the line that is malformed.
+    Raises BadRequest when it does not exist, or with the malformed line.
     """
     path = SAMPLE_FILE if text == SAMPLE else Path(text)
     if not path.is_file():

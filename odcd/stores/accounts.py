@@ -1,7 +1,6 @@
 """Accounts, QOS, users and priority.
 
-Operators and coordinators change them. Every method answers with the JSON text that the database
-wrote.
+Operators and coordinators change them. Every method returns the JSON text that the database wrote.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ class AccountStore:
         self._db = database
 
     async def accounts(self, name: str | None = None) -> str:
-        """A JSON array: of the one named, or all."""
+        """Return a JSON array: the named account, or all."""
         return await self._db.fetchval("select odc.list_accounts(p_name => $1)", name)
 
     async def make_account(
         self, who: Identity, name: str, ask: Mapping[str, object], key: str | None, digest: str,
         now: datetime,
     ) -> str:  # fmt: skip
-        """ask: what odc._write_account takes."""
+        """ask: the argument of odc._write_account."""
         return await self._make("create_account", who, name, ask, key, digest, now)
 
     async def edit_account(
@@ -41,14 +40,14 @@ class AccountStore:
         )  # fmt: skip
 
     async def qos(self, name: str | None = None) -> str:
-        """A JSON array: of the one named, or all."""
+        """Return a JSON array: the named QOS, or all."""
         return await self._db.fetchval("select odc.list_qos(p_name => $1)", name)
 
     async def make_qos(
         self, who: Identity, name: str, ask: Mapping[str, object], key: str | None, digest: str,
         now: datetime,
     ) -> str:  # fmt: skip
-        """ask: what odc._write_qos takes."""
+        """ask: the argument of odc._write_qos."""
         return await self._make("create_qos", who, name, ask, key, digest, now)
 
     async def edit_qos(
@@ -63,14 +62,14 @@ class AccountStore:
         )  # fmt: skip
 
     async def users(self, name: str | None = None) -> str:
-        """A JSON array: of the one named, or all."""
+        """Return a JSON array: the named user, or all."""
         return await self._db.fetchval("select odc.list_users(p_user => $1)", name)
 
     async def add_member(
         self, who: Identity, account: str, user: str, uid: int | None, ask: Mapping[str, object],
         key: str | None, digest: str, now: datetime,
     ) -> str:  # fmt: skip
-        """ask: what odc.put_member takes. uid: as this machine knows it."""
+        """ask: the argument of odc.put_member. uid: the user's uid on this machine."""
         return await self._db.fetchval(
             "select odc.put_member(p_actor => $1::jsonb, p_account => $2, p_user => $3, "
             "p_uid => $4, p_new => true, p_ask => $5::jsonb, p_now => $6, p_key => $7, "
@@ -124,7 +123,8 @@ class AccountStore:
         self, by: Sequence[str], filters: Mapping[str, object], since: datetime, until: datetime,
         now: datetime,
     ) -> str:  # fmt: skip
-        """by: what makes a group. filters: keys are user, account, gpu_type, kind; null: all."""
+        """by: the columns to group by. filters: keys are user, account, gpu_type, kind; null:
+        all."""
         kept = {key: value for key, value in filters.items() if value is not None}
         return await self._db.fetchval(
             "select odc.list_usage(p_by => $1, p_filters => $2::jsonb, p_since => $3, "
@@ -162,5 +162,5 @@ class AccountStore:
 
 
 def actor_of(who: Identity) -> str:
-    """Who asks, as SQL functions take it."""
+    """The user who makes the request, in the form that SQL functions take."""
     return json.dumps({"user": who.user, "uid": who.uid, "operator": who.operator})

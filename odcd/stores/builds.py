@@ -18,7 +18,7 @@ class BuildStore:
         self, who: Identity, digest: str, target: str, dockerfile: str, context: bytes,
         now: datetime, *, anew: bool,
     ) -> str:  # fmt: skip
-        """The build of a context, as JSON; anew: also if there is an image of it. Raises
+        """Return the build of a context, as JSON. `anew`: build it even if its image exists. Raises
         LimitExceeded."""
         return await self._db.fetchval(
             "select odc.put_build(p_actor => $1::jsonb, p_digest => $2, p_target => $3, "
@@ -27,7 +27,7 @@ class BuildStore:
         )  # fmt: skip
 
     async def build(self, who: Identity, digest: str, target: str) -> str:
-        """As JSON. Raises UnknownBuild."""
+        """Return the build as JSON. Raises UnknownBuild."""
         return await self._db.fetchval(
             "select odc.show_build(p_actor => $1::jsonb, p_digest => $2, p_target => $3)",
             actor_of(who), digest, target,
@@ -41,7 +41,7 @@ class BuildStore:
         )  # fmt: skip
 
     async def take_builds(self, term: int, most: int, now: datetime) -> list[Build]:
-        """What is to be built now; nothing else is. Raises LeadershipLost."""
+        """The builds that should run now; all others must not run. Raises LeadershipLost."""
         rows = await self._db.fetch(
             "select id, attempt, digest, target, dockerfile, uid, made, started_at "
             "from odc.take_builds(p_term => $1, p_most => $2, p_now => $3)",
@@ -50,7 +50,7 @@ class BuildStore:
         return [Build(**dict(row)) for row in rows]
 
     async def build_context(self, build_id: int) -> bytes | None:
-        """None: it is not kept any more."""
+        """Return the build context, or None if it is no longer kept."""
         return await self._db.fetchval(
             "select odc.read_build_context(p_build_id => $1)", build_id
         )  # fmt: skip
@@ -59,7 +59,7 @@ class BuildStore:
         self, term: int, build: Build, now: datetime, *, made: bool, step: str | None,
         log: str | None,
     ) -> None:  # fmt: skip
-        """How far it is. Raises LeadershipLost."""
+        """Record the build's progress. Raises LeadershipLost."""
         await self._db.fetchval(
             "select odc.note_build(p_term => $1, p_build_id => $2, p_attempt => $3, "
             "p_made => $4, p_step => $5, p_log => $6, p_now => $7)",
@@ -70,8 +70,8 @@ class BuildStore:
         self, term: int, build: Build, now: datetime, *, image: str | None, error: str | None,
         lost: bool, log: str | None,
     ) -> bool:  # fmt: skip
-        """Whether those who waited for it go on. lost: nobody knows what came of it. Raises
-        LeadershipLost."""
+        """Record the end of a build. Return whether the jobs that waited for it can continue. lost:
+        the result is unknown. Raises LeadershipLost."""
         return await self._db.fetchval(
             "select odc.end_build(p_term => $1, p_build_id => $2, p_attempt => $3, "
             "p_image => $4, p_error => $5, p_lost => $6, p_log => $7, p_now => $8)",

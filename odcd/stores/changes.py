@@ -1,10 +1,9 @@
-"""What users submit and change.
+"""Submits, and changes to jobs.
 
-A change of many jobs is made in parts, a transaction each: whatever starts, ends or changes jobs
-takes turns with it, and waits for one part only. A job is changed whole or not at all, and has an
-answer of its own.
+A change of many jobs is made in parts, one transaction each, so that starts, ends and other changes
+wait for one part only. Each job is changed whole or not at all, and has its own result.
 
-Every change returns one JSON object a job touched: {"job_id", "array_task_id"|null, "outcome":
+Every change returns one JSON object per job touched: {"job_id", "array_task_id"|null, "outcome":
 "cancelled"|…, "code", "message", "hint"}.
 """
 
@@ -52,10 +51,12 @@ class ChangeStore:
     async def submit(
         self, requests: str, digests: Sequence[str], texts: Sequence[str], now: datetime
     ) -> list[list[Submitted]]:
-        """Submit many requests in one transaction; the answers per request, per job of it.
+        """Submit many requests in one transaction; return the answers per request, and per job in
+        it.
 
         requests: a JSON array of {uid, gid, user, operator, key, digest, dry_run, jobs: […]}, made
-        by odcd.jobs.submission. A request is taken or refused whole; one refused touches no other.
+        by odcd.jobs.submission. A request is accepted or rejected as a whole. A rejected one does
+        not affect the others.
         """
         rows = await self._db.fetch(
             "select request, job_id, code, message, hint from odc.submit_jobs("
@@ -80,8 +81,8 @@ class ChangeStore:
     async def cancel(
         self, who: Identity, filters: Filters, now: datetime, *, signal: int | None = None
     ) -> str:
-        """Cancel pending jobs now, ask running ones to end; with signal, only signal running ones
-        (outcome "signal", with job_id and attempt: the caller then tells the executor)."""
+        """Cancel pending jobs now, and ask running ones to end. With signal, only signal running
+        jobs (outcome "signal", with job_id and attempt; the caller then calls the executor)."""
         return await self._change(
             _CANCEL if signal is None else _SIGNAL, who, filters, now, p_signal=signal
         )
@@ -98,7 +99,7 @@ class ChangeStore:
         return await self._change(_REQUEUE, who, filters, now, p_hold=hold)
 
     async def checkpoint(self, who: Identity, filters: Filters, now: datetime) -> str:
-        """These running jobs have written a checkpoint."""
+        """Record that these running jobs have written a checkpoint."""
         return await self._change(_CHECKPOINT, who, filters, now)
 
     async def update(

@@ -1,4 +1,4 @@
-"""What operators set up: node states, bookings, licences, partitions and policies."""
+"""Objects that operators manage: node states, bookings, licences, partitions and policies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class ClusterStore:
         )  # fmt: skip
 
     async def bookings(self, who: Identity, now: datetime, *, ended: bool) -> str:
-        """A JSON array of those that who may see; with ended, those that are over, too."""
+        """A JSON array of the bookings this user may see; with ended, ended bookings are
+        included."""
         return await self._db.fetchval(
             "select odc.list_bookings(p_actor => $1::jsonb, p_all => $2, p_now => $3)",
             actor_of(who), ended, now,
@@ -41,7 +42,8 @@ class ClusterStore:
     async def make_booking(
         self, who: Identity, ask: Mapping[str, object], key: str | None, digest: str, now: datetime
     ) -> str:
-        """ask: what odc._read_booking takes. digest: what tells the key's request from another."""
+        """ask: the argument of odc._read_booking. digest: identifies the request that used the
+        key."""
         return await self._db.fetchval(
             "select odc.create_booking(p_actor => $1::jsonb, p_ask => $2::jsonb, p_key => $3, "
             "p_digest => $4, p_now => $5)",
@@ -82,7 +84,7 @@ class ClusterStore:
     async def change_partition(
         self, who: Identity, name: str, changes: Mapping[str, object], now: datetime, *, make: bool
     ) -> str:
-        """changes: what odc.edit_partition takes. make: there is none of that name yet."""
+        """changes: the argument of odc.edit_partition. make: create it; the name must not exist."""
         function = "create_partition" if make else "edit_partition"
         return await self._db.fetchval(
             f"select odc.{function}(p_actor => $1::jsonb, p_name => $2, p_changes => $3::jsonb, "

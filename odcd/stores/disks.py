@@ -1,4 +1,4 @@
-"""The database's functions about disks, as methods."""
+"""The database's functions for disks, as methods."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Verb = Literal["create", "look", "publish", "withdraw", "detach", "label", "dele
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskWork:
-    """Something that is due to be done for a disk: see odc.take_disk_work."""
+    """A step that is due for a disk: see odc.take_disk_work."""
 
     kind: Kind
     id: int
-    """Of its row; of storage, whose it is."""
+    """The id of its row; for storage, the uid of its user."""
     verb: Verb
     operation: str
     cloud_id: str | None
@@ -38,7 +38,7 @@ class DiskStore:
     _db: Database
 
     async def server_id(self) -> str:
-        """Which odc this is, as long as its database lives."""
+        """The id of this odc installation; it lasts as long as the database."""
         return await self._db.fetchval("select id::text from odc.server")
 
     async def disk_work(self, term: int, now: datetime) -> list[DiskWork]:
@@ -80,7 +80,7 @@ class DiskStore:
     async def note_contents(
         self, term: int, job_id: int, attempt: int, contents: str | None, used_bytes: int | None
     ) -> None:
-        """What is on the disk of an attempt. Raises LeadershipLost."""
+        """Record the contents of the disk of an attempt. Raises LeadershipLost."""
         await self._db.fetchval(
             "select odc.note_contents(p_term => $1, p_job_id => $2, p_attempt => $3, "
             "p_contents => $4, p_used_bytes => $5)",
@@ -91,7 +91,7 @@ class DiskStore:
         self, term: int, volumes: Sequence[Mapping[str, object]],
         snapshots: Sequence[Mapping[str, object]], listed_at: datetime, now: datetime,
     ) -> int | None:  # fmt: skip
-        """How many the cloud has that nobody knows; None: the listing was not believed."""
+        """Return how many orphans the cloud has; None: the listing was not trusted."""
         return await self._db.fetchval(
             "select odc.reconcile_disks(p_term => $1, p_volumes => $2::jsonb, "
             "p_snapshots => $3::jsonb, p_listed_at => $4, p_now => $5)",
@@ -99,17 +99,17 @@ class DiskStore:
             json.dumps([dict(one) for one in snapshots]), listed_at, now,
         )  # fmt: skip
 
-    # -- what users and operators ask: each raises NotOwner, UnknownDisk, DiskDeleted --------------
+    # -- requests of users and operators: each raises NotOwner, UnknownDisk, DiskDeleted -----------
 
     async def disks(self, who: Identity, user: str | None, now: datetime) -> str:
-        """As a JSON array. user: whose, or all; None: one's own."""
+        """Return a JSON array. user: the owner, or "all"; None: the caller."""
         return await self._db.fetchval(
             "select odc.list_disks(p_actor => $1::jsonb, p_user => $2, p_now => $3)",
             actor_of(who), user, now,
         )  # fmt: skip
 
     async def disk_strays(self, who: Identity) -> str:
-        """As a JSON array."""
+        """Return the orphans as a JSON array."""
         return await self._db.fetchval(
             "select odc.list_strays(p_actor => $1::jsonb)", actor_of(who)
         )

@@ -1,4 +1,4 @@
-"""Which jobs are meant, as the functions that list and change them take it."""
+"""Job filters, in the form that the SQL functions that list and change jobs take."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from odcd.records.job import Selector
 
 # All optional, all ANDed: ids (Selector dicts), user, name[], partition[], account[], qos[],
-# state[], job_ids[]; of list_jobs text, too. Unknown keys are refused by the API before.
+# state[], job_ids[]; for list_jobs also text. The API rejects unknown keys first.
 Filters = Mapping[str, object]
 
 

@@ -17,7 +17,7 @@ class GpuUseStore:
     async def set_gpu_meter(
         self, term: int, source: str | None, idle_ratio: float, idle_after: timedelta
     ) -> None:
-        """From where the use of GPUs is known; None: it is not. Raises LeadershipLost."""
+        """Set where GPU usage is measured; None: it is not. Raises LeadershipLost."""
         await self._db.fetchval(
             "select odc.set_gpu_meter(p_term => $1, p_source => $2, p_idle_ratio => $3, "
             "p_idle_after_s => $4)",
@@ -27,7 +27,7 @@ class GpuUseStore:
     async def owed_gpu_use(
         self, term: int, ended_before: datetime, most: int, now: datetime
     ) -> list[Owed]:
-        """The longest ended first. Raises LeadershipLost."""
+        """Ended attempts whose usage is missing, earliest end first. Raises LeadershipLost."""
         rows = await self._db.fetch(
             "select job_id, attempt, gpus, running_at, ended_at, covered_s, source "
             "from odc.owed_gpu_use(p_term => $1, p_ended_before => $2, p_most => $3, p_now => $4)",
@@ -36,7 +36,8 @@ class GpuUseStore:
         return [Owed(**dict(row)) for row in rows]
 
     async def store_gpu_use(self, term: int, found: Sequence[Figures], now: datetime) -> int:
-        """How many were stored: each once. Raises LeadershipLost."""
+        """Store usage, at most once per attempt; return how many were stored. Raises
+        LeadershipLost."""
         told = [
             {
                 "job_id": f.job_id, "attempt": f.attempt, "covered_s": f.covered_s,
@@ -53,7 +54,7 @@ class GpuUseStore:
         )  # fmt: skip
 
     async def add_gpu_use(self, term: int, parts: Sequence[Part]) -> None:
-        """Told twice, a part counts once. Raises LeadershipLost."""
+        """Add parts of the usage. A part sent twice counts once. Raises LeadershipLost."""
         told = [
             {
                 "job_id": p.job_id, "attempt": p.attempt, "from": p.since.isoformat(),
@@ -71,7 +72,8 @@ class GpuUseStore:
         self, term: int, looks: Sequence[JobLook], since: datetime, good_until: datetime,
         now: datetime,
     ) -> None:  # fmt: skip
-        """What running jobs' GPUs do just now, seen since then. Raises LeadershipLost."""
+        """Record the current usage of running jobs' GPUs, measured from since on. Raises
+        LeadershipLost."""
         told = [
             {
                 "job_id": look.job_id, "attempt": look.attempt, "util_ratio": look.util_ratio,
@@ -90,7 +92,7 @@ class GpuUseStore:
         )  # fmt: skip
 
     async def live_gpus(self, term: int) -> list[HeldGpus]:
-        """Those of real nodes, by job and rank. Raises LeadershipLost."""
+        """GPUs of live jobs on real nodes, by job and rank. Raises LeadershipLost."""
         rows = await self._db.fetch(
             "select job_id, attempt, rank, gpu_indexes, running_at "
             "from odc.live_gpus(p_term => $1)",
@@ -108,7 +110,8 @@ class GpuUseStore:
         ]
 
     async def idle(self, filters: Mapping[str, object], now: datetime) -> str:
-        """Who holds GPUs that rest, as JSON. filters: user, account, gpu_type, kind."""
+        """Allocated but idle GPUs and their users, as JSON. filters: user, account, gpu_type,
+        kind."""
         return await self._db.fetchval(
             "select odc.list_idle(p_filters => $1::jsonb, p_now => $2)",
             json.dumps({key: value for key, value in filters.items() if value is not None}), now,

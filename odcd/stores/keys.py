@@ -31,14 +31,14 @@ class KeyStore:
         return (row["user_name"], row["uid"], row["gid"]) if row else None
 
     async def rotate_key(self, old: str, key: NewKey, now: datetime) -> datetime | None:
-        """When the new key expires; None when the old one does not hold any more."""
+        """When the new key expires; None when the old key is no longer valid."""
         return await self._db.fetchval(
             "select odc.rotate_api_key(p_old => $1, p_digest => $2, p_prefix => $3, p_now => $4)",
             old, key.digest, key.prefix, now,
         )  # fmt: skip
 
     async def open_keys(self, digests: Sequence[str]) -> dict[str, Ends]:
-        """Those of these keys and sessions that nobody has ended."""
+        """Those of these keys and sessions that were not revoked."""
         rows = await self._db.fetch(
             "select digest, expires_at, until_at from odc.open_keys(p_digests => $1)", list(digests)
         )
@@ -50,14 +50,14 @@ class KeyStore:
         )
 
     async def end_user_keys(self, who: Identity, user: str, now: datetime) -> str:
-        """JSON {user, keys, page_sessions}: how many held. Raises NotOwner."""
+        """Return JSON {user, keys, page_sessions}: how many were valid. Raises NotOwner."""
         return await self._db.fetchval(
             "select odc.end_user_keys(p_actor => $1::jsonb, p_user => $2, p_now => $3)",
             actor_of(who), user, now,
         )  # fmt: skip
 
     async def show_key(self, uid: int, digest: str | None, now: datetime) -> str:
-        """JSON {key, sessions, page_sessions}."""
+        """Return JSON {key, sessions, page_sessions}."""
         return await self._db.fetchval(
             "select odc.show_key(p_uid => $1, p_digest => $2, p_now => $3)", uid, digest, now
         )
@@ -72,7 +72,8 @@ class KeyStore:
         self, user: str, detail: Mapping[str, str], github_user: str | None, own_uid: int,
         key: NewKey, now: datetime, expires_at: datetime, until: datetime,
     ) -> int:  # fmt: skip
-        """The user's uid. until: rotation of the key reaches no further. Raises LoginRefused."""
+        """Return the user's uid. until: the latest end of the key, rotations included. Raises
+        LoginRefused."""
         return await self._db.fetchval(
             "select odc.log_in(p_user => $1, p_detail => $2::jsonb, p_github => $3, "
             "p_own_uid => $4, p_digest => $5, p_prefix => $6, p_now => $7, p_expires_at => $8, "
@@ -93,7 +94,7 @@ class KeyStore:
         )  # fmt: skip
 
     async def member_name(self, uid: int) -> str | None:
-        """The name of a user in the accounts, if it could be one of a machine."""
+        """The name of a user in the accounts, if it is a valid name for a machine account."""
         return await self._db.fetchval(
             "select min(user_name) from odc.association "
             "where uid = $1 and user_name ~ '^[A-Za-z_][A-Za-z0-9._-]{0,99}$'",

@@ -1,6 +1,6 @@
 """The leader and its executor.
 
-What takes the term raises LeadershipLost when it is not the newest.
+Methods that take a term raise LeadershipLost when it is not the newest.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from odcd.stores.reservations import ReservationStore
 
 class LeaderStore(ReservationStore):
     async def record_facts(self, term: int, facts: Sequence[Fact], now: datetime) -> list[int]:
-        """Write what an executor saw; the ids of jobs whose attempt ended by it. Idempotent."""
-        # First: how far a member was is not told of one that is over.
+        """Record the facts that an executor reported; return the ids of jobs whose attempt they
+        ended. Idempotent."""
+        # First: progress is not recorded for a member that has ended.
         if progress := [fact for fact in facts if fact.kind in PROGRESS]:
             await self.record_progress(term, progress, now)
             facts = [fact for fact in facts if fact.kind not in PROGRESS]
@@ -40,7 +41,7 @@ class LeaderStore(ReservationStore):
     async def register_nodes(
         self, term: int, nodes: Sequence[NodeReport], now: datetime, *, whole: bool
     ) -> None:
-        """Write the inventory; with whole, a node that is not in it goes DOWN."""
+        """Store the node inventory. With whole, a node missing from it goes DOWN."""
         body = [
             {
                 "name": n.name, "gpu_type": n.gpu_type, "gpus": n.gpus, "cpus": n.cpus,
@@ -71,14 +72,14 @@ class LeaderStore(ReservationStore):
         }
 
     async def instance_types(self) -> dict[str, str]:
-        """GPU type by the cloud's instance type."""
+        """GPU types by the cloud's instance type."""
         rows = await self._db.fetch(
             "select name, instance_type from odc.gpu_type where instance_type is not null"
         )
         return {row["instance_type"]: row["name"] for row in rows}
 
     async def dispatches(self, term: int, job_ids: Sequence[int] | None) -> list[Dispatch]:
-        """The running attempts of these jobs, or of all, with what an executor needs."""
+        """The running attempts of these jobs, or of all, with everything an executor needs."""
         rows = await self._db.fetch(
             "select body from odc.dispatches(p_term => $1, p_job_ids => $2)",
             term, None if job_ids is None else list(job_ids),
@@ -107,14 +108,15 @@ class LeaderStore(ReservationStore):
         return [(r["job_id"], r["attempt"], r["rank"], r["started"]) for r in rows]
 
     async def unstarted(self, term: int, before: datetime) -> list[int]:
-        """Jobs dispatched before that moment of which some member has not started."""
+        """Jobs dispatched before that time with a member that has not started."""
         rows = await self._db.fetch(
             "select job_id from odc.unstarted_jobs(p_term => $1, p_before => $2)", term, before
         )
         return [row["job_id"] for row in rows]
 
     async def check_host(self, machine_id: str, host_name: str) -> None:
-        """Raises OtherHost when another machine's local executor leads or runs jobs here."""
+        """Raises OtherHost when another machine's local executor leads or runs jobs on this
+        database."""
         await self._db.execute(
             "select odc.check_host(p_machine_id => $1, p_host_name => $2)", machine_id, host_name
         )
@@ -126,8 +128,8 @@ class LeaderStore(ReservationStore):
         )  # fmt: skip
 
     async def stops(self, term: int, now: datetime, *, again: bool = False) -> list[Stop]:
-        """Running attempts with an intent to end them that has not been sent (or not for 60 s, or
-        again at all); marks them sent."""
+        """Running attempts that must end and whose stop was not sent (or not within 60 s; with
+        again, all of them). Marks them as sent."""
         rows = await self._db.fetch(
             "select job_id, attempt, intent, grace_s "
             "from odc.take_stops(p_term => $1, p_now => $2, p_again => $3)",
@@ -139,22 +141,22 @@ class LeaderStore(ReservationStore):
         ]
 
     async def moved_ends(self, term: int) -> list[tuple[int, int, datetime | None]]:
-        """(job, attempt, end) of running attempts whose time limit moved, until ends_told()."""
+        """(job, attempt, end) of running attempts whose time limit changed, until ends_told()."""
         rows = await self._db.fetch(
             "select job_id, attempt, ends_at from odc.moved_ends(p_term => $1)", term
         )
         return [(r["job_id"], r["attempt"], r["ends_at"]) for r in rows]
 
     async def ends_told(self, term: int, ends: Sequence[tuple[int, int, datetime | None]]) -> None:
-        """The executor has taken these."""
+        """Record that the executor has received these ends."""
         await self._db.execute(
             "select odc.note_ends(p_term => $1, p_job_ids => $2, p_attempts => $3, p_ends => $4)",
             term, *(list(column) for column in zip(*ends, strict=True)),
         )  # fmt: skip
 
     async def signals(self, term: int, now: datetime) -> list[tuple[int, int, int, bool]]:
-        """(job, attempt, signal, batch only) of what is due for its signal before the limit; marks
-        them signalled."""
+        """(job, attempt, signal, batch only) of attempts whose signal before the time limit is due.
+        Marks them as signalled."""
         rows = await self._db.fetch(
             "select job_id, attempt, signal, batch_only "
             "from odc.take_signals(p_term => $1, p_now => $2)",
@@ -167,11 +169,14 @@ class LeaderStore(ReservationStore):
         node_grace: timedelta | None = None, quarantine: bool | None = None, canaries: bool = True,
         stale_after: timedelta | None = None,
     ) -> datetime | None:  # fmt: skip
-        """What time alone does: begin times, delays, deadlines, limits overrun, nodes away for
-        longer than node_grace, nodes that eat jobs (quarantine; None: not now. canaries: they can
-        be tried), old keys dropped; dev servers that have waited for stale_after. keeps_time: the
-        executor ends jobs at their limits.
-        Returns when it should run next, at the latest."""
+        """Do everything that depends on time alone: begin times, delays, deadlines, time limits,
+        nodes unreachable for longer than node_grace, quarantine, expired keys, and dev servers that
+        have waited for stale_after.
+
+        quarantine: whether nodes on which jobs keep failing are quarantined; None: do not check
+        now. canaries: whether quarantined nodes can be tested. keeps_time: the executor ends jobs
+        at their time limits. Returns the latest time for the next sweep.
+        """
         return await self._db.fetchval(
             "select odc.sweep(p_term => $1, p_now => $2, p_keeps_time => $3, p_node_grace => $4, "
             "p_quarantine => $5, p_canaries => $6, p_stale_after => $7)",
@@ -179,7 +184,7 @@ class LeaderStore(ReservationStore):
         )  # fmt: skip
 
     async def canaries(self, term: int, now: datetime) -> list[Canary]:
-        """Those that are to be on their nodes now; begins those that are due."""
+        """The canaries that should be on their nodes now; starts those that are due."""
         rows = await self._db.fetch(
             "select number, node, gpu_type, gpus, cpus, mem_mib, until "
             "from odc.take_canaries(p_term => $1, p_now => $2)",
@@ -203,7 +208,8 @@ class LeaderStore(ReservationStore):
     async def keep_output(
         self, key: tuple[int, int, int], content: bytes, written: int, now: datetime
     ) -> None:
-        """key: job, attempt, rank. content: zlib of what was written, or of its two ends."""
+        """key: job, attempt, rank. content: the output, or its beginning and end, compressed by
+        zlib."""
         await self._db.execute(
             "select odc.keep_output(p_job_id => $1, p_attempt => $2, p_rank => $3, "
             "p_content => $4, p_written => $5, p_now => $6)",
@@ -219,7 +225,7 @@ class LeaderStore(ReservationStore):
         return (row["content"], row["written"]) if row else None
 
     async def is_live(self, job_id: int, attempt: int) -> bool:
-        """Does the attempt hold its nodes?"""
+        """Whether the attempt holds its nodes."""
         return await self._db.fetchval(
             "select exists (select from odc.running where job_id = $1 and attempt = $2)",
             job_id, attempt,

@@ -1,4 +1,4 @@
-"""The page."""
+"""Queries of the web page, with its tickets and sessions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from odcd.records.job import Identity
 
 
 class MappedNode(NamedTuple):
-    """body: JSON, as odc.map_nodes tells it."""
+    """body: JSON, as returned by odc.map_nodes."""
 
     name: str
     gpu_type: str
@@ -21,8 +21,8 @@ class MappedNode(NamedTuple):
 
 
 class QueuePage(NamedTuple):
-    """jobs: a JSON array; places: of each, None without one. Where the next page goes on: behind a
-    place, or a cursor of Store.list_jobs; both None: there is none."""
+    """jobs: a JSON array; places: the queue place of each job, or None. The next page starts after
+    place, or after a cursor of Store.list_jobs; both None: this is the last page."""
 
     jobs: str
     places: Sequence[int | None]
@@ -31,15 +31,16 @@ class QueuePage(NamedTuple):
 
 
 class End(NamedTuple):
-    """Of a running job. likely: None where nothing is known; limit: None where it has none."""
+    """The end of a running job. likely: the predicted end, None if unknown; limit: the end of its
+    time limit, None without one."""
 
     likely: datetime | None
     limit: datetime | None
 
 
 class PageKey(NamedTuple):
-    """Of a ticket or session. peer_uid: whose sockets may use the ticket; place: of the session.
-    as_peer: asked for on the socket, not by an API key."""
+    """The user of a ticket or session. peer_uid: the uid whose sockets may use the ticket; place:
+    of the session. as_peer: requested on the socket, not with an API key."""
 
     user_name: str
     uid: int
@@ -54,7 +55,7 @@ class PageStore:
         self._db = database
 
     async def map_nodes(self, now: datetime) -> list[MappedNode]:
-        """Whose each GPU is, by type and name."""
+        """The users of each GPU, sorted by type and node name."""
         rows = await self._db.fetch(
             "select name, gpu_type, body from odc.map_nodes(p_now => $1)", now
         )
@@ -64,8 +65,8 @@ class PageStore:
         self, filters: Mapping[str, object], now: datetime, *, place: int | None, after: int | None,
         limit: int, fields: Sequence[str],
     ) -> QueuePage:  # fmt: skip
-        """Live jobs: running ones, then pending ones by place, then those that have none. filters:
-        as of Store.list_jobs."""
+        """Live jobs: running ones, then pending ones by place, then those without a place. filters:
+        the same as for Store.list_jobs."""
         row = await self._db.fetchrow(
             "select jobs, places, next_place, next from odc.list_queue(p_filters => $1::jsonb, "
             "p_place => $2, p_after => $3, p_limit => $4, p_fields => $5, p_now => $6)",
@@ -77,7 +78,7 @@ class PageStore:
         self, types: Sequence[str] | None, nodes: Sequence[str] | None, offset: int, limit: int,
         stretch: tuple[datetime, datetime], now: datetime,
     ) -> str:  # fmt: skip
-        """JSON: what runs, is planned and is booked on some nodes within a stretch of time."""
+        """JSON: the running jobs, plans and bookings on some nodes within a time range."""
         return await self._db.fetchval(
             "select odc.show_gantt(p_types => $1, p_nodes => $2, p_offset => $3, p_limit => $4, "
             "p_from => $5, p_to => $6, p_now => $7)",
@@ -95,14 +96,14 @@ class PageStore:
         return await self._db.fetchval("select odc.show_attempts(p_job_id => $1)", job_id)
 
     async def places(self, job_ids: Sequence[int]) -> dict[int, int]:
-        """In the queue, of those that have one."""
+        """The queue places of the jobs that have one."""
         rows = await self._db.fetch(
             "select job_id, place from odc.list_places(p_job_ids => $1)", list(job_ids)
         )
         return {row["job_id"]: row["place"] for row in rows}
 
     async def end_of(self, job_id: int, now: datetime) -> End | None:
-        """Until when it runs; None: it does not."""
+        """When the job ends; None: it is not running."""
         rows = await self._db.fetch(
             "select likely_end_at, ends_at from odc.show_end(p_job_id => $1, p_now => $2)",
             job_id, now,
@@ -113,9 +114,9 @@ class PageStore:
         self, who: Identity, ticket: NewKey, key: str | None, now: datetime, expires_at: datetime,
         peer_uid: int | None = None,
     ) -> bool:  # fmt: skip
-        """key: the digest of the API key that asks; None: asked on the socket. peer_uid: whose
-        sockets of the daemon's machine may use it; None: the first that do. False: the key
-        ended."""
+        """key: the digest of the API key used; None: requested on the socket. peer_uid: the uid
+        whose sockets on the daemon's machine may use the ticket; None: the first to use it. Return
+        False if the key has ended."""
         return await self._db.fetchval(
             "select odc.make_page_ticket(p_digest => $1, p_prefix => $2, p_user => $3, "
             "p_uid => $4, p_gid => $5, p_key => $6, p_now => $7, p_expires_at => $8, "
@@ -128,8 +129,8 @@ class PageStore:
         self, ticket: str, session: NewKey, now: datetime, expires_at: datetime,
         peer_uid: int | None, place: str,
     ) -> datetime | None:  # fmt: skip
-        """When it expires; None where the ticket, a digest, is good no more, or not for that uid.
-        peer_uid, place: of odcd.page.places."""
+        """Return when the session expires, or None if the ticket (a digest) is no longer valid or
+        not valid for that uid. peer_uid, place: see odcd.page.places."""
         return await self._db.fetchval(
             "select odc.begin_page_session(p_ticket => $1, p_digest => $2, p_prefix => $3, "
             "p_now => $4, p_expires_at => $5, p_peer_uid => $6, p_place => $7)",
@@ -137,7 +138,7 @@ class PageStore:
         )  # fmt: skip
 
     async def page_key(self, digest: str, now: datetime) -> PageKey | None:
-        """Whom a ticket or session speaks for; None: it is good no more."""
+        """The user of a ticket or session; None: it is no longer valid."""
         row = await self._db.fetchrow(
             "select user_name, uid, gid, peer_uid, place, as_peer "
             "from odc.use_page_key(p_digest => $1, p_now => $2)",

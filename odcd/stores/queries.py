@@ -1,4 +1,4 @@
-"""Reads for users. Every method returns JSON text unless it says otherwise."""
+"""Queries for users. Every method returns JSON text unless it says otherwise."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class QueryStore:
         """A page of jobs as a JSON array, and the cursor of the next page.
 
         Live jobs (running, then pending in queue order); with ended, all jobs, newest first.
-        fields: only these keys. as_of: as they were then, here and below; BadRequest when that is
-        to come, or before the past is known.
+        fields: return only these keys. as_of: show the state at that time, here and in the methods
+        below. Raises BadRequest if that time is in the future, or before the recorded history.
         """
         row = await self._db.fetchrow(
             f"select jobs, next from odc.{'list_jobs' if as_of is None else 'past_jobs'}("
@@ -61,7 +61,8 @@ class QueryStore:
         )
 
     async def explain_past(self, selector: Selector, as_of: datetime, now: datetime) -> str:
-        """explain(), as it answered then, of the job or the one task that a selector names."""
+        """The answer of explain() at that time, for the job or the one task that a selector
+        names."""
         return await self._db.fetchval(
             "select odc.past_why(p_as_of => $1, p_job_id => $2, "
             "p_tasks => $3::text::int4multirange, p_now => $4)",
@@ -69,14 +70,14 @@ class QueryStore:
         )  # fmt: skip
 
     async def preview(self, jobs: str, now: datetime) -> str:
-        """Where and when each of these jobs (of a request of submit(), as JSON) would start if it
-        alone were submitted now, and whom it would delay."""
+        """Where and when each of these jobs (from a submit() request, as JSON) would start if it
+        were submitted alone now, and which jobs it would delay."""
         return await self._db.fetchval(
             "select odc.preview_jobs(p_asks => $1::jsonb, p_now => $2)", jobs, now
         )
 
     async def plan(self, now: datetime, as_of: datetime | None = None) -> str:
-        """The planned starts, the first one first."""
+        """The planned starts, earliest first."""
         if as_of is not None:
             return await self._db.fetchval(
                 "select odc.past_plan(p_as_of => $1, p_now => $2)", as_of, now
@@ -84,15 +85,15 @@ class QueryStore:
         return await self._db.fetchval("select odc.list_plan(p_now => $1)", now)
 
     async def diff_plans(self, before: int | datetime, after: int | datetime) -> str:
-        """Whose planned starts moved from one pass to another, and why: passes by number, or the
-        last one until a moment. Raises UnknownPass."""
+        """The jobs whose planned starts moved between two passes, and why. A pass is given by
+        number, or by a time: the last pass up to then. Raises UnknownPass."""
         return await self._db.fetchval(
             "select odc.diff_plans(p_from => $1, p_from_at => $2, p_to => $3, p_to_at => $4)",
             *_pass(before), *_pass(after),
         )  # fmt: skip
 
     async def replay_pass(self, pass_id: int, policy: str | None, plan_depth: int | None) -> str:
-        """What a pass decides from what it read then, compared with what it decided then."""
+        """Replay a pass with the data it read, and compare its decisions with the original ones."""
         return await self._db.fetchval(
             "select odc.replay_pass(p_pass_id => $1, p_policy => $2, p_plan_depth => $3)",
             pass_id, policy, plan_depth,
@@ -106,7 +107,7 @@ class QueryStore:
         return await self._db.fetchval("select odc.list_nodes(p_now => $1)", now)
 
     async def fragmentation(self) -> str:
-        """How free GPUs lie on the nodes, per type."""
+        """How free GPUs are spread over the nodes, per type."""
         return await self._db.fetchval("select odc.list_fragmentation()")
 
     async def partitions(self) -> str:
@@ -116,14 +117,14 @@ class QueryStore:
         return await self._db.fetchval("select odc.list_policies()")
 
     async def diag(self, now: datetime) -> str:
-        """Counts by state, the last pass, the term: what `odcctl diag` shows."""
+        """The data of `odcctl diag`: counts by state, the last pass, the term."""
         return await self._db.fetchval("select odc.diagnose(p_now => $1)", now)
 
     async def events(
         self, after: int, limit: int, job_id: int | None = None
     ) -> list[tuple[int, str]]:
-        """Events above an id, oldest first, as (id, JSON text); only those below every transaction
-        still open, so that none is passed over."""
+        """Events above an id, oldest first, as (id, JSON text). Events that an open transaction may
+        still precede are left out, so that a reader never misses one."""
         rows = await self._db.fetch(
             "select id, body from odc.events_after(p_after => $1, p_limit => $2, p_job_id => $3)",
             after, limit, job_id,
@@ -131,19 +132,19 @@ class QueryStore:
         return [(row["id"], row["body"]) for row in rows]
 
     async def last_event(self) -> int:
-        """The event that events() would give last now; 0 when there is none."""
+        """The newest event that events() would return now; 0 when there is none."""
         return await self._db.fetchval("select odc.last_event()")
 
     async def settled(self, job_ids: Sequence[int]) -> list[int]:
-        """Which of these jobs, and arrays as a whole, have nothing live any more."""
+        """Those of these jobs, and arrays as a whole, that have nothing live left."""
         rows = await self._db.fetch(
             "select job_id from odc.settled_among(p_job_ids => $1)", list(job_ids)
         )
         return [row["job_id"] for row in rows]
 
     async def ended(self, selector: Selector) -> str | None:
-        """Null while anything of the selection is live; else a JSON array of
-        {"id","array_task_id","state","exit_code","signal"} of every job in it."""
+        """Null while any selected job is live; else a JSON array of
+        {"id","array_task_id","state","exit_code","signal"} of every selected job."""
         return await self._db.fetchval(
             "select odc.ended_jobs(p_job_id => $1, p_tasks => $2::text::int4multirange)",
             selector.job_id, selector.tasks,
@@ -154,7 +155,8 @@ class QueryStore:
         return (row["uid"], row["user_name"]) if row else None
 
     async def resolve(self, selector: Selector) -> list[int]:
-        """Ids of the jobs a selector names (elements that started, and the range's row)."""
+        """The ids of the jobs that a selector names (started elements, and the row of the waiting
+        range)."""
         rows = await self._db.fetch(
             "select job_id from odc.resolve_jobs(p_job_id => $1, "
             "p_tasks => $2::text::int4multirange)",
@@ -163,8 +165,8 @@ class QueryStore:
         return [row["job_id"] for row in rows]
 
     async def without_files(self, job_ids: Sequence[int]) -> list[int]:
-        """Which of these jobs write to a terminal or to what the executor keeps, not to files: of
-        pods all that named none."""
+        """Those of these jobs whose output goes to a terminal or is kept by the executor, not to
+        files. On Kubernetes these are all jobs that named no file."""
         rows = await self._db.fetch(
             "select id from odc.job where id = any ($1) "
             "and ((options ->> 'spool_output')::boolean or (options ->> 'pty')::boolean "

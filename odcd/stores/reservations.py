@@ -21,9 +21,9 @@ class ReservationStore:
         self, who: Identity, users: Sequence[str] | None, statuses: Sequence[str] | None,
         positions: str, now: datetime, *, ended: bool, limit: int,
     ) -> str:  # fmt: skip
-        """A JSON array, newest first. positions: of queue_positions(). users: None: of the one
-        who asks; "all": of everybody. statuses: None: what is in progress, and what ended within
-        the last hour; ended: all."""
+        """Return a JSON array, newest first. positions: from queue_positions(). users: None: the
+        caller's own; "all": every user's. statuses: None: those in progress, and those that ended
+        within the last hour; ended: all."""
         return await self._db.fetchval(
             "select odc.list_reservations(p_actor => $1::jsonb, p_users => $2, p_statuses => $3, "
             "p_ended => $4, p_limit => $5, p_positions => $6::jsonb, p_now => $7)",
@@ -31,7 +31,7 @@ class ReservationStore:
         )  # fmt: skip
 
     async def queue_positions(self, now: datetime) -> str:
-        """The places of those that wait, as JSON."""
+        """The queue positions of waiting reservations, as JSON."""
         return await self._db.fetchval("select odc.queue_positions(p_now => $1)", now)
 
     async def reservation(self, who: Identity, job_id: int, positions: str, now: datetime) -> str:
@@ -42,14 +42,14 @@ class ReservationStore:
         )  # fmt: skip
 
     async def own_reservation(self, who: Identity, job_id: int) -> None:
-        """Raises UnknownJob, NotOwner."""
+        """Check that the user may act on this reservation. Raises UnknownJob, NotOwner."""
         await self._db.fetchval(
             "select odc._own_reservation(p_actor => $1::jsonb, p_job_id => $2) is null",
             actor_of(who), job_id,
         )  # fmt: skip
 
     async def github_user(self, uid: int) -> str | None:
-        """As the user told it."""
+        """The GitHub name that the user set, or None."""
         return await self._db.fetchval(
             "select github_user from odc.user_setting where uid = $1", uid
         )
@@ -63,8 +63,8 @@ class ReservationStore:
     async def share_reservation(
         self, who: Identity, job_id: int, github_user: str, keys: Sequence[str], now: datetime
     ) -> tuple[int | None, list[str]]:
-        """Let another user's keys in; the attempt that is to be told, and all keys of it. Raises
-        UnknownJob, NotOwner, WrongState."""
+        """Grant another user's keys access. Return the attempt to update, and all of its keys.
+        Raises UnknownJob, NotOwner, WrongState."""
         told = json.loads(
             await self._db.fetchval(
                 "select odc.share_reservation(p_actor => $1::jsonb, p_job_id => $2, "
@@ -75,8 +75,8 @@ class ReservationStore:
         return told["attempt"], told["keys"]
 
     async def set_jupyter(self, who: Identity, job_id: int, on: bool, now: datetime) -> None:
-        """Whether it is to run; carried out by the leader. Raises UnknownJob, NotOwner,
-        WrongState."""
+        """Set whether Jupyter Lab should run; the leader carries it out. Raises UnknownJob,
+        NotOwner, WrongState."""
         await self._db.fetchval(
             "select odc.set_jupyter(p_actor => $1::jsonb, p_job_id => $2, p_on => $3, "
             "p_now => $4) is null",
@@ -93,7 +93,7 @@ class ReservationStore:
     async def note_jupyter(
         self, term: int, wish: JupyterWish, error: str | None, now: datetime
     ) -> None:
-        """error: why it could not be. Raises LeadershipLost."""
+        """error: why the change failed. Raises LeadershipLost."""
         await self._db.fetchval(
             "select odc.note_jupyter(p_term => $1, p_job_id => $2, p_attempt => $3, "
             "p_running => $4, p_error => $5, p_now => $6) is null",
@@ -108,7 +108,8 @@ class ReservationStore:
     async def note_look(
         self, term: int, wish: LookWish, look: Look, every: timedelta, now: datetime
     ) -> IdleNotice | None:
-        """What its user is to be told, if anything. Raises LeadershipLost."""
+        """Record a check, and return the notice to send to the user, if any. Raises
+        LeadershipLost."""
         row = await self._db.fetchrow(
             "select idle_s, release_at from odc.note_look(p_term => $1, p_job_id => $2, "
             "p_attempt => $3, p_sessions => $4, p_gpu_percent => $5, p_cpu_s => $6, "
@@ -131,7 +132,7 @@ class ReservationStore:
     async def enter_reservation(
         self, who: Identity, job_id: int, rank: int, way: str = "ssh"
     ) -> int:  # fmt: skip
-        """The attempt that who asks may reach by ssh or jupyter. Raises UnknownJob, NotOwner,
+        """The attempt that this user may reach by ssh or jupyter. Raises UnknownJob, NotOwner,
         WrongState, BadRequest."""
         return await self._db.fetchval(
             "select odc.enter_reservation(p_actor => $1::jsonb, p_job_id => $2, p_rank => $3, "
@@ -142,7 +143,8 @@ class ReservationStore:
     async def extend_reservation(
         self, who: Identity, job_id: int, seconds: int, now: datetime, *, dry_run: bool
     ) -> str:
-        """dry_run: only tell what it would delay. Raises WrongState when it cannot be extended."""
+        """dry_run: only return what it would delay. Raises WrongState when it cannot be
+        extended."""
         return await self._db.fetchval(
             "select odc.extend_reservation(p_actor => $1::jsonb, p_job_id => $2, "
             "p_seconds => $3, p_now => $4, p_dry_run => $5)",
@@ -150,7 +152,7 @@ class ReservationStore:
         )  # fmt: skip
 
     async def availability(self, now: datetime) -> str:
-        """What there is of each GPU type that nodes have, as a JSON array."""
+        """The availability of each GPU type that nodes have, as a JSON array."""
         return await self._db.fetchval("select odc.list_availability(p_now => $1)", now)
 
     async def cluster(self, now: datetime) -> str:
@@ -158,7 +160,7 @@ class ReservationStore:
         return await self._db.fetchval("select odc.count_cluster(p_now => $1)", now)
 
     async def warnings(self, term: int, now: datetime) -> list[Warned]:
-        """What users of dev servers are to be told now, until warned() says that they were."""
+        """The notices due to users of dev servers now; each is due until warned() records it."""
         rows = await self._db.fetch(
             "select job_id, attempt, name, minutes, expires_at, extensible, shared_home "
             "from odc.take_warnings(p_term => $1, p_now => $2)",
@@ -169,7 +171,7 @@ class ReservationStore:
     async def warned(
         self, term: int, warning: Warned, trouble: str | None, now: datetime
     ) -> None:  # fmt: skip
-        """trouble: why not all of it arrived."""
+        """trouble: the part that was not delivered, and why."""
         await self._db.fetchval(
             "select odc.note_warned(p_term => $1, p_job_id => $2, p_expires_at => $3, "
             "p_minutes => $4, p_trouble => $5, p_now => $6)",
@@ -182,8 +184,8 @@ class ReservationStore:
     async def keep_box_keys(
         self, term: int, job_id: int, made: BoxKeys, now: datetime
     ) -> BoxKeys | None:
-        """The keys that a dev server has from now on: these, unless it has some. None: it is over.
-        Raises LeadershipLost."""
+        """Store the keys of a dev server unless it has some, and return the stored ones. None: it
+        has ended. Raises LeadershipLost."""
         row = await self._db.fetchrow(
             "select host_key, host_public, gang_key, gang_public, jupyter_token "
             "from odc.keep_box_key(p_term => $1, p_job_id => $2, p_host_key => $3, "
@@ -197,7 +199,7 @@ class ReservationStore:
     async def note_box_port(
         self, term: int, job_id: int, attempt: int, port: int, addresses: Sequence[str]
     ) -> None:
-        """By which port of its nodes a dev server is reached, too. Raises LeadershipLost."""
+        """Record a node port by which the dev server can also be reached. Raises LeadershipLost."""
         await self._db.fetchval(
             "select odc.note_box_port(p_term => $1, p_job_id => $2, p_attempt => $3, "
             "p_port => $4, p_addresses => $5) is null",
@@ -205,7 +207,7 @@ class ReservationStore:
         )  # fmt: skip
 
     async def record_progress(self, term: int, facts: Sequence[Fact], now: datetime) -> None:
-        """How far members of dev servers are, and which of their containers began anew."""
+        """Record the phases of dev servers' members, and which of their containers restarted."""
         await self._db.fetchval(
             "select odc.record_progress(p_term => $1, p_job_ids => $2, p_attempts => $3, "
             "p_ranks => $4, p_kinds => $5, p_ats => $6, p_details => $7, p_now => $8)",

@@ -1,8 +1,8 @@
 """One typed method per SQL entry function, nothing else. Every call is one transaction;
 a change of many jobs is several (odcd.stores.changes).
 
-Methods that answer with a JSON text hand on what the database wrote: the API sends it as it is.
-Each raises the OdcError whose code the function raised, or DatabaseDown.
+Methods that return JSON text pass on what the database wrote, and the API sends it unchanged. Each
+raises the OdcError whose code the function raised, or DatabaseDown.
 """
 
 from __future__ import annotations
@@ -23,4 +23,4 @@ class Store(
     ChangeStore, QueryStore, LeaderStore, ClusterStore, AccountStore, KeyStore, DiskStore,
     BuildStore, GpuUseStore, PageStore,
 ):  # fmt: skip
-    """The parts, each a module of its own; reservations are a part of the leader's."""
+    """Combines the store modules. Reservations are part of the leader's store."""

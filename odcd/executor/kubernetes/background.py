@@ -1,4 +1,4 @@
-"""Tasks of an executor that live on between its calls."""
+"""Tasks of an executor that continue between its calls."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Coroutine
 
 
 class Background:
-    """Not a TaskGroup: they live from open() to close(), which are calls of their own."""
+    """Not a TaskGroup: the tasks live from open() to close(), which are separate calls."""
 
     def __init__(self, on_failure: Callable[[], None]) -> None:
-        """on_failure: called when one has failed; observe() is to raise it."""
+        """on_failure: called when a task has failed; observe() then raises the error."""
         self.failed: BaseException | None = None
-        """What the last one that failed did so with."""
+        """The error of the last failed task."""
         self._on_failure = on_failure
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -1,4 +1,4 @@
-"""Secrets of a dev server: made once for each, kept in the database, given to its pods as a
+"""The secrets of a dev server: generated once, stored in the database, and passed to its pods as a
 Secret."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What makes a member's pod a dev server: its container, its volumes, and the objects beside it."""
+"""The parts of a pod that make it a dev server: its container, its volumes, and further objects."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ CAPABILITIES = (
     "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE",
     "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 )  # fmt: skip
-"""What root in a container has by default, less NET_RAW and MKNOD: for sshd, sudo and package
+"""Root's default capabilities in a container, without NET_RAW and MKNOD: for sshd, sudo and package
 managers."""
 PROFILING = "nsight"
 """Label of nodes for profiling."""
 NOT_TOLD = ("HOME", "USER", "LOGNAME", "PWD", "TMPDIR", "SHELL", "SLURM_SUBMIT_DIR")
-"""Of a job's variables, what is otherwise in a dev server, or means nothing there."""
+"""Variables of a job that have other values in a dev server, or no meaning there."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxStorage:
-    """What dev servers have beside their disks; see KubernetesSettings."""
+    """The storage of dev servers in addition to their disks; see KubernetesSettings."""
 
     workspace_gib: int = 100
     ccache_claim: str | None = None
@@ -49,12 +49,13 @@ class BoxStorage:
 
 
 def keeps_entrypoint(dispatch: Dispatch) -> bool:
-    """It runs what its image runs, and has no SSH server of ours."""
+    """Whether it runs its image's own entrypoint, without odc's SSH server."""
     return bool((dispatch.ask or {}).get("preserve_entrypoint"))
 
 
 def profiles(dispatch: Dispatch, share: Share) -> bool:
-    """Nsight's counters take SYS_ADMIN: on nodes for profiling, and for those who asked for one."""
+    """Whether it needs SYS_ADMIN for Nsight's counters: only on nodes for profiling, if the user
+    asked for one."""
     labels = (dispatch.ask or {}).get("labels")
     asked = isinstance(labels, dict) and labels.get(PROFILING) == "true"  # pyright: ignore[reportUnknownMemberType]
     return asked and GPU in share.limits
@@ -67,8 +68,8 @@ def ssh_keys(dispatch: Dispatch) -> list[str]:
 
 
 def home_of(dispatch: Dispatch, member: Member) -> Json:
-    """Where the volume of a member's home is. It has no fsGroup: kubelet would walk through all
-    of a disk, each time."""
+    """The volume of a member's home. The pod has no fsGroup, because kubelet would walk the whole
+    disk at every start."""
     if dispatch.disk is None or member.rank != 0:
         return {"emptyDir": {}}
     return {"persistentVolumeClaim": {"claimName": dispatch.disk.claim}}
@@ -81,7 +82,7 @@ def box_environment(
     domain: str,
     storage: BoxStorage,
 ) -> dict[str, str]:
-    """variables: as of any job. domain: of the pods' host names."""
+    """variables: the same as for any job. domain: of the pods' host names."""
     hosts = [naming.pod_name(*dispatch.key, m.rank) for m in dispatch.members]
     cpus = str(max(1, member.cpus))
     told = {name: value for name, value in variables.items() if name not in NOT_TOLD}
@@ -93,7 +94,7 @@ def box_environment(
         "NUMEXPR_MAX_THREADS": cpus,
         "MAX_JOBS": cpus,
         "CMAKE_BUILD_PARALLEL_LEVEL": cpus,
-        # Off the home, which may be a small disk.
+        # Not in the home, which may be a small disk.
         "HF_HOME": f"{WORKSPACE}/.cache/huggingface",
         "XDG_CACHE_HOME": f"{WORKSPACE}/.cache",
         "CCACHE_DIR": f"{WORKSPACE}/.cache/ccache",
@@ -101,7 +102,7 @@ def box_environment(
     if storage.ccache_claim is not None:
         told |= {
             "CCACHE_DIR": CCACHE,
-            # Else each user's ccache would throw away what all have built, at 5 GB.
+            # Otherwise each user's ccache would shrink the shared cache to 5 GB.
             "CCACHE_MAXSIZE": f"{storage.ccache_gib}G",
             "CCACHE_UMASK": "000",
         }
@@ -127,7 +128,7 @@ def box_container(
     image: str,
     storage: BoxStorage,
 ) -> Json:
-    """But for its name's sake as the container of any member; see odcd.executor.kubernetes.pods."""
+    """Except for its name, like the container of any member; see odcd.executor.kubernetes.pods."""
     capabilities = [*CAPABILITIES, *(["IPC_LOCK"] if share.efa else [])]
     if profiles(dispatch, share):
         capabilities.append("SYS_ADMIN")
@@ -157,7 +158,7 @@ def box_container(
 
 
 def box_security(dispatch: Dispatch) -> Json:
-    """Of the pod. Whoever an image that keeps its entrypoint runs as, stays it."""
+    """The pod's security context. An image that keeps its entrypoint also keeps its user."""
     root: Json = {} if keeps_entrypoint(dispatch) else {"runAsUser": 0, "runAsGroup": 0}
     return {**root, "seccompProfile": {"type": "RuntimeDefault"}}
 
@@ -182,7 +183,7 @@ def _mounts(dispatch: Dispatch, share: Share, storage: BoxStorage) -> list[Json]
 
 
 def box_volumes(dispatch: Dispatch, storage: BoxStorage) -> list[Json]:
-    """Beside those of any member."""
+    """Volumes in addition to those of any member."""
     volumes: list[Json] = [
         {"name": "workspace", "emptyDir": {"sizeLimit": f"{storage.workspace_gib}Gi"}},
     ]

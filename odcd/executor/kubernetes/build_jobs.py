@@ -1,8 +1,8 @@
-"""A build as a Kubernetes Job: a client of BuildKit, and rootless BuildKit beside it.
+"""A build as a Kubernetes Job: a client of BuildKit, with rootless BuildKit next to it.
 
-Two containers that share no processes. What a Dockerfile runs is in BuildKit's; the credential of
-the registry is in the client's, which answers BuildKit's requests for it. On a node without GPUs.
-k8s/base/admission-builds.yaml admits this shape, and no other.
+The two containers share no processes. The Dockerfile's commands run in BuildKit's container. The
+registry's credential is in the client's, which answers BuildKit's requests for it. Builds run on
+nodes without GPUs. k8s/base/admission-builds.yaml admits this shape and no other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from odcd.executor.kubernetes.launch import literal
 from odcd.records.build import Build
 
 CONTAINER = "build"
-"""The client: its log is the build's."""
+"""The client: its log is the build's log."""
 BUILDKIT = "buildkit"
 SERVICE_ACCOUNT = "build"
 PRIORITY_CLASS = "odc-job"
@@ -28,7 +28,7 @@ COMPONENT = "build"
 BUILD_ID = f"{naming.DOMAIN}/build-id"
 TRIES_AGAIN = 2
 KEPT_S = 3600
-"""So long a Job that is over stays, for who looks after it."""
+"""How long a finished Job stays, for operators who want to inspect it."""
 ARCH = "amd64"
 UID = 1000
 """The user that rootless BuildKit's image is made for."""
@@ -46,7 +46,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildPlace:
-    """gpu_instances: types of the cloud's instances that have GPUs, where nothing is built."""
+    """gpu_instances: the cloud's instance types with GPUs, on which no builds run."""
 
     settings: BuildSettings
     term: int
@@ -54,7 +54,7 @@ class BuildPlace:
 
 
 def job_name(build: Build) -> str:
-    """With a mark of what it is of: a database that was restored counts its builds anew."""
+    """The name includes a hash of the build, because a restored database may reuse build ids."""
     mark = hashlib.sha256(f"{build.digest} {build.target}".encode()).hexdigest()
     return f"odc-build-{build.id}-{build.attempt}-{mark[: naming.MARK_LENGTH]}"
 
@@ -95,7 +95,7 @@ def job_of(build: Build, place: BuildPlace) -> Json:
                             "containerName": CONTAINER, "operator": "In", "values": [WRONG]
                         },
                     },
-                    # Its node went, or was wanted for something else: that counts for nothing.
+                    # Its node failed, or was needed for another pod: that does not count as a try.
                     {
                         "action": "Ignore",
                         "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
@@ -108,7 +108,7 @@ def job_of(build: Build, place: BuildPlace) -> Json:
 
 
 def context_of(build: Build, own: BuildSettings, context: bytes, owner_uid: str) -> Json:
-    """The ConfigMap that goes with the Job. owner_uid: the Job's."""
+    """The ConfigMap owned by the Job. owner_uid: the Job's."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -161,16 +161,17 @@ def _pod(build: Build, place: BuildPlace) -> Json:
 
 
 def _buildkit(own: BuildSettings) -> Json:
-    """Runs what the Dockerfile says. It has neither the credential nor any volume with one."""
+    """Runs the Dockerfile's commands. It has neither the credential nor a volume that contains
+    it."""
     return {
         "name": BUILDKIT,
         "image": own.image,
         "imagePullPolicy": "IfNotPresent",
         "restartPolicy": "Always",
-        # Its process sandbox needs privileges that a build is not given: docs/operating/security.md
+        # Its process sandbox needs privileges that builds do not have: docs/operating/security.md
         "args": ["--addr", f"unix://{SOCKET}/buildkitd.sock", "--oci-worker-no-process-sandbox"],
         "resources": {"requests": REQUESTS, "limits": LIMITS},
-        # What BuildKit needs to be root in a user namespace of its own, and only there.
+        # BuildKit needs this to be root in its own user namespace, and only there.
         "securityContext": {
             "runAsUser": UID,
             "runAsGroup": UID,
@@ -201,8 +202,8 @@ def _client(build: Build, own: BuildSettings) -> Json:
         {"name": "socket", "mountPath": SOCKET},
     ]
     if own.secret is not None:
-        # The layers of this user's last build. A registry that takes pushes without a credential
-        # takes them from a Dockerfile, too: a cache there would be anybody's.
+        # The layers of this user's last build. Without a secret, the registry would accept pushes
+        # from any Dockerfile, so anyone could change a cache there.
         variables["ODC_CACHE"] = f"{build.target}:cache-{build.uid}"
         variables["DOCKER_CONFIG"] = CREDENTIALS
         mounts.append({"name": "registry", "mountPath": CREDENTIALS, "readOnly": True})

@@ -1,4 +1,4 @@
-"""Builds as Jobs of a cluster: made, looked at and taken away. Every call may be repeated."""
+"""Builds as Jobs of a cluster: create, observe and delete them. Every call can be repeated."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class BuildJobs:
     """See odcd.builds.worker.Builder."""
 
     def __init__(self, cluster: Cluster, place: BuildPlace, leads: Callable[[], bool]) -> None:
-        """leads: is it certain that no other leads?"""
+        """leads: whether it is certain that no other daemon leads."""
         self._cluster = cluster
         self._place = place
         self._leads = leads
@@ -117,7 +117,7 @@ class BuildJobs:
             ) from error
 
     async def _remove(self, job: _Job) -> None:
-        """Nobody waits for it. Never what a later leader made."""
+        """Delete a Job that no one waits for, but never one that a later leader made."""
         term = job.metadata.annotations.get(naming.TERM, "")
         if job.metadata.deletion_timestamp is not None or not self._leads():
             return
@@ -135,13 +135,14 @@ class BuildJobs:
                 raise RunnerDown(f"a build cannot be removed: {error.message}") from error
 
     async def begin(self, build: Build, context: bytes) -> None:
-        # The Job first, so that it owns the ConfigMap: its pod waits for that.
+        # The Job first, so that it can own the ConfigMap; its pod waits for the ConfigMap.
         uid = await self._make(self._jobs, job_of(build, self._place))
         own = self._place.settings
         await self._make(f"{self._core}/configmaps", context_of(build, own, context, uid))
 
     async def _make(self, path: str, body: Json) -> str:
-        """Its uid; of one that is there already, that one's, if it may be read."""
+        """Create an object and return its uid. If it exists, return the uid of the Job of that
+        name."""
         try:
             answer = await self._cluster.post(path, body)
         except ApiRefused as error:
@@ -162,7 +163,7 @@ class BuildJobs:
             raise RunnerDown(f"a build cannot be read: {error.message}") from error
         return msgspec.json.decode(answer, type=_Job).metadata.uid
 
-    # -- looking ---------------------------------------------------------------------------------
+    # -- observation -----------------------------------------------------------------------------
 
     async def _look(self, build: Build, job: _Job, pods: list[Pod]) -> BuildLook:
         pods.sort(key=lambda pod: pod.metadata.creation_timestamp or _LONG_AGO)
@@ -182,7 +183,7 @@ class BuildJobs:
         return BuildLook(state="going", step=step, log=told)
 
     async def _no_pod(self, job: _Job) -> str | None:
-        """Why Kubernetes makes no pod of it, as far as it says."""
+        """The reason why Kubernetes does not create the Job's pod, if it reports one."""
         of_job = f"involvedObject.uid={job.metadata.uid},reason=FailedCreate"
         try:
             said = await self._cluster.get(f"{self._core}/events", [("fieldSelector", of_job)])
@@ -192,7 +193,7 @@ class BuildJobs:
         return f"its pod cannot be made: {events[-1].message}"[:300] if events else None
 
     async def _log(self, pod: Pod) -> str | None:
-        """Its end; None: there is none, or it cannot be had now."""
+        """The end of the log; None: there is none, or it is unavailable now."""
         path = f"{self._core}/pods/{pod.metadata.name}/log"
         try:
             said = await self._cluster.get(
@@ -218,7 +219,7 @@ def _image_of(pod: Pod) -> str | None:
 
 def _why(failed: Condition, pod: Pod | None, told: str | None) -> str:
     ended = None if pod is None else _ended(pod)
-    # Kubelet's part of the log is there when the log itself cannot be had, and is of this end.
+    # Kubelet's excerpt of the log belongs to this end, and exists even if the log is unavailable.
     said = error_of((ended.message if ended is not None else "") or told or "")
     why = failed.message
     if failed.reason == "DeadlineExceeded":
@@ -233,7 +234,7 @@ def _why(failed: Condition, pod: Pod | None, told: str | None) -> str:
 
 
 def _out_of_memory(pod: Pod | None) -> bool:
-    """BuildKit, which runs beside the container that ended."""
+    """Whether BuildKit, which runs next to the container that ended, ran out of memory."""
     return pod is not None and any(
         state.terminated is not None and state.terminated.reason == "OOMKilled"
         for status in pod.status.init_container_statuses
@@ -242,7 +243,7 @@ def _out_of_memory(pod: Pod | None) -> bool:
 
 
 def _wait_of(pod: Pod) -> str | None:
-    """What a pod whose container does not run yet waits for."""
+    """The reason why a pod's container does not run yet."""
     for status in pod.status.container_statuses:
         if status.state.waiting is not None and status.state.waiting.reason:
             waiting = status.state.waiting

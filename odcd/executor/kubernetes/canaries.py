@@ -1,4 +1,5 @@
-"""Canaries: short pods that show whether a quarantined node works. No job of the queue's."""
+"""Canaries: short pods that test whether a quarantined node works. They are not jobs of the
+queue."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ TEXTS = {
 
 
 class Canaries:
-    """Level triggered: what is to be is said anew each time, so that any leader can go on."""
+    """Level-triggered: every call states the full set of wanted canaries, so that any leader can
+    continue."""
 
     def __init__(self, maker: Maker, clock: Clock) -> None:
         self._maker = maker
@@ -41,7 +43,7 @@ class Canaries:
         self._trouble: dict[int, str] = {}
 
     def note(self, key: Key, pod: Pod | None) -> None:
-        """What the cluster tells of one; None: it is gone."""
+        """Record a canary's pod as the cluster reports it; None: it is gone."""
         if pod is None:
             self._pods.pop(key[1], None)
         else:
@@ -64,7 +66,7 @@ class Canaries:
         return ends
 
     async def _look(self, canary: Canary, term: int) -> tuple[bool, str] | None:
-        """Whether it succeeded and what it said; None: it is not over."""
+        """Return whether it succeeded and its output; None: it has not ended."""
         now = self._clock.now()
         pod = self._pods.get(canary.number)
         if pod is None:
@@ -109,15 +111,17 @@ class Canaries:
 
 
 def _is_of(pod: Pod, canary: Canary | None) -> bool:
-    """One of another database, or of this one before it was restored, has its number only."""
+    """Whether the pod belongs to this canary: a pod of another or restored database may have its
+    number."""
     return (
         canary is not None and pod.metadata.annotations.get(STARTED_AT) == canary.until.isoformat()
     )
 
 
 def dispatch_of(canary: Canary, term: int) -> Dispatch:
-    """One GPU of the node, if it has any; no EFA, so it runs where jobs without it run. started_at
-    only tells it from others of its number: every leader has to say the same."""
+    """One GPU of the node, if it has any. No EFA, so it runs in the namespace of jobs without it.
+    started_at only distinguishes it from others of its number: every leader must use the same
+    value."""
     member = Member(
         rank=0, node=canary.node, gpu_type=canary.gpu_type,
         gpu_indexes=(0,) if canary.gpus else (), cpus=1, mem_mib=min(MEM_MIB, canary.mem_mib),

@@ -1,4 +1,4 @@
-"""What a job must be to become pods; the API asks before it is accepted."""
+"""Checks that a job can run as pods; the API calls them at submit."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from odcd.executor.output import check_patterns
 from odcd.records.job import Identity, JobSpec, ReservationSpec
 
 MAX_VARIABLES_BYTES = 512 * 1024
-"""Of environment and arguments: they are part of every pod, which may have 1.5 MiB."""
+"""For environment and arguments: they are part of every pod, which is limited to 1.5 MiB."""
 _VARIABLE = re.compile(r"^[ -<>-~]+$")
 
 
 class JobCheck:
     def __init__(self, default_image: str | None, dev_image: str | None = None) -> None:
-        """dev_image: of dev servers that name none."""
+        """dev_image: for dev servers that name none."""
         self._default_image = default_image
         self._dev_image = dev_image
 
@@ -46,7 +46,7 @@ class JobCheck:
                 "Leave --pty out; `odcctl logs ID -f` follows what a job writes.",
             )
         self._check_variables(spec)
-        # Short ones need not be packed to know.
+        # Short scripts always fit, without a trial compression.
         if len(spec.script) > MAX_PACKED_BYTES // 4 and script_data(spec.script) is None:
             raise TooLarge(
                 f"the script has {len(spec.script.encode())} bytes, and more than "

@@ -1,7 +1,8 @@
-"""Storage of dev servers as PersistentVolumes with claims that are theirs alone. Pods refer to the
-claim by its name before it is there: the scheduler waits for it.
+"""Storage of dev servers as PersistentVolumes, each with its own claim. Pods refer to the claim by
+name before it exists; the scheduler waits for it.
 
-Deleting these objects deletes no data: volumes are Retain, and go by odcd.disks.
+Deleting these objects deletes no data: the volumes have the policy Retain, and odcd.disks manages
+them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ZONE = "topology.kubernetes.io/zone"
 OURS = {NAME: "odc", COMPONENT: "disk", MANAGED_BY: "odcd"}
 PERSONAL = "odc-personal-"
 ANY_SIZE = "1Gi"
-"""EFS has none; Kubernetes wants one."""
+"""EFS has no size, but Kubernetes requires one."""
 NOT_FOUND, CONFLICT = 404, 409
 _VOLUMES = "/api/v1/persistentvolumes"
 
@@ -70,7 +71,7 @@ def personal_claim(uid: int) -> str:
 
 
 class Claims:
-    """Every call may be repeated, and raises ApiRefused, RunnerDown."""
+    """Every call can be repeated, and raises ApiRefused, RunnerDown."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         """namespace: of dev servers."""
@@ -78,7 +79,8 @@ class Claims:
         self._namespace = namespace
 
     async def publish(self, volume_id: int, cloud_id: str, zone: str, size_gib: int) -> None:
-        """Pods that refer to disk_claim(volume_id) may run with it from now on, in its zone."""
+        """Create the volume and its claim, so that pods with disk_claim(volume_id) can run in its
+        zone."""
         name = disk_claim(volume_id)
         spec = {
             "capacity": {"storage": f"{size_gib}Gi"},
@@ -95,7 +97,7 @@ class Claims:
         await self._publish(name, spec)
 
     async def publish_personal(self, uid: int, file_system: str, access_point: str) -> None:
-        """As publish(), of the folder that uid has on a shared file system."""
+        """Same as publish(), for the user's folder on a shared file system."""
         handle = f"{file_system}::{access_point}"
         spec = {
             "capacity": {"storage": ANY_SIZE},
@@ -105,8 +107,8 @@ class Claims:
         await self._publish(personal_claim(uid), spec)
 
     async def withdraw(self, volume_id: int) -> bool:
-        """True: claim and volume are gone from the cluster, so no pod and no node has it. False:
-        they are going; ask again."""
+        """Delete the claim and the volume. Return True if both are gone, so that no pod and no node
+        uses them; False: they are being deleted, call again."""
         return await self._withdraw(disk_claim(volume_id))
 
     async def withdraw_personal(self, uid: int) -> bool:
@@ -116,8 +118,8 @@ class Claims:
 
     async def _publish(self, name: str, spec: Json) -> None:
         labels = {"name": name, "labels": OURS}
-        # Bound to each other from the first: no other claim takes the volume, and no class makes
-        # another one for the claim.
+        # Bind them to each other from the start: no other claim can take the volume, and no storage
+        # class creates another volume for the claim.
         volume = {
             "apiVersion": "v1",
             "kind": "PersistentVolume",
@@ -155,7 +157,7 @@ class Claims:
             if (
                 not found
                 or found.metadata.deletion_timestamp is not None
-                # Its claim was deleted: it is kept for that one, and takes no other.
+                # Its claim was deleted: it is reserved for that claim, and takes no other.
                 or found.status.phase == "Released"
                 or there is None
                 or (there.driver, there.volume_handle) != (csi["driver"], csi["volumeHandle"])
@@ -163,13 +165,14 @@ class Claims:
                 raise await self._stranger(name)
             bound_to = found.spec.claim_ref.uid
         if await self._make(self._claims, claim):
-            # Its claim was deleted just now, and Kubernetes has not called it released yet.
+            # Its claim was deleted just now, and Kubernetes has not marked the volume as released
+            # yet.
             if bound_to:
                 raise await self._stranger(name)
             return
         body = await self._find(f"{self._claims}/{name}")
         held = body and msgspec.json.decode(body, type=_Claim)
-        # Lost: of a volume of this name that has gone; it takes no other.
+        # Lost: bound to a former volume of this name; it takes no other.
         if (
             not held
             or held.metadata.deletion_timestamp
@@ -179,7 +182,8 @@ class Claims:
             raise await self._stranger(name)
 
     async def _stranger(self, name: str) -> RunnerDown:
-        """Of another database, or of this one before it was restored; or one that is going."""
+        """Remove an object of another database, of this one before a restore, or one that is being
+        deleted."""
         log.warning("kubernetes.stranger", extra={"claim": name})
         await self._withdraw(name)
         return RunnerDown(f"another volume is called {name}", "It is being removed.")
@@ -188,7 +192,7 @@ class Claims:
         paths = (f"{self._claims}/{name}", f"{_VOLUMES}/{name}")
         for path in paths:
             await self._remove(path)
-        # Finalizers keep what a pod uses, or a node has attached.
+        # Finalizers keep objects that a pod uses or a node has attached.
         there = await asyncio.gather(*(self._find(path) for path in paths))
         return there == [None, None]
 
@@ -197,7 +201,7 @@ class Claims:
         return f"/api/v1/namespaces/{self._namespace}/persistentvolumeclaims"
 
     async def _make(self, path: str, body: Json) -> bool:
-        """False: there is one of that name."""
+        """Return False if an object of that name exists."""
         try:
             await self._cluster.post(path, body)
         except ApiRefused as error:

@@ -1,5 +1,6 @@
-"""The connection to a Kubernetes API server: kubernetes_asyncio's configuration, TLS and tokens;
-JSON in and out as bytes, because the library's own models take ten times as long to read."""
+"""The connection to a Kubernetes API server. Configuration, TLS and tokens come from
+kubernetes_asyncio. JSON is passed as bytes, because the library's models take ten times as long to
+parse."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ STDOUT, STDERR, ENDED = 1, 2, 3
 """Channels of a command in a container."""
 MAX_SAID_BYTES = 4096
 RETRIED = frozenset({408, 429, 500, 502, 503, 504})
-"""Answers that tell nothing about what was asked: try again."""
+"""Status codes that do not answer the request itself: try again."""
 
 ANSWERS = frozenset({404, 409, 410})
 VERBS = {"GET": "get", "POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
@@ -47,7 +48,7 @@ Query = Sequence[tuple[str, str | int]]
 
 
 class Status(msgspec.Struct, frozen=True):
-    """What the API server says of a request it refused."""
+    """The API server's explanation of a rejected request."""
 
     message: str = ""
     reason: str = ""
@@ -62,7 +63,7 @@ class _Ended(msgspec.Struct, frozen=True):
 
 
 class ApiRefused(Exception):
-    """The API server answered, and said no."""
+    """The API server answered with an error."""
 
     def __init__(self, status: int, told: Status, retry_after_s: float | None) -> None:
         super().__init__(f"{status} {told.reason}: {told.message}")
@@ -73,7 +74,7 @@ class ApiRefused(Exception):
 
     @property
     def passing(self) -> bool:
-        """The same request may be answered otherwise in a while."""
+        """Whether the same request may succeed later."""
         return self.status in RETRIED
 
 
@@ -81,8 +82,8 @@ class Cluster:
     def __init__(
         self, client: ApiClient, streams: ApiClient | None = None, calls: Calls = NOBODY
     ) -> None:
-        """streams: for what stays open; None: the same. One that had to wait for another would
-        hold up all requests, and with them what ends it."""
+        """streams: the client for long-lived connections; None: the same. If such a connection had
+        to wait for another, it would delay all requests, including the one that would end it."""
         self._client = client
         self._streams = streams or client
         self._calls = calls
@@ -92,8 +93,8 @@ class Cluster:
     async def connect(
         cls, kubeconfig: Path | None, context: str | None = None, calls: Calls = NOBODY
     ) -> Cluster:
-        """By a kubeconfig; without one, as the pod that this is. Raises BadRequest when neither
-        can be read; nothing is sent yet."""
+        """Connect with a kubeconfig; without one, use the service account of this pod. Raises
+        BadRequest when neither can be read. Nothing is sent yet."""
         try:
             from kubernetes_asyncio.client import ApiClient
         except ImportError as error:
@@ -129,8 +130,8 @@ class Cluster:
         self, method: str, path: str, query: Query = (), body: Any = None, *,
         kind: str = "application/json", timeout_s: float | None = None,
     ) -> bytes:  # fmt: skip
-        """The answer's body. Raises ApiRefused, or RunnerDown when nobody answered: the request
-        may have been carried out then."""
+        """Send a request and return the body of the response. Raises ApiRefused, or RunnerDown when
+        there was no response: then the request may have been carried out."""
         with self._calls.asking(operation_of(method, path, query), fails=is_trouble):
             async with self._sent(
                 self._client, method, path, query, body, kind=kind,
@@ -142,7 +143,7 @@ class Cluster:
     async def stream(
         self, path: str, query: Query = (), *, silence_s: float | None = None
     ) -> AsyncGenerator[aiohttp.ClientResponse]:
-        """An answer read as it comes; silence_s: the longest between two pieces of it."""
+        """Stream a response; silence_s: the maximum time between two pieces of it."""
         operation = operation_of("GET", path, query)
         with self._calls.asking(operation, timed=False, fails=is_trouble):
             async with self._sent(
@@ -188,8 +189,8 @@ class Cluster:
         self, namespace: str, pod: str, container: str, command: Sequence[str], timeout_s: float,
         *, into: bytearray | None = None, most_bytes: int = MAX_SAID_BYTES,
     ) -> str | None:  # fmt: skip
-        """Run a command in a container. What it says when it fails; None: it did not. Raises
-        ApiRefused, RunnerDown. into: takes what it writes, also of one that is cut off."""
+        """Run a command in a container. Return its error, or None if it succeeded. Raises
+        ApiRefused, RunnerDown. into: receives its output, also if it is cut off."""
         wrote = bytearray() if into is None else into
         with self._calls.asking("exec pods", fails=is_trouble):
             return await self._execute(
@@ -199,8 +200,8 @@ class Cluster:
     async def ask(
         self, namespace: str, pod: str, container: str, command: Sequence[str], timeout_s: float
     ) -> bytes:
-        """What a command in a container writes, if that is short. Raises ApiRefused, RunnerDown,
-        WrongState when it fails."""
+        """Run a command in a container and return its output, which must be short. Raises
+        ApiRefused, RunnerDown, and WrongState when it fails."""
         told = bytearray()
         trouble = await self.execute(namespace, pod, container, command, timeout_s, into=told)
         if trouble is not None:
@@ -263,8 +264,8 @@ class Cluster:
                     params=[("ports", str(port))],
                     headers=headers,
                     protocols=(PROTOCOL,),
-                    # The cluster's side may be gone without a word; sshd says something now and
-                    # then only when asked to.
+                    # The cluster's side may vanish silently, and an idle sshd only sends data when
+                    # asked.
                     heartbeat=HEARTBEAT_S,
                     **more,
                 )
@@ -276,7 +277,7 @@ class Cluster:
 
 
 def _kubeconfig(given: Path | None) -> Path | None:
-    """None: this is a pod of the cluster, and has what it needs."""
+    """The kubeconfig to use; None: this is a pod of the cluster, with its own credentials."""
     if given is None and TOKEN_OF_POD.exists():
         return None
     named = given or Path(os.environ.get("KUBECONFIG") or "~/.kube/config").expanduser()
@@ -289,16 +290,16 @@ def _kubeconfig(given: Path | None) -> Path | None:
 
 
 def is_trouble(error: Exception) -> bool:
-    """Did the API server fail us? That something is gone, or there already, is an answer."""
+    """Whether the API server failed. That an object is gone, or exists already, is an answer."""
     if isinstance(error, ApiRefused):
         return error.status not in ANSWERS
     return isinstance(error, RunnerDown)
 
 
 def operation_of(method: str, path: str, query: Query = ()) -> str:
-    """What a request does to which kind of object: "list pods", "get pods/log"."""
+    """The operation and object kind of a request: "list pods", "get pods/log"."""
     parts = path.partition("?")[0].strip("/").split("/")
-    # api/v1/… or apis/GROUP/VERSION/…, then perhaps namespaces/NAME, if there is more after it.
+    # api/v1/… or apis/GROUP/VERSION/…, then namespaces/NAME if more path elements follow.
     parts = parts[2 if parts[0] == "api" else 3 :]
     if len(parts) > 2 and parts[0] == "namespaces":
         parts = parts[2:]
@@ -329,7 +330,7 @@ async def _configuration(kubeconfig: Path | None, context: str | None) -> Config
             f"the kubeconfig {named} may not be read by {who}, as whom odcd runs",
             f"chown {who} {named}, or give odcd a copy.",
         ) from None
-    except Exception as error:  # whatever a wrong file makes of its readers
+    except Exception as error:  # the parsers raise many types for an invalid file
         raise BadRequest(
             f"the kubeconfig {named} cannot be used: {_told(error)}",
             "`kubectl --kubeconfig FILE version` shows whether a file is right.",
@@ -343,7 +344,7 @@ async def _configuration(kubeconfig: Path | None, context: str | None) -> Config
 
 
 def _transport(client: Any) -> dict[str, Any]:
-    """What of the kubeconfig is told with each request of the session."""
+    """The settings of the kubeconfig that are passed with each request."""
     rest = client.rest_client
     told = {"proxy": rest.proxy, "server_hostname": rest.server_hostname}
     return {name: value for name, value in told.items() if value}

@@ -1,6 +1,5 @@
-"""What is on a disk, listed before the pod that has it is told to end: users see by it what a disk
-holds without a dev server. That it cannot be listed delays nothing for long and prevents nothing.
-"""
+"""Lists the contents of a disk before its pod is ended, so that users can see them without a dev
+server. If the listing fails, the end is delayed only briefly, and never prevented."""
 
 from __future__ import annotations
 
@@ -18,15 +17,15 @@ from odcd.executor.kubernetes.objects import Pod
 log = logging.getLogger(__name__)
 
 LIST_S, TELL_S = 15.0, 5.0
-"""Together the most by which an end is delayed."""
+"""Together, the maximum delay of an end."""
 AT_ONCE = 16
-"""Of many ends at the same moment; connections are needed for the ends themselves, too."""
+"""A limit for many simultaneous ends, which need connections themselves."""
 MAX_BYTES = 256 * 1024
 MAX_WRITTEN_BYTES = MAX_BYTES + 16 * 1024
 CUT = "[more was there]"
 
 TellContents = Callable[[int, int, str | None, int | None], Awaitable[None]]
-"""Job, attempt, the listing, bytes in use; None: it could not be told."""
+"""Job, attempt, the listing, bytes in use; None: unknown."""
 
 
 class Contents:
@@ -36,7 +35,7 @@ class Contents:
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def keep(self, pod: Pod, key: Key) -> None:
-        """Of a pod with a disk that still runs; of others there is nothing to be had."""
+        """List the disk of a running pod; does nothing for other pods."""
         going = pod.metadata.deletion_timestamp is not None
         if not has_disk(pod) or going or not status.is_running(pod):
             return
@@ -48,7 +47,7 @@ class Contents:
             log.warning("kubernetes.contents_lost", extra={"job_id": key[0], "why": str(error)})
 
     async def _list(self, pod: Pod) -> bytes:
-        """As much as came in time."""
+        """Return the output that arrived in time."""
         written = bytearray()
         trouble: object = None
         try:
@@ -70,11 +69,12 @@ class Contents:
 
 
 def read(written: bytes) -> tuple[str | None, int | None]:
-    """The listing and the bytes in use, of what the program wrote: how many KiB, and the tree."""
+    """Parse the program's output, which is the used KiB and the tree, to the listing and the bytes
+    in use."""
     first, _, rest = written.partition(b"\n")
     used_bytes = int(first) * 1024 if first.isdigit() and len(first) < 15 else None
     lines = rest.decode(errors="replace").split("\n")
-    # Names are their users': nothing in them moves a cursor.
+    # Users choose the names, so replace characters that could move a cursor.
     text = "\n".join("".join(c if c.isprintable() else "?" for c in one) for one in lines).strip()
     if not text:
         return None, used_bytes

@@ -1,5 +1,5 @@
-"""How members end: because the database wants it, because they never start, or because they are
-over and written down. What one has written is kept before its pod goes."""
+"""End members: because the database demands it, because they never start, or because their recorded
+end leaves a pod behind. A member's output is stored before its pod is removed."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ log = logging.getLogger(__name__)
 CAPTURES = 200
 CLEANERS = 16
 KEEP_S = 10.0
-"""So long what a member has written may take to be read before it is told to end without that."""
+"""How long reading a member's output may take before it is ended without that."""
 LOG_OPEN_S = 2.0
 LOOK_AGAIN_S = 1.0
 STUCK = timedelta(seconds=15)
-"""A pod whose grace has been over for so long, on a node that does not answer, is removed."""
+"""A pod is removed by force this long after its grace period, if its node does not answer."""
 
 
 class Ends:
@@ -48,7 +48,7 @@ class Ends:
         grace_s: float,
         contents: Contents,
     ) -> None:
-        """grace_s: from TERM to KILL of pods that the database does not know."""
+        """grace_s: from TERM to KILL, for pods that the database does not know."""
         self._members = members
         self._nodes = nodes
         self._maker = maker
@@ -61,17 +61,17 @@ class Ends:
         self._cleaners = asyncio.Semaphore(CLEANERS)
 
     def look(self, pod: Pod, key: Key) -> None:
-        """Note what a pod's status says, and end it if it is to end."""
+        """Record a pod's status, and end the pod if it must end."""
         hopeless = self._members.see(pod, key)
         if hopeless is not None:
             self.condemn(pod, key, hopeless)
         if key[:2] in self._members.stops:
             self._end_pod(pod, key, self._members.stops[key[:2]])
 
-    # -- that never start -----------------------------------------------------------------------
+    # -- members that never start -----------------------------------------------------------------
 
     def condemn(self, pod: Pod, key: Key, fact: Fact) -> None:
-        """It will not start: remove it, and let that be its end."""
+        """Remove a pod that cannot start, and record this as the member's end."""
         if key in self._members.verdicts:
             return
         self._members.verdicts[key] = fact
@@ -86,17 +86,17 @@ class Ends:
             log.warning("kubernetes.not_removed", extra={"pod": pod.key, "why": str(error)})
         found = self._members.pod(key)
         if found is not None and found.metadata.deletion_timestamp is None:
-            # It moved on meanwhile, or nobody answered: look at it again.
+            # It changed meanwhile, or the API server did not answer: check it again.
             self._members.verdicts.pop(key, None)
             await self._clock.sleep(LOOK_AGAIN_S)
             current = self._members.pod(key)
             if current is not None:
                 self.look(current, key)
 
-    # -- that are to end ------------------------------------------------------------------------
+    # -- members to be ended ----------------------------------------------------------------------
 
     def stop(self, attempt: Attempt, grace_s: float) -> None:
-        """What comes to be of it later ends as well."""
+        """End the attempt; pods of it that appear later end as well."""
         self._members.stops[attempt] = grace_s
         for rank, pod in list(self._members.pods.get(attempt, {}).items()):
             self._end_pod(pod, (*attempt, rank), grace_s)
@@ -110,8 +110,8 @@ class Ends:
         self._background.spawn(self._end(pod, key, grace_s))
 
     async def _end(self, pod: Pod, key: Key, grace_s: float) -> None:
-        """What it has written is kept, and its log is open for the rest, before it is told to end:
-        kubelet drops a log with its pod."""
+        """Store the output so far and open the log for the rest before the pod is ended,
+        because kubelet deletes a log with its pod."""
         await self._list_disk(pod, key)
         if key in self._members.begun:
             opened = asyncio.Event()
@@ -125,7 +125,7 @@ class Ends:
         await self._remove(pod, grace_s)
 
     async def _capture(self, key: Key, namespace: str, opened: asyncio.Event) -> None:
-        """Follow what it still writes while it is being ended."""
+        """Follow the log while the member is ending."""
         async with self._captures:
             try:
                 await self._output.keep(key, namespace, follow=True, on_open=opened.set)
@@ -135,7 +135,8 @@ class Ends:
                 opened.set()
 
     async def confirm(self, attempt: Attempt) -> None:
-        """Members to be ended of which there is no pod: ask, then say so."""
+        """Members to end that have no pod: confirm this with the API server, then record their
+        end."""
         members = self._members
         for rank in members.of(attempt):
             key = (*attempt, rank)
@@ -153,10 +154,10 @@ class Ends:
     async def _remove(self, pod: Pod, grace_s: float) -> None:
         await insist(self._clock, lambda: self._maker.remove(pod, grace_s))
 
-    # -- whose nodes do not answer --------------------------------------------------------------
+    # -- members on nodes that do not answer ------------------------------------------------------
 
     def force(self) -> None:
-        """Kubelet is to confirm that a pod has ended; one that does not answer never will."""
+        """Remove pods by force if kubelet, which should confirm their end, does not answer."""
         now = self._clock.now()
         pods = [pod for pods in self._members.pods.values() for pod in pods.values()]
         for pod in pods:
@@ -170,18 +171,18 @@ class Ends:
             await self._contents.keep(pod, key)
 
     def _answers(self, node_name: str) -> bool:
-        """Does the node's kubelet, as far as the cluster knows?"""
+        """Whether the node's kubelet answers, as far as the cluster knows."""
         node = self._nodes.get(node_name)
         if node is None:
             return not node_name
         ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
         return ready is not None and ready.status == "True"
 
-    # -- whose end is known ---------------------------------------------------------------------
+    # -- members whose end is recorded ------------------------------------------------------------
 
     def tidy(self, key: Key) -> None:
-        """Remove the pod of a member whose end is written down. Rank 0's goes last: the script that
-        the others begin with is its own."""
+        """Remove the pod of a member whose end is recorded. Rank 0's pod goes last, because it owns
+        the script that the other members start with."""
         attempt, rank = key[:2], key[2]
         all_over = self._members.are_over(attempt)
         if rank == 0 and not all_over:
@@ -195,7 +196,7 @@ class Ends:
                 self.clean(pod, over)
 
     def clean(self, pod: Pod, key: Key) -> None:
-        """Keep what it has written, and remove it."""
+        """Store the pod's output, and remove the pod."""
         if pod.metadata.uid not in self._members.removing:
             self._members.removing.add(pod.metadata.uid)
             self._background.spawn(self._clean(pod, key))

@@ -1,4 +1,4 @@
-"""What a job in a pod is told of itself: as any job, but its hosts are pods."""
+"""The environment of a job in a pod: the same as for any job, but its hosts are pods."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ HERE = frozenset({
     "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS",
     "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "XAUTHORITY", "TMUX", "TERMINFO",
 })  # fmt: skip
-"""Of the submitted environment, what names files and sockets of the machine it came from."""
+"""Variables of the submitted environment that name files and sockets of the machine it came
+from."""
 DEVICES = ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
-"""Given by the device plugin alone: by these a job would see GPUs that are not its own."""
+"""Only set by the device plugin: otherwise a job could see GPUs of other jobs."""
 
 
 def pod_environment(
@@ -33,7 +34,8 @@ def pod_environment(
     home: str,
     efa: bool,
 ) -> dict[str, str]:
-    """SLURM_JOB_NODELIST and its like name the pods, whose names resolve; ODC_NODE the node."""
+    """SLURM_JOB_NODELIST and similar variables name the pods, whose names resolve; ODC_NODE names
+    the node."""
     domain = host_domain(namespace, cluster_domain)
     hosts = [pod_name(*dispatch.key, m.rank) for m in dispatch.members]
     seen = replace(
@@ -64,13 +66,13 @@ def pod_environment(
     for name in DEVICES:
         variables.pop(name, None)
     if not member.gpu_indexes:
-        # Else an image that asks for all devices would get them.
+        # Otherwise an image that requests all devices would get them.
         variables["NVIDIA_VISIBLE_DEVICES"] = "void"
     if efa:
         variables.setdefault("FI_PROVIDER", "efa")
         variables.setdefault("NCCL_SOCKET_IFNAME", "^lo,docker")
-        # Not Mellanox's cards, which are the node's own; all others, across switches. Which of its
-        # ways it takes, and whether devices read memory directly, it knows best.
+        # Exclude Mellanox's cards, which belong to the node; use all others, across switches. NCCL
+        # itself best chooses its transport, and whether devices read memory directly.
         variables.setdefault("NCCL_IB_HCA", "^mlx5")
         variables.setdefault("NCCL_CROSS_NIC", "1")
     return variables

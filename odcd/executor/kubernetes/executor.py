@@ -1,4 +1,4 @@
-"""The executor: attempts of the database as pods, and what becomes of the pods as facts."""
+"""The executor: it runs the database's attempts as pods, and reports the state of pods as facts."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ OPEN_S = 20.0
 
 
 class KubernetesExecutor:
-    """Implements odcd.executor.base.Executor: what the cluster tells goes to where it is known or
-    acted on, as does what the core asks.
+    """Implements odcd.executor.base.Executor. It passes events of the cluster and requests of the
+    daemon to the modules that handle them.
 
-    Acts of a leader that was superseded are harmless: pods have the names of their attempts, and no
-    attempt comes to life again.
+    Actions of a former leader are harmless: pods are named after their attempts, and an attempt
+    never restarts.
     """
 
     name = "kubernetes"
@@ -68,11 +68,11 @@ class KubernetesExecutor:
         on_port: TellPort,
         on_contents: TellContents,
     ) -> None:
-        """leads: is it certain that no other leads? instance_types: GPU type by the cloud's type of
-        instance. on_orphans: told the names of pods that no job has, before they are removed.
-        orphan_s: how long such a pod may stay. box_keys: of a dev server; None: it is over.
-        on_port: told by which port of its nodes one is reached, if that is wanted. on_contents:
-        told what is on a disk, before the pod that has it ends."""
+        """leads: whether it is certain that no other daemon leads. instance_types: GPU type by the
+        cloud's instance type. on_orphans: called with the names of pods without a job before they
+        are removed. orphan_s: how long such a pod may stay. box_keys: returns the keys of a dev
+        server; None: it has ended. on_port: called with a node port of a dev server, if enabled.
+        on_contents: called with the contents of a disk before its pod ends."""
         self._cluster = cluster
         self._clock = clock
         self._tolerated = settings.tolerated
@@ -99,7 +99,7 @@ class KubernetesExecutor:
         self._orphans = Orphans(self._members, self._ends, clock, orphan_s, on_orphans)
         self._canaries = canaries.Canaries(self._maker, clock)
 
-    # -- life -----------------------------------------------------------------------------------
+    # -- lifetime ---------------------------------------------------------------------------------
 
     async def open(self, term: int) -> None:
         self._term = term
@@ -121,7 +121,7 @@ class KubernetesExecutor:
         await self._background.close()
         await self._cluster.close()
 
-    # -- what the cluster and the clock tell -----------------------------------------------------
+    # -- events of the cluster and timers ----------------------------------------------------------
 
     def _on_pod(self, key: Key, before: Pod | None, after: Pod | None) -> None:
         if key[0] == canaries.JOB:
@@ -160,8 +160,8 @@ class KubernetesExecutor:
     # -- attempts -------------------------------------------------------------------------------
 
     async def start(self, dispatches: Sequence[Dispatch], texts: Mapping[str, str]) -> None:
-        """They are made in the background: until then the database has them as not started, so
-        they would be sent again."""
+        """Queue the attempts, which are started in the background. Until then they are not started
+        in the database, so they would be sent again."""
         self._starts.order(dispatches, texts)
 
     async def stop(self, job_id: int, attempt: int, *, signal: int, grace_s: float) -> None:
@@ -178,7 +178,7 @@ class KubernetesExecutor:
     ) -> list[Pod]:  # fmt: skip
         there = sorted(self._members.pods.get((job_id, attempt), {}).items())
         pods = [pod for rank, pod in there if not only_first or rank == 0]
-        # A follower watches nothing.
+        # A follower does not watch pods.
         return pods or await self._find_members(job_id, attempt, only_first=only_first)
 
     async def _find_members(self, job_id: int, attempt: int, *, only_first: bool) -> list[Pod]:
@@ -190,10 +190,10 @@ class KubernetesExecutor:
         return pods
 
     async def set_end(self, job_id: int, attempt: int, ends_at: datetime | None) -> None:
-        """Nothing to move: the database's sweep ends what is over its limit."""
+        """Does nothing: the database's sweep ends jobs that exceed their time limit."""
 
     async def adopt(self, read_expected: Callable[[], Awaitable[Sequence[Expected]]]) -> None:
-        """Pods are looked at first: whatever was there then has its intent in the database."""
+        """Read the pods first: the intents of all of them are then already in the database."""
         self._watch.require()
         members = self._members
         there = {
@@ -216,7 +216,8 @@ class KubernetesExecutor:
         self._starts.trim(live)
 
     def _know(self, there: Mapping[Key, Pod], expected: Mapping[Key, bool]) -> None:
-        """Dev servers that were ready before: until now the others could not be told from them."""
+        """Mark the dev servers that were ready before; until now they could not be
+        distinguished."""
         members = self._members
         known, members.knows = members.knows, True
         boxes = [(key, pod) for key, pod in there.items() if is_box(pod)]
@@ -230,7 +231,7 @@ class KubernetesExecutor:
     # -- facts ----------------------------------------------------------------------------------
 
     async def observe(self) -> AsyncIterator[list[Fact]]:
-        """Never ends by itself. Raises what a part of the executor failed with."""
+        """Runs until cancelled. Raises the error of a failed background task."""
         while True:
             facts = await self._ledger.take()
             if self._background.failed is not None:
@@ -270,7 +271,7 @@ class KubernetesExecutor:
     def logs(
         self, dispatch: Dispatch, rank: int, *, stderr: bool, follow: bool
     ) -> AsyncGenerator[bytes]:
-        """Both streams are one: that is how containers are logged."""
+        """Both streams are combined, because container logs are."""
         return self._output.logs(dispatch, rank, follow=follow)
 
     def shares_output(self, dispatch: Dispatch, *, stderr: bool) -> bool:
@@ -287,7 +288,7 @@ class KubernetesExecutor:
         await notices.tell(self._cluster, pods, job_id, notice)
 
     async def set_keys(self, job_id: int, attempt: int, lines: Sequence[str]) -> None:
-        """Who may enter from now on, also when a container begins anew."""
+        """Set the keys that may enter from now on, also after a container restart."""
         pods = await self._pods_of(job_id, attempt)
         await notices.set_keys(self._cluster, pods, job_id, lines)
 

@@ -1,7 +1,7 @@
 """A port of a pod through the API server: pods/portforward over a WebSocket, v4.channel.k8s.io.
 
-Every message begins with its channel, 0 for the bytes of the port and 1 for what went wrong; the
-first message of each has the port's number. The protocol has no end of one direction alone.
+Every message starts with its channel: 0 for the bytes of the port, 1 for errors. The first message
+of each channel has the port's number. The protocol cannot close only one direction.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Forward:
         self._socket = socket
         self._pod = pod
         self._heads = {DATA: PORT_BYTES, ERROR: PORT_BYTES}
-        """Of each channel, how much of the port's number is still to come."""
+        """For each channel, the bytes of the port's number that are still to come."""
 
     async def read(self) -> bytes:
         import aiohttp
@@ -60,7 +60,7 @@ class Forward:
             await self._socket.send_bytes(bytes([DATA]) + data[at : at + PIECE_BYTES])
 
     async def write_eof(self) -> None:
-        """There is no such thing here."""
+        """Does nothing: the protocol has no such message."""
 
     async def close(self) -> None:
         try:

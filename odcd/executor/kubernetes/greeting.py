@@ -1,4 +1,4 @@
-"""What a login to a dev server shows: whose it is, and which of its folders stay."""
+"""The greeting at a login to a dev server: its owner, and which folders are kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CCACHE = "/ccache_shared"
 
 
 def motd(dispatch: Dispatch) -> list[str]:
-    """The job's name is its user's own text: nothing in it moves a cursor."""
+    """Users choose the job's name, so characters that could move a cursor are removed."""
     first = dispatch.members[0]
     gpus = sum(len(m.gpu_indexes) for m in dispatch.members)
     lines = [
@@ -30,7 +30,8 @@ def motd(dispatch: Dispatch) -> list[str]:
 
 
 def storage(dispatch: Dispatch, rank: int, disk_mbps: int, *, ccache: bool) -> list[str]:
-    """Of one member, rank 0 or another. disk_mbps: what a disk is made for, in MiB/s."""
+    """The storage lines for one member, rank 0 or another. disk_mbps: the disk's throughput in
+    MiB/s."""
     disk = dispatch.disk if rank == 0 else None
     if disk is not None:
         new = ", which is new" if disk.first else ""

@@ -1,4 +1,4 @@
-"""References of container images: what a job may name."""
+"""References of container images that a job may name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from odcd.errors import BadRequest
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _PORT = r":[0-9]{1,5}"
-# Without a dot or a port it would be the first part of a path.
+# A name without a dot or a port would be the first part of a path.
 _HOST = rf"(?:{_LABEL}(?:\.{_LABEL})+(?:{_PORT})?|(?:{_LABEL}|\[[0-9a-fA-F:]+\]){_PORT}|localhost)"
 _REFERENCE = re.compile(
     rf"(?P<name>(?:{_HOST}/)?{_COMPONENT}(?:/{_COMPONENT})*)"
@@ -21,7 +21,7 @@ MOVING = frozenset({"latest"})
 
 
 def check_image(image: str, what: str) -> None:
-    """Raises BadRequest for what is no reference, or one whose meaning moves."""
+    """Raises BadRequest for an invalid reference, or one whose image can change."""
     found = _REFERENCE.fullmatch(image) if len(image) <= MAX_LENGTH else None
     if found is None:
         raise BadRequest(

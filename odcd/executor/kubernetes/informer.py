@@ -1,8 +1,9 @@
-"""A copy of the API server's objects of one kind, kept by list and watch.
+"""A copy of the API server's objects of one kind, kept up to date by list and watch.
 
-A watch that breaks goes on where it was; one that the server cannot go on with (410) begins with a
-new list. Every so often the whole list is read again, whatever the watch has told. As long as the
-server does not answer, the copy stays as it is: nothing is gone because we could not look.
+A broken watch resumes where it was. If the server cannot resume it (410), everything is listed
+again. The whole list is also read again at regular intervals, whatever the watch reported. While
+the server does not answer, the copy stays unchanged: objects that cannot be read are not treated as
+deleted.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ log = logging.getLogger(__name__)
 PAGE = 500
 RELIST_S = 300
 SILENCE_S = 90.0
-"""Bookmarks come every minute; a connection silent for longer is taken for dead."""
+"""Bookmarks arrive every minute; a connection that is silent for longer counts as dead."""
 RETRY_S = (0.1, 5.0)
 GONE = 410
 
@@ -58,7 +59,7 @@ class _Bookmark(Object):
 
 
 class Expired(Exception):
-    """The server no longer knows the version that we have."""
+    """The server no longer has the resource version that we know."""
 
 
 class Mirror(Generic[T]):
@@ -70,7 +71,8 @@ class Mirror(Generic[T]):
         clock: Clock,
         on_change: Callable[[T | None, T | None], None],
     ) -> None:
-        """on_change: told of every change, as (before, after); None: not there."""
+        """on_change: called for every change as (before, after); None: the object does not
+        exist."""
         self._cluster = cluster
         self._path = path
         self._clock = clock
@@ -79,12 +81,12 @@ class Mirror(Generic[T]):
         self._version = ""
         self.items: dict[str, T] = {}
         self.synced = False
-        """It has been listed at least once."""
+        """Whether the objects were listed at least once."""
         self.trouble: str | None = "not looked yet"
-        """Why the copy may be old; None: it is being watched."""
+        """Why the copy may be outdated; None: it is being watched."""
 
     async def run(self) -> None:
-        """Never ends by itself."""
+        """Runs until cancelled."""
         pause_s = RETRY_S[0]
         while True:
             try:
@@ -111,7 +113,7 @@ class Mirror(Generic[T]):
         log.warning("kubernetes.unwatched", extra={"what": self._path, "why": error.message})
 
     async def list(self) -> None:
-        """Read all anew. Raises RunnerDown, ApiRefused, Expired."""
+        """List all objects again. Raises RunnerDown, ApiRefused, Expired."""
         seen: set[str] = set()
         after = ""
         while True:
@@ -139,7 +141,8 @@ class Mirror(Generic[T]):
         self.trouble = None
 
     async def _watch(self) -> None:
-        """Follow until the server ends it. Raises RunnerDown, ApiRefused, Expired."""
+        """Follow changes until the server ends the watch. Raises RunnerDown, ApiRefused,
+        Expired."""
         query = [
             ("watch", "true"), ("allowWatchBookmarks", "true"),
             ("resourceVersion", self._version), ("timeoutSeconds", RELIST_S),
@@ -154,7 +157,7 @@ class Mirror(Generic[T]):
                 raise Expired from error
             raise
         except (ValueError, msgspec.MsgspecError) as error:
-            # Cut off in the middle of a line, or longer than any object may be.
+            # The line was cut off, or is longer than any object may be.
             raise RunnerDown(f"a watch of {self._path} broke off: {error}") from error
 
     def _take(self, line: bytes) -> None:
@@ -171,7 +174,7 @@ class Mirror(Generic[T]):
             raise ApiRefused(told.code, told, None)
         item = self._decoder.decode(event.object)
         if event.type == "DELETED":
-            # As it was last: how it ended may be told only now.
+            # Process the last state first: it may be the first to show how the object ended.
             self._put(item)
             self._drop(item.key)
         else:
@@ -184,7 +187,7 @@ class Mirror(Generic[T]):
             if before.metadata.resource_version == item.metadata.resource_version:
                 return
             if before.metadata.uid != item.metadata.uid:
-                # Another of the same name: the first has gone.
+                # A new object has the same name: the first one is gone.
                 self._drop(item.key)
                 before = None
         self.items[item.key] = item

@@ -1,4 +1,5 @@
-"""Nodes as the planner counts them: what kubelet offers, less DaemonSets; who else is on them."""
+"""Nodes as the planner counts them: kubelet's allocatable resources minus DaemonSets, and the use
+by other workloads."""
 
 from __future__ import annotations
 
@@ -38,15 +39,15 @@ FEATURE_FLAGS = ("nsight",)
 IGNORE_LABEL = "odc.dev/ignore"
 NOT_OURS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 TOLERATED = ("nvidia.com/gpu", EFA, "odc.dev/")
-"""Taints that the pods of jobs tolerate; one that ends in / stands for all that begin so."""
+"""Taints that job pods tolerate; an entry that ends in / is a prefix."""
 KEPT_BY_KUBELET = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Taints that only repeat what conditions and cordons say."""
+"""Taints that only repeat conditions and cordons."""
 MAX_GPUS = 62
 
 
 @dataclass(slots=True, kw_only=True)
 class _Use:
-    """Of one node, by pods that are not jobs of odc: DaemonSets, and all others."""
+    """Use of one node by pods that are not odc's jobs: either DaemonSets, or all others."""
 
     cpus: Decimal = Decimal(0)
     memory: Decimal = Decimal(0)
@@ -67,7 +68,7 @@ class Inventory:
 
 
 def is_daemon(pod: Pod) -> bool:
-    """It belongs to its node, as DaemonSets and static pods do."""
+    """Whether the pod belongs to its node, like those of DaemonSets and static pods."""
     return any(owner.kind in ("DaemonSet", "Node") for owner in pod.metadata.owner_references)
 
 
@@ -82,7 +83,8 @@ def take_inventory(
     instance_types: Mapping[str, str],
     tolerated: Iterable[str] = (),
 ) -> Inventory:
-    """is_ours: whether a pod is a job's. instance_types: our type by the cloud's instance type."""
+    """is_ours: whether a pod belongs to a job. instance_types: GPU type by the cloud's instance
+    type."""
     daemons: defaultdict[str, _Use] = defaultdict(_Use)
     others: defaultdict[str, _Use] = defaultdict(_Use)
     for pod in pods:
@@ -110,7 +112,7 @@ def _report(
     try:
         gpus = int(quantity(offered.get(GPU, "0"))) - daemon.gpus
         cpus = math.floor(quantity(offered.get("cpu", "0")) - daemon.cpus)
-        # Huge pages are not in allocatable memory: kubelet takes them off.
+        # Allocatable memory excludes huge pages already: kubelet subtracts them.
         mem_mib = math.floor((quantity(offered.get("memory", "0")) - daemon.memory) / MIB)
     except ValueError as error:
         return f"its allocatable resources cannot be read: {error}"
@@ -145,7 +147,7 @@ def _report(
 
 
 def _state(node: Node, tolerated: tuple[str, ...]) -> tuple[NodeState, str | None]:
-    """UP, DRAIN or DOWN, and why. A node that says nothing of its health is not healthy."""
+    """UP, DRAIN or DOWN, and why. A node that does not report its health is not healthy."""
     ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
     if ready is None or ready.status != "True":
         told = (ready.message or ready.reason) if ready else "kubelet has not told of it yet"
@@ -180,8 +182,8 @@ def _gpu_type(node: Node, gpus: int, instance_types: Mapping[str, str]) -> str:
 
 
 def _features(labels: Mapping[str, str]) -> tuple[str, ...]:
-    """Words for --constraint. Labels at large would not do: some differ on every node, and nodes
-    that differ cannot be planned as one group."""
+    """Words for --constraint. Not all labels: some differ on every node, and nodes that differ
+    cannot be planned as one group."""
     words = {labels[key] for key in FEATURE_LABELS if labels.get(key)}
     words |= {key for key in FEATURE_FLAGS if labels.get(key) == "true"}
     for key, value in labels.items():
@@ -193,7 +195,7 @@ def _features(labels: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOffer:
-    """What of a node a whole-node member gets beside its share."""
+    """The resources of a node that a whole-node member gets in addition to its share."""
 
     gpus: int
     efa: int

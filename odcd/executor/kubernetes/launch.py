@@ -1,4 +1,4 @@
-"""How a member's container begins: fixed text for its shell, all that differs as arguments."""
+"""How a member's container starts: fixed text for its shell, and arguments for everything else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JOB = "/odc/job"
 RUN = "/odc/run"
 MAX_PLAIN_BYTES = 900_000
 MAX_PACKED_BYTES = 900_000
-"""A ConfigMap holds 1 MiB."""
+"""A ConfigMap is limited to 1 MiB."""
 
 _BEGIN = """\
 umask "$1"
@@ -66,8 +66,8 @@ wait $copies
 exit "$code"
 """
 )
-"""Arguments: umask, -a or nothing, output, error (may be empty), input; then the script's own. What
-is written to a file is in the pod's log, too; the shell ends after the copies and with the job's
+"""Arguments: umask, -a or nothing, output, error (may be empty), input; then the script's own.
+Output written to a file is also in the pod's log. The shell ends after the copies, with the job's
 exit code."""
 
 SIGNAL = """\
@@ -79,12 +79,13 @@ read -r pid </odc/run/pid || exit 1
 [ -z "$1" ] || exec kill -s "$0" "$pid"
 kill -s "$0" -- "-$pid" 2>/dev/null || kill -s "$0" "$pid"
 """
-"""Argument 0: the signal's name. 1: anything, for the script alone; else it goes to the whole
-process group, where there is one: a job whose output goes to files has none of its own."""
+"""Argument 0: the signal's name. 1: if not empty, signal only the script; otherwise the whole
+process group if there is one. A job whose output goes to files has no group of its own."""
 
 
 def literal(text: str) -> str:
-    """So that Kubernetes, which replaces $(NAME) in commands and environments, leaves it alone."""
+    """Escape a text so that Kubernetes, which replaces $(NAME) in commands and environments, leaves
+    it unchanged."""
     return text.replace("$", "$$")
 
 
@@ -107,7 +108,7 @@ def signal_command(name: str, *, batch_only: bool) -> Sequence[str]:
 
 
 def script_data(script: str) -> dict[str, Any] | None:
-    """The data of a script's ConfigMap; None: it is too long, even packed."""
+    """The data of a script's ConfigMap; None: it is too long even when compressed."""
     content = script.encode()
     if len(content) <= MAX_PLAIN_BYTES:
         return {"data": {"script": script}}

@@ -1,4 +1,4 @@
-"""Facts on their way to the database: each is told until it is acknowledged."""
+"""Facts on their way to the database: each is repeated until it is acknowledged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ class Ledger:
         self._told = asyncio.Event()
 
     def tell(self, fact: Fact) -> None:
-        """The first of a kind stays; what ended has ended. Of progress the last."""
+        """Report a fact. The first fact of a kind is kept, because an end is final; of progress the
+        last one is kept."""
         key = _key(fact)
         if fact.kind in PROGRESS:
             self._facts[key] = fact
@@ -26,7 +27,7 @@ class Ledger:
         self._told.set()
 
     async def take(self) -> list[Fact]:
-        """All that is not acknowledged; waits for something new."""
+        """Wait for a new fact, then return all unacknowledged ones."""
         await self._told.wait()
         self._told.clear()
         return list(self._facts.values())
@@ -34,7 +35,7 @@ class Ledger:
     def acknowledge(self, facts: Sequence[Fact]) -> None:
         for fact in facts:
             key = _key(fact)
-            # Of a phase more may have been told meanwhile.
+            # The phase may have been reported again in the meantime.
             if fact.kind not in PROGRESS or self._facts.get(key) == fact:
                 self._facts.pop(key, None)
 

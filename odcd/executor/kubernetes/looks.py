@@ -1,4 +1,5 @@
-"""How much a dev server is used, by a program in its pods. What cannot be told is not guessed."""
+"""Measures how much a dev server is used, by a program in its pods. Unknown values are not
+guessed."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _TOLD = re.compile(rb"connections=(\d{1,9}) gpu=(\d{1,3}|none|unknown) cpu_us=(\
 
 
 async def look(cluster: Cluster, pods: Sequence[Pod], members: int) -> Look:
-    """Of all members together. Raises WrongState, RunnerDown: it is not known of one of them."""
+    """For all members together. Raises WrongState, or RunnerDown if one of them cannot be
+    checked."""
     if len(pods) != members:
         raise RunnerDown(f"{len(pods)} of {members} pods are there")
     seen = [await _look_at(cluster, pod) for pod in pods]

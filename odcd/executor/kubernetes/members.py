@@ -1,5 +1,5 @@
-"""What is known of members: which have pods, which began, which are over. What is new of it is told
-to the database as facts."""
+"""The known state of members: which have pods, which started, which ended. Changes are reported to
+the database as facts."""
 
 from __future__ import annotations
 
@@ -15,62 +15,62 @@ from odcd.records.dispatch import Dispatch, Fact
 
 
 class Members:
-    """Only notes: whoever starts and ends members reads it, and writes down what it has done.
+    """Only keeps records: the modules that start and end members read it, and record their actions.
 
-    Only what the API server positively says becomes a fact.
+    A fact is only recorded if the API server confirms it.
     """
 
     def __init__(self, clock: Clock, ledger: Ledger) -> None:
         self._clock = clock
         self._ledger = ledger
         self._ranks: dict[Attempt, int] = {}
-        """How many members an attempt has."""
+        """The number of members per attempt."""
         self.pods: dict[Attempt, dict[int, Pod]] = {}
-        """As the cluster has them, by rank."""
+        """As reported by the cluster, by rank."""
         self.knows = False
-        """What the database holds as live has been read: which dev servers were ready before is
-        known since."""
+        """Whether the live members of the database were read. Only after that is it known which dev
+        servers were ready before."""
         self.unstarted: set[Key] = set()
-        """With a pod, which has not begun."""
+        """Members with a pod that has not started."""
         self.begun: set[Key] = set()
         self.over: set[Key] = set()
-        """Those whose end is told; also of pods that never were."""
+        """Members whose end was reported, including those that never had a pod."""
         self.stops: dict[Attempt, float] = {}
-        """Attempts to end, with the grace of each in seconds."""
+        """Attempts to end, with the grace period of each in seconds."""
         self.verdicts: dict[Key, Fact] = {}
-        """How pods that are being removed ended, where their status will not tell."""
+        """The end of pods that are being removed, if their status will not show it."""
         self.removing: set[str] = set()
-        """The uids of pods whose removal is under way."""
+        """The uids of pods that are being removed."""
         self._trimmed_to: Set[Attempt] = frozenset()
 
     def pod(self, key: Key) -> Pod | None:
         return self.pods.get(key[:2], {}).get(key[2])
 
     def of(self, attempt: Attempt) -> range:
-        """The ranks of an attempt; of one that nobody has named, the first."""
+        """The ranks of an attempt; only rank 0 if its size is unknown."""
         return range(self._ranks.get(attempt, 1))
 
     def are_there(self, dispatch: Dispatch) -> bool:
-        """Each has a pod, or is over."""
+        """Whether each member has a pod or has ended."""
         pods = self.pods.get(dispatch.key, {})
         return all(m.rank in pods or (*dispatch.key, m.rank) in self.over for m in dispatch.members)
 
     def are_over(self, attempt: Attempt) -> bool:
-        """Are all that have pods?"""
+        """Whether all members with pods have ended."""
         return all((*attempt, rank) in self.over for rank in self.pods.get(attempt, {}))
 
     def expect(self, dispatch: Dispatch) -> None:
         self._ranks[dispatch.key] = len(dispatch.members)
 
     def expect_live(self, keys: Iterable[Key]) -> None:
-        """Members that the database has; of their attempts others may be over."""
+        """Note live members from the database; other members of their attempts may have ended."""
         for job_id, attempt, rank in keys:
             known = self._ranks.get((job_id, attempt), 0)
             self._ranks[job_id, attempt] = max(known, rank + 1)
 
     def see(self, pod: Pod, key: Key) -> Fact | None:
-        """Note what the status of a pod says, and tell what is new; why it will never start, if
-        that is so: it is to be removed."""
+        """Record the status of a pod and report changes. If the pod can never start and must be
+        removed, return that fact."""
         self.pods.setdefault(key[:2], {})[key[2]] = pod
         seen = status.read_pod(pod, key, self._clock.now())
         if seen.begun is not None:
@@ -92,7 +92,7 @@ class Members:
         return None
 
     def forget(self, pod: Pod, key: Key) -> None:
-        """A pod is gone; how it ended is told, unless it was before."""
+        """Record that a pod is gone, and report how it ended unless that was reported before."""
         self.unstarted.discard(key)
         self.removing.discard(pod.metadata.uid)
         pods = self.pods.get(key[:2], {})
@@ -102,7 +102,7 @@ class Members:
         if key in self.over:
             return
         now = self._clock.now()
-        # A pod that was hopeless is so however it went.
+        # A pod that could not start counts as that, however it was removed.
         fact = self.verdicts.pop(key, None)
         if fact is None and not (is_box(pod) and key in self.begun):
             fact = status.read_pod(pod, key, now).hopeless
@@ -114,13 +114,14 @@ class Members:
         self.end(key, fact or status.vanished(pod, key, now, begun=key in self.begun))
 
     def end(self, key: Key, fact: Fact) -> None:
-        """It is over, and this is how."""
+        """Record that a member has ended, and how."""
         self.over.add(key)
         self._ledger.tell(fact)
 
     def trim(self, live: Set[Attempt]) -> None:
-        """Forget all but these, and those of the last time: what is neither in the database nor in
-        the cluster, and so long that an order read before its attempt ended has arrived."""
+        """Forget all attempts except these and those of the last call. An attempt is thus only
+        forgotten after it was missing from database and cluster for so long that older orders have
+        arrived."""
         live, self._trimmed_to = live | self._trimmed_to, live
         for known in (self._ranks, self.stops):
             for attempt in [a for a in known if a not in live]:

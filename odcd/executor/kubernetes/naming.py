@@ -1,4 +1,5 @@
-"""Names, labels and annotations of what odc makes in a cluster, and how they are read back."""
+"""Names, labels and annotations of the objects that odc makes in a cluster, and how to read
+them."""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ ACCOUNT = f"{DOMAIN}/account"
 WORK_DIR = f"{DOMAIN}/work-dir"
 MEMBERS = f"{DOMAIN}/members"
 STARTED_AT = f"{DOMAIN}/started-at"
-"""When the database placed the attempt, which tells it from one of the same name."""
+"""When the database placed the attempt; distinguishes it from another attempt of the same name."""
 KIND = f"{DOMAIN}/kind"
 BOX = "reservation"
 GATE = f"{DOMAIN}/gang"
 DISK = "odc-volume-"
-"""How the claims of disks begin; the rest is the number of the volume in the database."""
+"""The prefix of disk claims; the rest is the number of the volume in the database."""
 
 NAME = "app.kubernetes.io/name"
 COMPONENT = "app.kubernetes.io/component"
@@ -47,8 +48,8 @@ Key = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Namespaces:
-    """batch: jobs that the baseline Pod Security level admits. dev: those that need more, which an
-    admission policy fences instead."""
+    """batch: jobs that the baseline Pod Security level admits. dev: jobs that need more rights,
+    which an admission policy restricts instead."""
 
     batch: str = "gpu-batch"
     dev: str = "gpu-dev"
@@ -62,15 +63,15 @@ def pod_name(job_id: int, attempt: int, rank: int) -> str:
 
 
 def script_name(dispatch: Dispatch) -> str:
-    """The ConfigMap with an attempt's script. An attempt of the same number in another database, or
-    in one that was restored, has one of its own: the first may be still there."""
+    """The name of the ConfigMap with an attempt's script. It differs for an attempt of the same
+    number in another or restored database, whose ConfigMap may still exist."""
     seed = f"{dispatch.script_digest} {dispatch.started_at.isoformat()}"
     mark = hashlib.sha256(seed.encode()).hexdigest()[:MARK_LENGTH]
     return f"odc-{dispatch.job_id}-{dispatch.attempt}-{mark}"
 
 
 def key_of(pod: Pod) -> Key | None:
-    """Which member a pod is; None: it is none of ours."""
+    """The member that a pod belongs to; None: the pod is not odc's."""
     if pod.metadata.labels.get(MANAGED_BY) != "odcd":
         return None
     found = _POD.match(pod.metadata.name)
@@ -78,19 +79,19 @@ def key_of(pod: Pod) -> Key | None:
 
 
 def is_box(pod: Pod) -> bool:
-    """Is it of a dev server?"""
+    """Whether the pod belongs to a dev server."""
     return pod.metadata.labels.get(KIND) == BOX
 
 
 def has_disk(pod: Pod) -> bool:
-    """Is a disk its home, which may still be made while the pod waits for it?"""
+    """Whether the pod's home is a disk. The disk may not exist yet while the pod waits for it."""
     claims = (volume.persistent_volume_claim for volume in pod.spec.volumes)
     return any(claim is not None and claim.claim_name.startswith(DISK) for claim in claims)
 
 
 def label(text: str) -> str:
-    """A text as a label's value: what it must not have becomes a dash, cut to 63 characters.
-    What was cleaned away is in the annotation of the same name."""
+    """Convert a text to a label value: invalid characters become a dash, cut to 63 characters. The
+    annotation of the same name has the full text."""
     return _UNSAFE.sub("-", text)[:MAX_LABEL].strip("-._")
 
 

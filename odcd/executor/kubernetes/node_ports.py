@@ -1,6 +1,6 @@
-"""A port of the nodes for the SSH of a dev server: one service for each, which goes with its pods.
+"""A node port for the SSH of a dev server: one service per dev server, deleted with its pods.
 
-The API server picks the number, so that no two have the same. Only a member's own node leads to it,
+The API server assigns the number, so it is unique. A member is only reachable through its own node,
 by the same number on every node.
 """
 
@@ -65,12 +65,12 @@ def name_of(dispatch: Dispatch) -> str:
 
 
 def port_in(answer: bytes) -> int | None:
-    """Of a service as the API server gave it."""
+    """The node port of a service in the API server's answer."""
     return next((p.node_port for p in msgspec.json.decode(answer, type=_Service).spec.ports), None)
 
 
 def addresses_of(dispatch: Dispatch, nodes: Mapping[str, Node]) -> Sequence[str]:
-    """By rank, of the member's node; empty where it has none."""
+    """By rank: the address of the member's node; empty if it has none."""
     return [_address(nodes.get(member.node)) for member in dispatch.members]
 
 

@@ -1,5 +1,5 @@
-"""What users of dev servers are told in them, who may enter, and Jupyter: by programs that are in
-the pods; what they are told are arguments, which no shell reads."""
+"""Notices to users of dev servers, the keys that may enter, and Jupyter. Programs in the pods do
+the work. They receive texts as arguments, which no shell interprets."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from odcd.records.dispatch import Fact, Notice
 
 EXEC_S = 15.0
 JUPYTER_S = 60.0
-"""Above what its program waits for it to answer."""
+"""Longer than the program itself waits for Jupyter to answer."""
 MAX_NAME_BYTES = 255
 OOM_FILE = "OOM_DETECTED.txt"
 MAX_KEYS_BYTES = 200_000
-"""They are part of a request's address."""
+"""The keys are part of a request's URL."""
 
 
 def oom_notice(fact: Fact) -> Notice:
-    """The file that gpu-dev's users look for."""
+    """The file that users of gpu-dev expect."""
     return Notice(
         name=OOM_FILE,
         text=f"At {fact.at:%Y-%m-%d %H:%M:%S} UTC this container had used up its memory, and what "
@@ -33,7 +33,7 @@ def oom_notice(fact: Fact) -> Notice:
 
 
 async def tell(cluster: Cluster, pods: Iterable[Pod], job_id: int, notice: Notice) -> None:
-    """pods: of all members. See Executor.tell."""
+    """pods: of all members. See `Executor.tell`."""
     for name in [*([] if notice.name is None else [notice.name]), *notice.remove]:
         if name in ("", ".", "..") or "/" in name or "\0" in name:
             raise ValueError(f"{name!a} is no file's name")
@@ -53,7 +53,7 @@ async def set_keys(
             f"{MAX_KEYS_BYTES} bytes",
             "Let fewer users in, or ask them to remove old keys from GitHub.",
         )
-    # Without any, who was let in at the beginning would be again.
+    # An empty list would restore the original keys.
     trouble = await _run_in_all(cluster, pods, "keys", lines or ["# nobody"])
     _require(job_id, trouble)
 
@@ -64,7 +64,7 @@ def _require(job_id: int, trouble: str | None) -> None:
 
 
 async def set_jupyter(cluster: Cluster, pods: Iterable[Pod], job_id: int, *, on: bool) -> None:
-    """pods: that of rank 0. See Executor.set_jupyter."""
+    """pods: the pod of rank 0. See Executor.set_jupyter."""
     word = "on" if on else "off"
     trouble = await _run_in_all(cluster, pods, "jupyter", [word], JUPYTER_S)
     if trouble is not None:
@@ -75,8 +75,8 @@ async def _run_in_all(
     cluster: Cluster, pods: Iterable[Pod], program: str, words: Sequence[str],
     timeout_s: float = EXEC_S,
 ) -> str | None:  # fmt: skip
-    """In every pod that runs. When it succeeded in none, why. Raises RunnerDown when one could not
-    be asked: it may be done in others then."""
+    """Run a program in every running pod. Return the reason if it succeeded in none. Raises
+    RunnerDown when a pod could not be reached; it may have succeeded in others."""
     done = False
     trouble = "it has no pod"
     late: RunnerDown | None = None

@@ -1,4 +1,4 @@
-"""What odc reads of Kubernetes objects, and no more: the rest of their JSON is skipped."""
+"""The fields of Kubernetes objects that odc reads; the rest of the JSON is skipped."""
 
 from __future__ import annotations
 
@@ -149,7 +149,8 @@ class Involved(Object):
 
 
 class Event(Object):
-    """What kubelet or the scheduler tells of an object, such as that an image is being pulled."""
+    """A message of kubelet or the scheduler about an object, such as that an image is being
+    pulled."""
 
     metadata: Meta = msgspec.field(default_factory=Meta)
     involved_object: Involved = msgspec.field(default_factory=Involved)
@@ -196,7 +197,7 @@ class Node(Object):
 
 
 def quantity(text: str) -> Decimal:
-    """A number as Kubernetes writes amounts: 3920m, 16Gi, 1e3. Raises ValueError."""
+    """Parse a Kubernetes quantity: 3920m, 16Gi, 1e3. Raises ValueError."""
     found = _QUANTITY.match(str(text).strip())
     try:
         if found:
@@ -207,7 +208,7 @@ def quantity(text: str) -> Decimal:
 
 
 def amount(resources: Resources, name: str) -> Decimal:
-    """0 where it is missing or cannot be read."""
+    """Return 0 if it is missing or invalid."""
     try:
         return quantity(resources.get(name, "0"))
     except ValueError:
@@ -215,8 +216,8 @@ def amount(resources: Resources, name: str) -> Decimal:
 
 
 def requests(pod: Pod, name: str) -> Decimal:
-    """What the scheduler counts for a pod: its containers and sidecars together, or the largest
-    init container with the sidecars before it, whichever is more; and the overhead."""
+    """The resources that the scheduler counts for a pod: its containers and sidecars together, or
+    the largest init container with the sidecars before it, whichever is more; plus the overhead."""
     sidecars = Decimal(0)
     start = Decimal(0)
     for container in pod.spec.init_containers:

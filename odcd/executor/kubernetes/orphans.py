@@ -1,4 +1,4 @@
-"""Pods that run for no attempt of the database."""
+"""Orphans: pods that run for no attempt of the database."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Orphans:
         grace_s: float,
         on_orphans: Callable[[Sequence[str]], Awaitable[None]],
     ) -> None:
-        """grace_s: how long one may stay. on_orphans: told their names before they are removed."""
+        """grace_s: how long an orphan may stay. on_orphans: called with their names before they are
+        removed."""
         self._members = members
         self._ends = ends
         self._clock = clock
@@ -33,8 +34,8 @@ class Orphans:
         self._since: dict[Key, float] = {}
 
     async def remove(self, pods: Mapping[Key, Pod], term: int) -> None:
-        """Of all orphans: those of older terms and those that are over at once, others after the
-        grace."""
+        """Remove orphans: those of older terms and ended ones at once, others after the grace
+        period."""
         now = self._clock.monotonic()
         due: list[tuple[Key, Pod]] = []
         for key, pod in pods.items():

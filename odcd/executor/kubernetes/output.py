@@ -1,4 +1,4 @@
-"""What members write: pod logs while the pod is there, kept in the database after it."""
+"""The output of members: pod logs while the pod exists, stored in the database afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ READ_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """The output of a member that is over. written: bytes, of which content may lack the middle."""
+    """The output of an ended member. written: its total bytes; content may lack the middle."""
 
     content: bytes
     written: int
@@ -35,7 +35,7 @@ class OutputStore(Protocol):
 
 
 class Shortened:
-    """Keeps the beginning and the end of what is fed to it."""
+    """Keeps the beginning and the end of its input."""
 
     def __init__(self, limit: int) -> None:
         self._limit = max(limit, 2 * HEAD_BYTES)
@@ -65,7 +65,7 @@ class PodOutput:
     def __init__(
         self, cluster: Cluster, store: OutputStore, clock: Clock, namespaces: Namespaces, limit: int
     ) -> None:
-        """limit: bytes kept of a member's output."""
+        """limit: the maximum number of bytes stored per member."""
         self._cluster = cluster
         self._store = store
         self._clock = clock
@@ -75,10 +75,10 @@ class PodOutput:
     async def keep(
         self, key: Key, namespace: str, *, follow: bool, on_open: Callable[[], None] = lambda: None
     ) -> None:
-        """Write a pod's log into the database; with follow, when its container has ended. Of two
-        readings the longer one stays. What cannot be read is said in its place. on_open: called
-        once the log is open. Raises RunnerDown when the API server is away; what came until then
-        is kept."""
+        """Store a pod's log in the database; with follow, until its container ends. Of two copies
+        the longer one is kept. If the log cannot be read, an explanation is stored instead.
+        on_open: called once the log is open. Raises RunnerDown when the API server does not answer;
+        the part read so far is stored."""
         short = Shortened(self._limit)
         said = b""
         try:
@@ -126,7 +126,7 @@ class PodOutput:
                     try:
                         skip = sent
                         async for piece in self._read(key, namespace, follow=follow):
-                            # After a break it is read from the beginning again.
+                            # After an interruption the log is read from the beginning again.
                             rest = piece[skip:]
                             skip = max(0, skip - len(piece))
                             if rest:
@@ -142,7 +142,7 @@ class PodOutput:
                     if not follow:
                         return
             except ApiRefused as error:
-                # Not yet: the container is being made.
+                # Status 400: the container is being created.
                 if error.status != 400 and not error.passing:
                     raise WrongState(
                         f"the output of job {key[0]} cannot be read: {error.message}"
@@ -154,7 +154,7 @@ class PodOutput:
                     raise
             if over:
                 return
-            # It is over before its output is kept: one more look.
+            # A job can end before its output is stored: check once more.
             over = not await self._store.is_live(*dispatch.key)
             await self._clock.sleep(LOOK_S)
 

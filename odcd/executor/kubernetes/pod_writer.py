@@ -1,7 +1,7 @@
-"""Makes the pods of attempts, and takes them away. Every call may be repeated.
+"""Creates and removes the pods of attempts. Every call can be repeated.
 
-A gang's pods are all made before the first may start: they are held back by a scheduling gate until
-the last of them, and the script, are there.
+All pods of a gang are created before the first may start: a scheduling gate holds them back until
+all pods and the script exist.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class Maker:
         self, dispatch: Dispatch, texts: Mapping[str, str], offers: Mapping[str, NodeOffer],
         but: Collection[int] = (), keys: BoxKeys | None = None,
     ) -> int | None:  # fmt: skip
-        """All that starts of an attempt: pods, script, and then the gates are lifted. Which port of
-        its nodes leads to a dev server, if that is wanted.
+        """Create the pods and the script of an attempt, then lift the scheduling gates. Return the
+        node port of a dev server, if enabled.
 
-        but: ranks that began or ended since it was sent. Their pods may be gone, and would run a
-        second time. keys: of a dev server. Raises ApiRefused for the first thing that was refused,
-        RunnerDown.
+        but: ranks that started or ended since the order was sent; their pods may be gone, and would
+        run a second time. keys: of a dev server. Raises ApiRefused for the first rejected request,
+        or RunnerDown.
         """
         submitted = msgspec.json.decode(texts[dispatch.environment_digest], type=dict[str, str])
         namespace = namespace_of(dispatch, offers, self._settings.namespaces)
@@ -71,7 +71,7 @@ class Maker:
             if member.state == "starting" and member.rank not in but
         ]
         uids = await _all(self._make_pod(namespace, pod) for pod in pods)
-        # Where rank 0 has begun its script is there: nothing begins without.
+        # If rank 0 has started, its script exists: no member starts without it.
         if dispatch.members[0].state == "starting" and 0 not in but:
             if keys is not None:
                 storage = self._settings.storage
@@ -88,7 +88,8 @@ class Maker:
         return None
 
     async def _make_port(self, dispatch: Dispatch, namespace: str, owner_uid: str) -> int | None:
-        """None: the API server has none left, or would not; the other way in does not need it."""
+        """Return None if the API server has no port left or refuses: SSH through the daemon does
+        not need it."""
         path = f"/api/v1/namespaces/{namespace}/services"
         try:
             answer = await self._make(path, service_of(dispatch, namespace, owner_uid))
@@ -98,7 +99,7 @@ class Maker:
             return None
 
     async def _make_pod(self, namespace: str, pod: Json) -> str:
-        """Its uid; of one that is there already, that one's."""
+        """Create the pod and return its uid, or that of the existing one."""
         path = f"/api/v1/namespaces/{namespace}/pods"
         answer = await self._make(path, pod)
         if answer is not None:
@@ -107,7 +108,7 @@ class Maker:
         found = await self.find(namespace, name)
         placed_at = pod["metadata"]["annotations"][STARTED_AT]
         if found is None or found.metadata.annotations.get(STARTED_AT) != placed_at:
-            # Of another database, or of this one before it was restored.
+            # A pod of another database, or of this one before it was restored.
             if found is not None:
                 log.warning("kubernetes.stranger", extra={"pod": name})
                 await self.remove(found, 0)
@@ -130,8 +131,9 @@ class Maker:
             )
 
     async def remove(self, pod: Pod, grace_s: float, *, unchanged: bool = False) -> None:
-        """grace_s: from TERM to KILL; 0 asks nobody. unchanged: only if it is still as we saw it,
-        so that what has begun meanwhile goes on. Raises ApiRefused, RunnerDown."""
+        """grace_s: from TERM to KILL; 0 removes the pod without asking its node. unchanged: only if
+        the pod is still as we saw it, so that one that started meanwhile continues. Raises
+        ApiRefused, RunnerDown."""
         conditions = {"uid": pod.metadata.uid}
         if unchanged:
             conditions["resourceVersion"] = pod.metadata.resource_version
@@ -147,12 +149,13 @@ class Maker:
                     raise
 
     async def _is_gone(self, pod: Pod) -> bool:
-        """It is not there, or another by that name is."""
+        """Whether the pod is gone, or another one has its name."""
         found = await self.find(pod.metadata.namespace, pod.metadata.name)
         return found is None or found.metadata.uid != pod.metadata.uid
 
     async def find(self, namespace: str, name: str) -> Pod | None:
-        """None: the API server says that there is none. Raises ApiRefused, RunnerDown."""
+        """Return None if the API server reports that there is none. Raises ApiRefused,
+        RunnerDown."""
         try:
             body = await self._cluster.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
         except ApiRefused as error:
@@ -162,7 +165,7 @@ class Maker:
         return msgspec.json.decode(body, type=Pod)
 
     async def find_member(self, key: Key) -> Pod | None:
-        """In whichever namespace it is. See find()."""
+        """Find the member's pod in either namespace. See find()."""
         for namespace in (self._settings.namespaces.batch, self._settings.namespaces.dev):
             pod = await self.find(namespace, pod_name(*key))
             if pod is not None:
@@ -171,7 +174,7 @@ class Maker:
 
 
 async def _all(calls: Any) -> list[Any]:
-    """Their answers; the first error, when the others are over."""
+    """Return all results; raise the first error after all calls have ended."""
     answers = await asyncio.gather(*calls, return_exceptions=True)
     for answer in answers:
         if isinstance(answer, BaseException):

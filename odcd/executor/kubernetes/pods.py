@@ -31,13 +31,13 @@ Json = dict[str, Any]
 class PodSettings:
     namespaces: Namespaces = field(default_factory=Namespaces)
     image: str | None = None
-    """Of jobs that name none; None: they must."""
+    """The image of jobs that name none; None: they must name one."""
     dev_image: str | None = None
-    """Of dev servers, likewise."""
+    """The same for dev servers."""
     node_ports: bool = False
-    """SSH of dev servers by a port of their nodes, too."""
+    """Whether a dev server's SSH is also reachable by a node port."""
     storage: boxes.BoxStorage = field(default_factory=boxes.BoxStorage)
-    """Of dev servers."""
+    """The storage of dev servers."""
     cluster_domain: str = "cluster.local"
     cluster_name: str = "odc"
     grace_s: int = 30
@@ -46,13 +46,13 @@ class PodSettings:
 
 
 def whole_seconds(grace: timedelta) -> int:
-    """As a pod's grace, which is 1 s at least."""
+    """Round up to a pod's grace period, which is at least 1 s."""
     return max(1, math.ceil(grace.total_seconds()))
 
 
 def namespace_of(dispatch: Dispatch, offers: Mapping[str, NodeOffer], own: Namespaces) -> str:
-    """Members with EFA may lock memory, which the baseline level of the batch namespace forbids, as
-    it does much of what a dev server needs."""
+    """The namespace of an attempt. Members with EFA may lock memory, which the baseline level of
+    the batch namespace forbids, like many rights that a dev server needs."""
     if dispatch.is_box:
         return own.dev
     efa = any(share_of(m, _offer(m, offers)).efa for m in dispatch.members)
@@ -73,7 +73,7 @@ def pod_of(
     user = naming.label(dispatch.user)
     home = boxes.HOME if dispatch.is_box else f"{HOME}/{user or 'job'}"
     if dispatch.is_box:
-        # It is of the machine that the daemon is on.
+        # The submitted environment belongs to the daemon's machine.
         submitted = {}
     variables = pod_environment(
         dispatch, member, submitted, cluster=settings.cluster_name, namespace=namespace,
@@ -107,17 +107,18 @@ def pod_of(
         spec["containers"] = [boxes.box_container(dispatch, share, told, image, settings.storage)]
         spec["securityContext"] = boxes.box_security(dispatch)
         if boxes.profiles(dispatch, share):
-            # Which the scheduler and kubelet see to, too: it has what others must not.
+            # The scheduler and kubelet enforce it too: the pod has rights that others must not
+            # have.
             spec["nodeSelector"] = {boxes.PROFILING: "true"}
         if boxes.keeps_entrypoint(dispatch):
-            # Its program may want to be the first process.
+            # The image's program may require to be process 1.
             spec["shareProcessNamespace"] = False
         spec["volumes"] += boxes.box_volumes(dispatch, settings.storage)
     else:
         image = str(dispatch.options.get("image") or settings.image or "")
         spec["containers"] = [_container(dispatch, member, share, variables, image, home)]
     if len(dispatch.members) > 1:
-        # Nobody starts before all are there.
+        # No member starts before all pods exist.
         spec["schedulingGates"] = [{"name": naming.GATE}]
     metadata: Json = {
         "name": name,
@@ -163,7 +164,7 @@ def _container(
 
 
 def script_of(dispatch: Dispatch, script: str, namespace: str, owner_uid: str) -> Json:
-    """The ConfigMap that goes with the pod of rank 0. owner_uid: that pod's."""
+    """The ConfigMap owned by the pod of rank 0. owner_uid: that pod's."""
     data = script_data(script)
     assert data is not None, "submit refuses longer scripts"
     return _beside(dispatch, "ConfigMap", namespace, owner_uid) | data
@@ -172,7 +173,8 @@ def script_of(dispatch: Dispatch, script: str, namespace: str, owner_uid: str) -
 def box_objects(
     dispatch: Dispatch, keys: BoxKeys, namespace: str, owner_uid: str, storage: boxes.BoxStorage
 ) -> list[tuple[str, Json]]:
-    """What a dev server has in a script's stead, each with its place in the API."""
+    """The objects that a dev server has instead of a script, each with its resource name in the
+    API."""
     files = {"data": boxes.box_files(dispatch, keys, storage)}
     made = [("configmaps", _beside(dispatch, "ConfigMap", namespace, owner_uid) | files)]
     if not boxes.keeps_entrypoint(dispatch):
@@ -182,7 +184,7 @@ def box_objects(
 
 
 def _beside(dispatch: Dispatch, kind: str, namespace: str, owner_uid: str) -> Json:
-    """An object without its data, which goes with the pod of rank 0."""
+    """An object without data, owned by the pod of rank 0."""
     return {
         "apiVersion": "v1",
         "kind": kind,
@@ -208,7 +210,8 @@ def _offer(member: Member, offers: Mapping[str, NodeOffer]) -> NodeOffer:
 
 
 def _on(node: str) -> Json:
-    """As DaemonSets pin: the scheduler binds it, so kubelet, volumes and devices are asked."""
+    """Pin the pod like DaemonSets do: the scheduler still binds it, so kubelet, volumes and devices
+    are checked."""
     by_name = {"key": "metadata.name", "operator": "In", "values": [node]}
     selector = {"nodeSelectorTerms": [{"matchFields": [by_name]}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}

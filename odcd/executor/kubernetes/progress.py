@@ -1,5 +1,5 @@
-"""How far dev servers are that are being prepared, and whose containers began anew: for the
-database and for their users."""
+"""The start phases of dev servers, and restarts of their containers, for the database and for
+users."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Progress:
     def __init__(
         self, members: Members, ledger: Ledger, clock: Clock, on_oom: Callable[[Key, Fact], None]
     ) -> None:
-        """on_oom: told once of each time that one ran out of memory and runs again."""
+        """on_oom: called each time that a dev server ran out of memory and runs again."""
         self._members = members
         self._ledger = ledger
         self._clock = clock
         self._on_oom = on_oom
         self._news: dict[str, Event] = {}
-        """What was told last of a pod, by its uid."""
+        """The last event of each pod, by its uid."""
         self._keys: dict[str, Key] = {}
         self._told: dict[Key, tuple[str, str]] = {}
         self._ends: dict[Key, datetime] = {}
-        """When the container ended that has begun anew, as far as that is told."""
+        """When the container last ended before a restart that was reported."""
 
     def see(self, pod: Pod, key: Key) -> None:
-        """After Members.see()."""
+        """Call this after Members.see()."""
         self._keys[pod.metadata.uid] = key
         if key in self._members.over or pod.metadata.deletion_timestamp is not None:
             return
@@ -76,7 +76,7 @@ class Progress:
         self._ends.pop(key, None)
 
     def hear(self, before: Event | None, after: Event | None) -> None:
-        """An event came, or is no longer kept."""
+        """An event was added or removed."""
         event = after or before
         assert event is not None
         uid = event.involved_object.uid
@@ -95,6 +95,6 @@ class Progress:
 
 
 def _at(event: Event) -> datetime:
-    """In whole seconds, which is how kubelet tells it, unlike the scheduler."""
+    """In whole seconds, because kubelet reports whole seconds, unlike the scheduler."""
     at = event.last_timestamp or event.event_time or event.metadata.creation_timestamp or LONG_AGO
     return at.replace(microsecond=0)

@@ -1,6 +1,6 @@
-"""Tokens that a kubeconfig's own program makes (`aws eks get-token`): renewed before they end.
+"""Tokens from a kubeconfig's exec plugin (`aws eks get-token`): renewed before they expire.
 
-kubernetes_asyncio runs that program once, at the start.
+kubernetes_asyncio only runs the plugin once, at the start.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Any
 from odcd.clock import Clock
 
 EARLY_S = 300.0
-"""Before its end, as kubernetes_asyncio has it."""
+"""The time before expiry, the same as in kubernetes_asyncio."""
 PAUSE_S = 5.0
-"""Between two tries: one that fails, or makes what ends at once, is not run for every request."""
+"""The minimum between two tries: a plugin that fails, or returns an expired token, is not run for
+every request."""
 
 
 class Renewal:
@@ -34,7 +35,7 @@ class Renewal:
             if not self._is_due():
                 return
             self._tried_s = self._clock.monotonic()
-            # It tells by its log what went wrong; the token stays, for it may be good still.
+            # On failure it logs the reason; the old token is kept, because it may still be valid.
             if await self._loader.load_from_exec_plugin():
                 configuration.api_key["BearerToken"] = self._loader.token
 

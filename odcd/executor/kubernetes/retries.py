@@ -1,4 +1,4 @@
-"""What the API server did not do is asked of it again."""
+"""Retries of requests to the API server."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from odcd.executor.kubernetes.cluster import ApiRefused
 log = logging.getLogger(__name__)
 
 RETRY_S = (0.2, 10.0)
-"""The first pause and the longest; each is twice the last."""
+"""The first and the longest pause; each is twice the previous one."""
 _NO_RIGHT = re.compile(r"cannot \w+ resource")
 _T = TypeVar("_T")
 
 
 async def insist(clock: Clock, act: Callable[[], Awaitable[_T]]) -> _T:
-    """Until the API server has answered; what it refuses for good is tried on, slower."""
+    """Repeat until the API server accepts the request; permanent refusals are retried too, with
+    growing pauses."""
     pause_s = RETRY_S[0]
     while True:
         try:
@@ -32,10 +33,11 @@ async def insist(clock: Clock, act: Callable[[], Awaitable[_T]]) -> _T:
 
 
 def may_pass(error: ApiRefused) -> bool:
-    """Quotas, rights and namespaces change; a pod that the API calls wrong stays so."""
+    """Whether a retry may succeed: quotas, rights and namespaces change, but an invalid pod stays
+    invalid."""
     if error.passing or error.status in (401, 404, 409):
         return True
     if error.status != 403:
         return False
-    # A server that has just begun does not know its roles yet.
+    # A server that has just started may not have loaded its roles yet.
     return "exceeded quota" in error.message or bool(_NO_RIGHT.search(error.message))

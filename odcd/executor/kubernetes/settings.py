@@ -1,4 +1,4 @@
-"""What the Kubernetes executor is told at the daemon's start; see odcd.settings."""
+"""The settings of the Kubernetes executor, read at the daemon's start; see odcd.settings."""
 
 from __future__ import annotations
 
@@ -21,63 +21,66 @@ _TAINT = re.compile(r"^[A-Za-z0-9]([-A-Za-z0-9_./]{0,251}[A-Za-z0-9/])?$")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesSettings:
     kubeconfig: Path | None = None
-    """--kubeconfig of serve, --kubeconfig of doctor. Of the cluster. Default: inside a pod that
-    pod's own, else KUBECONFIG, else ~/.kube/config."""
+    """--kubeconfig of serve, --kubeconfig of doctor. The kubeconfig of the cluster. Default: inside
+    a pod that pod's own, else KUBECONFIG, else ~/.kube/config."""
     context: str | None = None
-    """--context of serve, --context of doctor. Of the kubeconfig; default its current one."""
+    """--context of serve, --context of doctor. The context in the kubeconfig; default its current
+    one."""
     namespace_batch: str = "gpu-batch"
-    """ODC_NAMESPACE_BATCH. Where jobs run. Default gpu-batch."""
+    """ODC_NAMESPACE_BATCH. The namespace for jobs. Default gpu-batch."""
     namespace_dev: str = "gpu-dev"
-    """ODC_NAMESPACE_DEV. Where jobs with EFA run, which may lock memory. Default gpu-dev."""
+    """ODC_NAMESPACE_DEV. The namespace for dev servers, and for jobs with EFA, which may lock
+    memory. Default gpu-dev."""
     image: str | None = None
-    """ODC_IMAGE. Of jobs that name none, by digest or a fixed tag. Default none: they must."""
+    """ODC_IMAGE. The image of jobs that name none, by digest or a fixed tag. Default none: they
+    must name one."""
     dev_image: str | None = None
-    """ODC_DEV_IMAGE. Of dev servers that name none, likewise. Default none: they must."""
+    """ODC_DEV_IMAGE. The same for dev servers. Default none: they must name one."""
     workspace_gib: int = 100
-    """ODC_WORKSPACE_GIB. How much may be in the /workspace of a dev server, in GiB; with more it is
-    ended. Default 100."""
+    """ODC_WORKSPACE_GIB. The size limit of a dev server's /workspace, in GiB; a dev server that
+    exceeds it is ended. Default 100."""
     node_ports: bool = False
-    """ODC_NODE_PORTS. on: a dev server's SSH is reached by a port of its nodes, too, besides over
-    the daemon's own; off: it is not. Takes the component node-ports. Default off."""
+    """ODC_NODE_PORTS. on: a dev server's SSH is also reachable by a port of its nodes, not only
+    through the daemon; off: it is not. Requires the component node-ports. Default off."""
     ccache_claim: str | None = None
     """ODC_CCACHE_CLAIM. A volume claim in the namespace of dev servers that many nodes may write
     to: it is /ccache_shared in all of them, a compiler cache for all users. Default none: each has
     its own, in /workspace."""
     ccache_gib: int = 250
-    """ODC_CCACHE_GIB. How much a shared compiler cache may hold, in GiB. Default 250."""
+    """ODC_CCACHE_GIB. The size limit of a shared compiler cache, in GiB. Default 250."""
     cluster_domain: str = "cluster.local"
     """ODC_CLUSTER_DOMAIN. The cluster's DNS domain. Default cluster.local."""
     pod_template: Path | None = None
-    """ODC_POD_TEMPLATE. A YAML file with what every pod gets beside: volumes, volumeMounts, env,
+    """ODC_POD_TEMPLATE. A YAML file with additions to every pod: volumes, volumeMounts, env,
     tolerations, nodeSelector, imagePullSecrets, labels, annotations. Default none. The shipped
-    admission policy lets in volume claims and no other kinds of volumes."""
+    admission policy allows volume claims and no other kinds of volumes."""
     tolerated: tuple[str, ...] = ()
-    """ODC_TOLERATIONS. Keys of more taints that jobs tolerate, beside nvidia.com/gpu,
+    """ODC_TOLERATIONS. Keys of further taints that jobs tolerate, in addition to nvidia.com/gpu,
     vpc.amazonaws.com/efa and odc.dev/*. Default none."""
     node_grace: timedelta = timedelta(seconds=120)
-    """ODC_NODE_GRACE_S. How long a node may be away before its jobs fail or are requeued. Default
-    120 s."""
+    """ODC_NODE_GRACE_S. How long a node may be unreachable before its jobs fail or are requeued.
+    Default 120 s."""
     schedule_budget: timedelta = timedelta(seconds=60)
-    """ODC_SCHEDULE_S. How long a pod may wait for its node to take it before its job is requeued.
+    """ODC_SCHEDULE_S. How long a pod may wait for its node to accept it before its job is requeued.
     Default 60 s."""
     start_budget: timedelta = timedelta(seconds=1800)
-    """ODC_START_S. How long it may then take until it runs, the pull of its image included. Default
+    """ODC_START_S. How long a pod may then take until it runs, including the image pull. Default
     1800 s."""
     ready_budget: timedelta = timedelta(seconds=600)
     """ODC_READY_S. How long a dev server whose container runs may take until SSH answers. Default
     600 s."""
     disk_budget: timedelta = timedelta(seconds=600)
     """ODC_DISK_S. How much longer than ODC_SCHEDULE_S a dev server with a disk may wait for its
-    node: its volume is made meanwhile. Default 600 s."""
+    node, while its volume is created. Default 600 s."""
     orphan_grace: timedelta = timedelta(seconds=30)
-    """ODC_ORPHAN_S. How long a pod that no job has may stay, once it was seen. Default 30 s."""
+    """ODC_ORPHAN_S. How long a pod without a job may stay after it was first seen. Default 30 s."""
     output_bytes: int = 1024 * 1024
-    """ODC_OUTPUT_BYTES. How much of what a member wrote is kept when its pod goes: the beginning
-    and the end. Default 1048576."""
+    """ODC_OUTPUT_BYTES. How many bytes of a member's output are kept when its pod is deleted: the
+    beginning and the end. Default 1048576."""
     quarantine: bool = True
-    """ODC_QUARANTINE. on: nodes whose jobs fail far more often than those of their peers take no
-    more until a canary has succeeded there. off: none is, and those that were return. Default
-    on."""
+    """ODC_QUARANTINE. on: nodes whose jobs fail far more often than those of their peers get no new
+    jobs until a canary has succeeded there. off: no node is quarantined, and quarantined ones
+    return. Default on."""
 
     @property
     def namespaces(self) -> Namespaces:
@@ -85,7 +88,7 @@ class KubernetesSettings:
 
     @property
     def phase_limits(self) -> dict[str, timedelta]:
-        """By the phase of a dev server: how long it may be in it at most."""
+        """The maximum time in each phase of a dev server."""
         scheduling = self.schedule_budget + self.disk_budget
         return {
             "disk": scheduling,
@@ -93,7 +96,8 @@ class KubernetesSettings:
             "init": self.start_budget,
             "image_pull": self.start_budget,
             "ssh": self.ready_budget,
-            # Until the last of the others, which has these one after another.
+            # Until the last of the other members, which goes through these phases one after
+            # another.
             "gang_barrier": scheduling + self.start_budget + self.ready_budget,
         }
 
@@ -101,8 +105,8 @@ class KubernetesSettings:
 def read_kubernetes(
     kubeconfig: str | None, context: str | None, environment: Mapping[str, str]
 ) -> KubernetesSettings:
-    """Raises BadRequest naming the variable that is wrong. Those that are empty, as a manifest may
-    leave them, are not set."""
+    """Raises BadRequest, naming the invalid variable. An empty variable, as a manifest may have, is
+    not set."""
     environment = {name: text for name, text in environment.items() if text}
     image = environment.get("ODC_IMAGE")
     if image is not None:

@@ -1,8 +1,8 @@
-"""A member's part of its node, as requests and limits.
+"""A member's share of its node, as requests and limits.
 
-CPUs and memory that the planner gave are requested, so that the scheduler's sums are the planner's.
-CPUs may burst to 150 % of the share of the node that the GPUs or CPUs make; memory may not: one
-member over its share would have another evicted.
+CPUs and memory that the planner assigned are requested, so that the scheduler's totals match the
+planner's. CPUs may burst to 150 % of the member's share of the node, by GPUs or CPUs. Memory may
+not: one member above its share could cause the eviction of another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BURST = 1.5
 EFA_HUGEPAGES_MIB = 5120
 LEAST_MEM_MIB = 16
 SHM_PART = 2
-"""/dev/shm may fill one part in so many of the memory limit, against which it counts."""
+"""/dev/shm may use this fraction (one half) of the memory limit, and counts against it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

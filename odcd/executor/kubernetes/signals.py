@@ -1,5 +1,5 @@
-"""Signals to members. Kubernetes sends none but TERM, and that to end a pod: others are sent by a
-command in the container."""
+"""Send signals to members. Kubernetes itself only sends TERM, to end a pod; other signals are sent
+by a command in the container."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXEC_S = 10.0
 async def send_signal(
     cluster: Cluster, pods: Iterable[Pod], job_id: int, number: int, *, batch_only: bool
 ) -> None:
-    """pods: of the members of this job that are to have it. Raises WrongState, RunnerDown."""
+    """pods: of the members to signal. Raises WrongState, RunnerDown."""
     name = signal.Signals(number).name.removeprefix("SIG")
     words = signal_command(name, batch_only=batch_only)
     for pod in pods:

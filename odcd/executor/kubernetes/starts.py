@@ -1,5 +1,5 @@
-"""How attempts start: orders are carried out in the background, tried again, and given up when they
-take too long."""
+"""Start attempts: orders are carried out in the background, retried, and given up when they take
+too long."""
 
 from __future__ import annotations
 
@@ -33,10 +33,9 @@ LEAD_LOOK_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """How long a start may take, in seconds. schedule: until a node has taken the pod; disk: so
-    much longer when its disk is to be made first. start: until its container runs, which pulls its
-    image. ready: of a dev server, from then until SSH answers.
-    """
+    """The time limits of a start, in seconds. schedule: until a node has accepted the pod; disk:
+    added when its disk must be created first. start: until its container runs, which includes the
+    image pull. ready: for a dev server, from then until SSH answers."""
 
     schedule_s: float = 60.0
     disk_s: float = 600.0
@@ -55,7 +54,7 @@ class _Order:
     since_s: float
     pause_s: float = RETRY_S[0]
     trouble: str | None = None
-    """What was in its way the last time."""
+    """The error of the last try."""
 
 
 class Starts:
@@ -72,8 +71,9 @@ class Starts:
         box_keys: KeepKeys,
         on_port: TellPort,
     ) -> None:
-        """leads: is it certain that no other leads? box_keys: of a dev server; None: it is over.
-        on_port: told which port leads to one, by which addresses of its nodes."""
+        """leads: whether it is certain that no other daemon leads. box_keys: returns the keys of a
+        dev server; None: it has ended. on_port: called with a dev server's port and the addresses
+        of its nodes."""
         self._members = members
         self._ends = ends
         self._nodes = nodes
@@ -90,7 +90,7 @@ class Starts:
 
     @property
     def ordered(self) -> Set[Attempt]:
-        """What is not made yet."""
+        """The attempts whose pods are not created yet."""
         return self._orders.keys()
 
     def order(self, dispatches: Sequence[Dispatch], texts: Mapping[str, str]) -> None:
@@ -109,25 +109,26 @@ class Starts:
                 self._orders[attempt] = _Order(dispatch, named, self._clock.monotonic())
                 self._queue.put_nowait(attempt)
             else:
-                # Sent again: neither its budget nor its pause begins anew.
+                # Sent again: neither its time limit nor its retry pause starts over.
                 order.dispatch, order.texts = dispatch, named
 
     def withdraw(self, attempt: Attempt) -> None:
         self._orders.pop(attempt, None)
 
     def trim(self, live: Set[Attempt]) -> None:
-        """Forget all but these."""
+        """Forget all attempts except these."""
         self._made &= live
 
     def works(self) -> list[Coroutine[object, object, None]]:
-        """What carries the orders out; none ends by itself."""
+        """The tasks that carry out the orders; they run until cancelled."""
         return [self._work() for _ in range(WORKERS)]
 
     async def _work(self) -> None:
         while True:
             attempt = await self._queue.get()
             while not self._leads():
-                # A sleeper that has just woken: its orders may be over.
+                # This daemon may have just resumed from a suspension, and its orders may be
+                # outdated.
                 await self._clock.sleep(LEAD_LOOK_S)
             order = self._orders.get(attempt)
             if order is None or attempt in self._members.stops:
@@ -181,7 +182,8 @@ class Starts:
         self._background.spawn(later())
 
     async def _undo(self, dispatch: Dispatch, why: str, *, passing: bool) -> None:
-        """Nobody would have it: take away what was made, and say why."""
+        """The API server rejected the attempt: remove the objects that exist, and record the
+        reason."""
         now = self._clock.now()
         for member in dispatch.members:
             key = (*dispatch.key, member.rank)
@@ -196,7 +198,7 @@ class Starts:
                 await insist(self._clock, lambda pod=pod: self._maker.remove(pod, 0))
 
     def waits(self, job_id: int) -> list[str]:
-        """What pods that are not there, or have not begun, wait for."""
+        """The reasons why pods are not created or have not started."""
         told = [
             f"its pods cannot be made yet: {order.trouble}"
             for attempt, order in self._orders.items()
@@ -212,7 +214,7 @@ class Starts:
         return told
 
     def judge(self) -> None:
-        """Give up what has had its time to start."""
+        """Give up starts that exceed their time limit."""
         for key in list(self._members.unstarted):
             self._judge(key)
 

@@ -1,4 +1,4 @@
-"""What a pod's status says of its member: that it runs, how it ended, or why it never will."""
+"""Interprets a pod's status for its member: it runs, how it ended, or why it can never run."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ from odcd.executor.kubernetes.objects import ContainerState, ContainerStatus, Po
 from odcd.records.dispatch import BoxPhase, Cause, Fact, FactKind
 
 CONTAINERS = frozenset({"job", "gpu-dev"})
-"""A pod of ours has one of them."""
+"""Every pod of odc has a container with one of these names."""
 MAX_RESTARTS = 3
-"""Of a dev server that was never ready."""
+"""The limit for a dev server that was never ready."""
 FRESH = timedelta(seconds=2)
-"""Kubelet's times are whole seconds; of what is so new the moment we learnt of it is closer."""
+"""Kubelet reports whole seconds; for newer events the time of observation is more precise."""
 MAX_DETAIL = 2000
 LAST_SIGNAL = 64
 
 LOST = frozenset({
     "Evicted", "Preempting", "Preempted", "NodeLost", "NodeShutdown", "Shutdown", "Terminated",
 })  # fmt: skip
-"""Reasons of a pod that its node or the system ended, not the job."""
+"""Reasons that mean that the node or the system ended the pod, not the job."""
 BY_NODE = LOST - {"Evicted", "Preempting", "Preempted"} | {
     "DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet",
 }  # fmt: skip
-"""Of these, and of reasons of the condition DisruptionTarget, what speaks against the node."""
+"""Of these, and of the reasons of the condition DisruptionTarget, those that point to a fault of
+the node."""
 EARLY = timedelta(seconds=120)
-"""What fails so soon after its start may have failed by its node."""
+"""A failure this soon after the start may be caused by the node."""
 _NODES_FAULT = re.compile(
     r"nvidia|nvml|\bcdi\b|hook|cgroup|no space left|read-only file system|input/output error|"
     r"cannot allocate memory|sandbox|failed to start shim|device or resource busy",
     re.IGNORECASE,
 )
-"""What container runtimes say when it is the machine, and neither the image nor the job."""
+"""Messages of container runtimes that point to the machine, not to the image or the job."""
 PULLING = frozenset({"Pulling", "BackOff"})
 TROUBLE = frozenset({
     "FailedMount", "FailedAttachVolume", "FailedMapVolume", "FailedCreatePodSandBox", "Failed",
 })  # fmt: skip
-"""Reasons of events that tell why a container is not made."""
+"""Reasons of events that explain why a container is not created."""
 NO_CLAIM = re.compile(r'persistentvolumeclaim ".*" not found|unbound', re.IGNORECASE)
-"""What the scheduler says as long as a volume is not published."""
+"""The scheduler's messages while a volume is not published."""
 UNKNOWN_END = frozenset({"ContainerStatusUnknown"})
 NEVER_RAN = frozenset({"StartError", "ContainerCannotRun"})
 IMAGE_WRONG = frozenset({"InvalidImageName", "ErrImageNeverPull"})
@@ -62,8 +63,8 @@ IMAGE_HINT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """begun: its process runs, or did. end: it holds nothing any more. hopeless: it will never
-    run; to be removed, and then this is its end. waits: what an unstarted pod waits for."""
+    """begun: the process runs or ran. end: the pod no longer holds resources. hopeless: it can
+    never run and must be removed; this is then its end. waits: why it has not started."""
 
     begun: Fact | None = None
     end: Fact | None = None
@@ -85,7 +86,7 @@ def read_pod(pod: Pod, key: Key, now: datetime) -> Seen:
 
 
 def _read_waiting(pod: Pod, key: Key, state: ContainerState, now: datetime) -> Seen:
-    """Of a pod whose container has never run."""
+    """Read a pod whose container has never run."""
     if state.waiting is not None:
         told = f"{state.waiting.reason}: {state.waiting.message}".removesuffix(": ")
         if _is_hopeless(state.waiting.reason, state.waiting.message):
@@ -102,8 +103,8 @@ def _read_waiting(pod: Pod, key: Key, state: ContainerState, now: datetime) -> S
 
 
 def _read_box(pod: Pod, key: Key, now: datetime) -> Seen:
-    """A dev server has begun when it is ready. That its container ends and begins anew is not its
-    end; whether it was ready before only others know."""
+    """Read a dev server, which has started once it is ready. A container restart is not its end.
+    Whether it was ready before is not visible here."""
     state = _state(pod)
     ready = pod.condition("Ready")
     begun = None
@@ -112,7 +113,7 @@ def _read_box(pod: Pod, key: Key, now: datetime) -> Seen:
     if pod.status.phase in ("Succeeded", "Failed"):
         return Seen(begun=begun, end=_end(pod, key, state, now))
     if state.terminated is not None and (why := _lost_by(pod)) is not None:
-        # Nothing will begin anew in it.
+        # Its containers will not restart.
         return Seen(end=_fact(key, "lost", now, detail=_cut(why), suspect=_by_node(pod)))
     if begun:
         return Seen(begun=begun)
@@ -139,13 +140,13 @@ def _read_box(pod: Pod, key: Key, now: datetime) -> Seen:
 
 
 def last_end(pod: Pod) -> tuple[Terminated | None, int]:
-    """How its container ended last, if it did, and how often it was begun anew."""
+    """The last end of its container, if any, and the number of restarts."""
     found = _container(pod)
     return found.state.terminated or found.last_state.terminated, found.restart_count
 
 
 def running_since(pod: Pod) -> datetime | None:
-    """Of a dev server: since when its container runs."""
+    """For a dev server: since when its container has been running."""
     running = _state(pod).running if is_box(pod) else None
     return running.started_at if running else None
 
@@ -164,7 +165,7 @@ def _how(ended: Terminated) -> str:
 
 
 def restarted(pod: Pod, key: Key) -> Fact | None:
-    """The end of its container after which it began anew, or is about to."""
+    """The last end of its container, after which it restarted or is about to."""
     ended, _ = last_end(pod)
     if ended is None or ended.finished_at is None or pod.status.phase in ("Succeeded", "Failed"):
         return None
@@ -173,8 +174,8 @@ def restarted(pod: Pod, key: Key) -> Fact | None:
 
 
 def read_phase(pod: Pod, news: tuple[str, str] | None) -> tuple[BoxPhase, str]:
-    """What a dev server's pod is at that is not ready, and in words. news: reason and message of
-    what kubelet told of it last."""
+    """The phase of a dev server's pod that is not ready, with a description. news: reason and
+    message of its last event."""
     if is_gated(pod):
         return "scheduling", "it waits until the pods of all members are made"
     if not pod.spec.node_name:
@@ -202,7 +203,7 @@ def read_phase(pod: Pod, news: tuple[str, str] | None) -> tuple[BoxPhase, str]:
 
 
 def message_of(pod: Pod) -> str:
-    """What its container left as its last words."""
+    """The termination message of its container."""
     ended = _state(pod).terminated
     return ended.message if ended else ""
 
@@ -212,7 +213,7 @@ def is_gated(pod: Pod) -> bool:
 
 
 def vanished(pod: Pod, key: Key, now: datetime, *, begun: bool = False) -> Fact:
-    """The end of a pod that was removed before it told of one."""
+    """The end of a pod that was removed before it reported one."""
     who = "the cluster removed its pod"
     disruption = pod.condition("DisruptionTarget")
     if disruption is not None and disruption.status == "True":
@@ -226,11 +227,12 @@ def vanished(pod: Pod, key: Key, now: datetime, *, begun: bool = False) -> Fact:
 
 
 def by_delete(pod: Pod, end: Fact) -> Fact:
-    """The end of a pod that others deleted: what TERM and KILL did was not the job's doing."""
+    """The end of a pod that odc did not delete: the effect of TERM and KILL is not the job's own
+    exit."""
     gone_at = pod.metadata.deletion_timestamp
     if gone_at is None or end.kind != "exited" or end.cause:
         return end
-    # A dev server does not end by itself when it is told to.
+    # A dev server does not end by itself on TERM.
     if end.exit_code == 0 and not is_box(pod):
         return end
     asked_at = gone_at - timedelta(seconds=pod.metadata.deletion_grace_period_seconds)
@@ -252,7 +254,7 @@ def late(pod: Pod, key: Key, now: datetime, waits: str | None, budget_s: float) 
 
 
 def refused(key: Key, now: datetime, message: str, *, passing: bool) -> Fact:
-    """The API server would not have the pod."""
+    """The end of a member whose pod the API server rejected."""
     return _fact(
         key, "start_failed", now, cause="launch" if passing else None,
         detail=_cut(f"Kubernetes refused its pod: {message}"),
@@ -260,7 +262,7 @@ def refused(key: Key, now: datetime, message: str, *, passing: bool) -> Fact:
 
 
 def gone(key: Key, now: datetime, *, started: bool) -> Fact:
-    """The API server knows no such pod."""
+    """The end of a member whose pod does not exist, according to the API server."""
     if started:
         return _fact(key, "lost", now, detail="its pod is gone")
     return _fact(key, "start_failed", now, cause="launch", detail="its pod was never made")
@@ -294,7 +296,7 @@ def _end(pod: Pod, key: Key, state: ContainerState, now: datetime) -> Fact:
         told = lost or f"{pod.status.reason}: {pod.status.message}".strip(": ") or "unknown"
         if state.running is not None:
             return _fact(key, "lost", at, detail=_cut(told), suspect=_by_node(pod))
-        # Kubelet would not admit it, or it was evicted before: it has not run.
+        # Kubelet did not admit the pod, or it was evicted before: it never ran.
         return _fact(
             key, "start_failed", at, cause="launch", detail=_cut(told),
             suspect=_by_node(pod) if lost else not pod.status.reason.startswith("OutOf"),
@@ -326,7 +328,7 @@ def _lost_by(pod: Pod) -> str | None:
 
 
 def _by_node(pod: Pod) -> bool:
-    """Was it the node that ended it, rather than somebody who wanted it gone?"""
+    """Whether the node ended it, rather than a person or controller that wanted it removed."""
     disruption = pod.condition("DisruptionTarget")
     by = disruption.reason if disruption is not None and disruption.status == "True" else ""
     return pod.status.reason in BY_NODE or by in BY_NODE
@@ -339,7 +341,7 @@ def _names_node(told: str) -> bool:
 def _exit(
     key: Key, at: datetime, ended: Terminated, cause: Cause | None, detail: str | None
 ) -> Fact:
-    """A runtime tells a death by signal as 128 + n."""
+    """Container runtimes report a death by signal as 128 + n."""
     signal = ended.signal or None
     if signal is None and 128 < ended.exit_code <= 128 + LAST_SIGNAL:
         signal = ended.exit_code - 128

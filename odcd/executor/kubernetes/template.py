@@ -1,4 +1,5 @@
-"""What a site adds to every pod: shared file systems, pull secrets, selectors; from a YAML file."""
+"""A site's additions to every pod, from a YAML file: shared file systems, pull secrets,
+selectors."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """additions: keys of a pod's spec (volumes, tolerations, imagePullSecrets,
-    nodeSelector), of its container (volumeMounts, env) and of its metadata (labels, annotations).
-    What odc sets itself stays as it is."""
+    """additions: keys of a pod's spec (volumes, tolerations, imagePullSecrets, nodeSelector), of
+    its container (volumeMounts, env) and of its metadata (labels, annotations). Settings of odc
+    itself are not changed."""
 
     additions: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -79,6 +80,6 @@ def read_template(path: Path) -> PodTemplate:
 
 
 def _joined(own: list[Json], added: list[Json]) -> list[Json]:
-    """Ours first; of two of one name ours stays."""
+    """Join two lists, odc's first; for equal names odc's entry is kept."""
     names = {one["name"] for one in own if "name" in one}
     return own + [one for one in added if one.get("name") not in names or "name" not in one]

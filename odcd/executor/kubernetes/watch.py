@@ -1,5 +1,5 @@
-"""What the cluster tells: its nodes and pods, whether it still does, and what of it the planner is
-to hear of."""
+"""Watches the cluster's nodes and pods, checks that it answers, and reports changes that matter to
+the planner."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ class Watch:
         on_pod: Callable[[Key, Pod | None, Pod | None], None],
         on_event: Callable[[Event | None, Event | None], None],
     ) -> None:
-        """on_pod: told of every change of a pod of ours, as (key, before, after). on_event: of what
-        is told of pods of dev servers, as (before, after); without it all goes on."""
+        """on_pod: called for every change of one of odc's pods, as (key, before, after). on_event:
+        called for events of dev servers' pods, as (before, after); nothing depends on these
+        events."""
         self._cluster = cluster
         self._namespaces = namespaces
         self._clock = clock
@@ -45,11 +46,11 @@ class Watch:
         self._silent_since: float | None = None
 
     def works(self) -> list[Coroutine[object, object, None]]:
-        """What keeps it; none ends by itself."""
+        """The tasks that keep the data up to date; they run until cancelled."""
         return [self.nodes.run(), self.pods.run(), self.events.run(), self._probe()]
 
     async def sync(self) -> None:
-        """Returns when all has been read once. Raises RunnerDown when that takes too long."""
+        """Wait until everything was read once. Raises RunnerDown when that takes too long."""
         deadline = self._clock.monotonic() + SYNC_S
         while not (self.nodes.synced and self.pods.synced):
             if self._clock.monotonic() > deadline:
@@ -58,7 +59,7 @@ class Watch:
             await self._clock.sleep(0.02)
 
     def require(self) -> None:
-        """Raises RunnerDown when what is here may be old."""
+        """Raises RunnerDown when the data may be outdated."""
         for mirror in (self.nodes, self.pods):
             if mirror.trouble is not None:
                 raise RunnerDown(f"the cluster is not being watched: {mirror.trouble}")
@@ -69,7 +70,7 @@ class Watch:
         return self._clock.monotonic() - self._silent_since if self._silent_since else 0.0
 
     async def _probe(self) -> None:
-        """A connection may be dead without a word; a short question now and then tells."""
+        """Detect a silently dead connection by a short request at regular intervals."""
         while True:
             asked_at = self._clock.monotonic()
             try:
@@ -84,7 +85,7 @@ class Watch:
     def inventory(
         self, instance_types: Mapping[str, str], tolerated: Iterable[str]
     ) -> list[NodeReport]:
-        """instance_types: GPU type by the cloud's type of instance."""
+        """instance_types: GPU type by the cloud's instance type."""
         taken = take_inventory(
             self.nodes.items.values(),
             self.pods.items.values(),
@@ -119,14 +120,14 @@ class Watch:
 
 
 def _matters(node: Node) -> tuple[object, ...]:
-    """What of a node the inventory goes by; its heartbeats change nothing."""
+    """The parts of a node that the inventory depends on; heartbeats do not change them."""
     ready = [(c.status, c.reason) for c in node.status.conditions if c.type == "Ready"]
     return (node.metadata.labels, node.metadata.deletion_timestamp, node.spec,
             node.status.allocatable, ready)  # fmt: skip
 
 
 def _holds(pod: Pod | None) -> tuple[object, ...] | None:
-    """What a pod of others takes of which node."""
+    """The node of another workload's pod, and the resources it requests there."""
     if pod is None or is_over(pod) or not pod.spec.node_name:
         return None
     return pod.spec.node_name, [c.resources.requests for c in pod.spec.containers]

@@ -1,5 +1,5 @@
-// Keeps a page live that is whole without it: changed parts by server-sent events, times in the
-// clock of who looks, why on click, a job's output as it comes. No dependencies.
+// Keeps the page live, which is complete without it: applies changes from server-sent events, shows times in
+// the viewer's time zone, loads reasons on click, and follows a job's output. No dependencies.
 "use strict";
 (() => {
   const body = document.body;
@@ -34,7 +34,7 @@
     line.setAttribute("x2", at);
   }
 
-  // What was open or focused stays so when the element it is in is made anew.
+  // Open details and the focus are kept when their element is replaced.
   function kept(element) {
     const open = [...element.querySelectorAll("details")].map((one) => [one.open, one.querySelector(".more")]);
     const all = [...element.querySelectorAll("a, summary, button, input, select")];
@@ -93,7 +93,7 @@
     ended();
   }
 
-  // A job that ends while it is looked at has other buttons.
+  // Reload when the job ends, because an ended job has other buttons.
   let wasEnded = null;
   function ended() {
     const now = document.querySelector("[data-ended]")?.dataset.ended;
@@ -101,9 +101,9 @@
     wasEnded = now ?? wasEnded;
   }
 
-  // A hidden tab lets its connection go: browsers have six for a server.
+  // A hidden tab closes its connection, because browsers allow six per server.
   const pulse = document.getElementById("pulse");
-  const SILENT_MS = 40000, PATIENCE_MS = 2000; // the server is heard every 15 s
+  const SILENT_MS = 40000, PATIENCE_MS = 2000; // the server sends something every 15 s
   let source = null, version = body.dataset.version, heard = Date.now(), lostAt = null;
   function say(word, kind) {
     if (!pulse || pulse.textContent === word) return;
@@ -149,7 +149,7 @@
       setTimeout(connect, 5000);
     };
   }
-  // Who left in another tab, or whose key ended, does not go on looking at what was.
+  // After a logout in another tab, or the end of the key, do not keep showing old data.
   async function stayIn() {
     const answer = await fetch("/page/mine.css", {method: "HEAD"}).catch(() => null);
     if (answer?.status === 401) location.reload();
@@ -198,17 +198,17 @@
     document.cookie = `odc-theme=${root.dataset.theme}; path=/; max-age=31536000; samesite=lax`;
   });
 
-  // Who asked for the address is who comes in by it: no click is needed. Not for a page that a
-  // browser makes ready, in case somebody goes there.
+  // The ticket's user has certainly opened the address, so no click is needed. A page that the browser only
+  // prerenders does not submit.
   const enter = document.querySelector("form[data-at-once]");
   if (enter && document.prerendering) document.addEventListener("prerenderingchange", () => enter.submit(), {once: true});
   else enter?.submit();
 
-  // A job's output, the last of it, as it is written.
+  // Follow the end of a job's output.
   const KEPT = 200000, AGAIN_MS = 5000;
   const logs = document.getElementById("logs");
   let reading = null, noted = "";
-  // What terminals take as colours and commands; the last pattern is of one that is not whole yet.
+  // Escape sequences of terminals; the second pattern matches an incomplete one at the end.
   const CODES = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])/g;
   const BEGUN = /\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]{0,999}\x1b?|[ -/]*)$/;
   function written(text) {
@@ -251,7 +251,7 @@
       }
       if (fresh) log.textContent = "It wrote nothing.";
     } catch {
-      // The page goes, or another stream was chosen; or the daemon or its executor went.
+      // The page was left, or another stream was chosen; or the daemon or its executor is gone.
       again(mine);
     }
   }

@@ -11,8 +11,8 @@ FILES: Mapping[str, str] = {
     for name in ("start.sh", "keys.sh", "tell.sh", "nproc.sh", "profile.sh", "look.sh",
                  "contents.sh", "jupyter.sh", "jupyter_config", "sshd_config", "ssh_config")
 }  # fmt: skip
-"""By their names in /odc/job. Read at once: the daemon may not read its own files any more when it
-serves."""
+"""By their names in /odc/job. Read at import: while serving, the daemon may not be able to read its
+own files."""
 
 UNFIT = 78
-"""With this the start program ends when no dev server can be made of its image."""
+"""The exit code of the start program if its image cannot become a dev server."""

@@ -1,10 +1,10 @@
 #!/bin/sh
-# /odc/job/contents: what is in the home: a line with how many KiB in all, then its tree to depth 3. It is run once, when
-# a dev server with a disk is to end, and is cut off when it takes too long; so the sum comes first, and has its own end.
+# /odc/job/contents: list the home: one line with its total KiB, then its tree to depth 3. It runs once, before a dev
+# server with a disk ends, and is cut off when it takes too long. So the total comes first, with its own timeout.
 home=/home/dev
 used=''
 command -v timeout >/dev/null 2>&1 && used=$(timeout 6 du -sxk "$home" 2>/dev/null | cut -f1)
-# What the file system says is at once there, and near enough.
+# The usage of the whole file system is available at once, and close enough.
 [ -n "$used" ] || used=$(df -Pk "$home" 2>/dev/null | { read -r _; read -r _ _ some _ && printf '%s' "$some"; })
 printf '%s\n' "${used:-?}"
 if command -v tree >/dev/null 2>&1; then

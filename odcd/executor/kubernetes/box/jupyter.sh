@@ -1,13 +1,13 @@
 #!/bin/sh
-# Jupyter Lab of a dev server, on port 8888, never without its token.
-#   begin   as the container begins, in the first of several: as it was told last, else as it was asked for
-#   on, off from now on. What it says when it fails is told to the user
-#   run     as dev: keeps it up
+# Jupyter Lab of a dev server, on port 8888, always with a token.
+#   begin   at the start of rank 0's container: the last on or off applies, otherwise the reservation's request
+#   on, off from now on. If it fails, the user sees its error output
+#   run     as dev: starts it, and restarts it when it ends
 set -u
 umask 022
 job=/odc/job keys=/odc/keys run=/odc/run etc=/etc/odc home=/home/dev workspace=/workspace
 log=$run/jupyter.log token=$etc/jupyter_token
-# They go with the container: no number of a process of the one before is read here.
+# These files are deleted with the container, so no process id of an earlier container is read.
 pidfile=$etc/jupyter.pid begun=$etc/jupyter.begun lock=$etc/jupyter.lock
 port=8888 port_hex=22B8
 WAIT_S=40
@@ -15,16 +15,16 @@ WAIT_S=40
 say() { printf '%s\n' "$*" >&2; }
 has() { command -v "$1" >/dev/null 2>&1; }
 listens() { grep -qs ":$port_hex [0-9A-F]*:0000 0A " /proc/net/tcp /proc/net/tcp6; }
-# Numbers of processes come again: it is one of ours by what it runs.
+# Process ids are reused, so check the command line too.
 lives() { read -r pid 2>/dev/null <"$pidfile" && grep -qs "$job/jupyter" "/proc/$pid/cmdline"; }
-# One at a time. Both the container that begins anew and odc, which sees that, start it: each by itself would
-# start one, and only one of them would end later.
+# A lock: a restarted container and odc, which notices the restart, may both start it. Without the lock there
+# would be two, and only one of them would be stopped later.
 take_turn() {
   has flock || return 0
   exec 9>"$lock" && flock -w "$WAIT_S" 9
 }
 end_turn() { exec 9>&-; }
-# Nothing can be started before: there may be no user yet.
+# Wait until the start program has made the user; nothing can be started before.
 await_begin() {
   left=$((WAIT_S * 2))
   until [ -e "$begun" ]; do
@@ -33,7 +33,7 @@ await_begin() {
     sleep 0.5
   done
 }
-# The last thing that it wrote.
+# The last line of the log.
 last() { grep -v '^[[:space:]]*$' "$log" 2>/dev/null | tail -n 1; }
 
 start() {
@@ -91,14 +91,14 @@ case ${1-} in
     ;;
   off)
     printf 'off\n' >"$run/jupyter"
-    # It is not started either, if the container begins later than that.
+    # If the container starts after this, it reads the file above and does not start Jupyter.
     await_begin || exit 0
     take_turn || { say "a start of it has not ended for $WAIT_S s"; exit 1; }
     stop
     ;;
   run)
     if [ "${2-}" != again ]; then
-      # What sessions have.
+      # The environment of SSH sessions.
       while IFS= read -r line; do set -- "$@" "$line"; done <"$home/.ssh/environment"
       shift
       exec env "$@" HOME="$home" USER=dev LOGNAME=dev /bin/sh "$0" run again

@@ -1,13 +1,13 @@
 #!/bin/sh
-# /odc/job/look: how much this dev server is used, as one line: connections to its SSH server and Jupyter Lab, the use of
-# the busiest GPU in percent (none: it has none), and the CPU time of all that ever ran in its container, in microseconds.
+# /odc/job/look: print the activity of this dev server as one line: connections to its SSH server and Jupyter Lab, usage
+# of the busiest GPU in percent (none: it has none), and the CPU time of everything that ever ran in its container, in us.
 set -u
 SAMPLES=5
 connections=
 gpu=none
 for sample in $(seq "$SAMPLES"); do
   [ "$sample" = 1 ] || sleep 1
-  # A probe comes and goes: what counts was there each time. 08AE is 2222, 22B8 is 8888, 01 is established.
+  # Take the minimum of all samples, because probes only connect briefly. 08AE is 2222, 22B8 is 8888, 01 is established.
   now=$(cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -c '^ *[0-9]*: [0-9A-F]*:\(08AE\|22B8\) [0-9A-F]*:[0-9A-F]* 01 ')
   [ -n "$connections" ] && [ "$connections" -le "$now" ] || connections=$now
   command -v nvidia-smi >/dev/null 2>&1 || continue

@@ -1,5 +1,5 @@
 #!/bin/sh
-# How many CPUs are one's own, not the node's: builds start as many processes.
+# Print the dev server's own number of CPUs, not the node's: builds start as many processes.
 read -r cpus </etc/odc/cpus || cpus=1
 case ${1-} in
   --ignore=*) cpus=$((cpus - ${1#--ignore=})) ;;

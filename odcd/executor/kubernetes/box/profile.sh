@@ -1,4 +1,4 @@
-# Addresses of the members, which are known only when their pods are there.
+# The members' addresses, which are only known once their pods exist.
 if [ -n "${MULTINODE_HOSTS-}" ]; then
   MULTINODE_IPS=''
   for host in $(printf '%s' "$MULTINODE_HOSTS" | tr ',' ' '); do

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Makes its container a dev server, each time that it begins: the user dev, its home, and an SSH server on
-# port 2222. All of this is fixed; what differs between dev servers is read from files and variables as data.
-#   /odc/job   what odc made for this attempt    /odc/keys  the host's key, and the members' own
-#   /odc/run   stays when the container begins anew: keys that were let in later, notices
-# It ends with 78 when no dev server can be made of this image; its last line says why.
+# Turns its container into a dev server at every start: the user dev, its home, and an SSH server on port 2222.
+# This program is the same for all dev servers; their differences are read as data from files and variables.
+#   /odc/job   files that odc made for this attempt    /odc/keys  the host key and the gang's key
+#   /odc/run   kept over container restarts: keys that were added later, notices
+# It exits with 78 when the image cannot become a dev server; its last line of output has the reason.
 set -u
 umask 022
 PATH=${PATH:-}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -36,7 +36,7 @@ make_user() {
 }
 
 [ "$(id -u)" = 0 ] || fail "its container does not run as root"
-# On a disk there may be notices of the reservation that had it before.
+# A disk may have notices of the reservation that used it before.
 [ -d "$run/notices" ] || rm -f "$home"/WARN_EXPIRES_IN_*MIN*.txt "$home/OOM_DETECTED.txt"
 mkdir -p "$etc" "$run/notices" /run/sshd /var/empty || fail "it cannot write to its own file system"
 chmod 755 "$etc" /run/sshd
@@ -60,9 +60,9 @@ id dev >/dev/null 2>&1 || {
   [ "$owner" != 0 ] || number=1081
   make_user dev "$number" "$home" "$shell" || fail "the image has neither useradd nor adduser to make the user dev with"
 }
-# No password fits; but an account that is locked would let nobody in.
+# No password matches this. A locked account could not log in by key either.
 usermod -p '*' dev 2>/dev/null || sed -i 's/^dev:[^:]*:/dev:*:/' /etc/shadow
-# A disk keeps the number that its files have: dev takes it, in whichever image.
+# The files of a disk keep their uid: dev gets that uid, in any image.
 [ "$owner" = 0 ] || [ "$owner" = "$(id -u dev)" ] || {
   sed "s/^dev:\([^:]*\):[0-9]*:/dev:\1:$owner:/" /etc/passwd >"$etc/passwd" && cat "$etc/passwd" >/etc/passwd
   [ "$owner" = "$(id -u dev)" ] || fail "the files of its disk are user $owner's, which dev of this image cannot be"
@@ -73,8 +73,8 @@ if has sudo && [ -d /etc/sudoers.d ]; then
   chmod 440 /etc/sudoers.d/odc-dev
 fi
 
-# -- its home: what is there already stays as it is, and is not walked through ---------------------------------
-# Arguments: names in /etc/skel, which take the place of those in the home; old ones are kept beside.
+# -- its home: existing files are kept as they are, and the tree is not walked ---------------------------------
+# Arguments: names in /etc/skel, which replace those in the home; old ones are kept as NAME.old.
 renew() {
   for name in "$@"; do
     [ -e "/etc/skel/$name" ] || continue
@@ -95,12 +95,12 @@ fi
 [ "$(stat -c %u "$home")" = "$uid" ] || chown "$uid:$gid" "$home"
 [ "$(stat -c %u "$workspace")" = "$uid" ] || { chown "$uid:$gid" "$workspace" && chmod 755 "$workspace"; }
 if [ -d /ccache_shared ]; then
-  # Of all users; where it cannot be changed, whoever made it has seen to that.
+  # Shared by all users. If this fails, the volume's owner has set the mode.
   chmod 777 /ccache_shared 2>/dev/null
   [ -e /ccache ] || ln -s /ccache_shared /ccache
 fi
 mkdir -p "$home/.ssh" && chown "$uid:$gid" "$home/.ssh" && chmod 700 "$home/.ssh"
-# Sessions get what the image and odc say, whatever the shell is.
+# Sessions get the environment of the image and of odc, in every shell.
 rm -f "$home/.ssh/environment"
 env | while IFS= read -r line; do
   case $line in
@@ -110,7 +110,7 @@ env | while IFS= read -r line; do
 done >"$home/.ssh/environment"
 chown "$uid:$gid" "$home/.ssh/environment"
 
-# -- who may enter, and what enters others --------------------------------------------------------------------
+# -- keys of users, and the key to reach other members ---------------------------------------------------------
 was=$(umask)
 umask 077
 cat "$keys/host" >"$etc/host_key" || fail "it has no host key"
@@ -127,7 +127,7 @@ if [ -f "$keys/gang" ]; then
   }
 fi
 
-# -- what a login shows and finds -----------------------------------------------------------------------------
+# -- the login message and settings of sessions ---------------------------------------------------------------
 printf '%s\n' "${ODC_CPUS:-1}" >"$etc/cpus"
 [ ! -d /usr/local/bin ] || { rm -f /usr/local/bin/nproc && cp "$job/nproc" /usr/local/bin/nproc && chmod 755 /usr/local/bin/nproc; }
 [ ! -d /etc/profile.d ] || cp "$job/profile" /etc/profile.d/odc.sh

@@ -1,7 +1,7 @@
 #!/bin/sh
-# /odc/job/tell NAME TEXT WALL [FILE...]: a notice to who works here: the file NAME (empty: none) with TEXT in the
-# home, which each login shows, too; WALL (empty: none) on the terminals; and the files that are to go.
-# It fails when a notice reached nobody.
+# /odc/job/tell NAME TEXT WALL [FILE...]: deliver a notice: the file NAME (empty: none) with TEXT in the home, also
+# shown at each login; WALL (empty: none) on the terminals; and remove each FILE from the home.
+# It fails when nothing was delivered.
 set -u
 home=/home/dev notices=/odc/run/notices
 name=$1 text=$2 wall=$3
@@ -24,7 +24,7 @@ fi
 if [ -n "$wall" ]; then
   for terminal in /dev/pts/[0-9]*; do
     [ -c "$terminal" ] || continue
-    # One that nobody reads must not keep the others waiting.
+    # In the background: a terminal that no one reads must not delay the others.
     printf '\r\n%s\r\n' "$wall" >"$terminal" 2>/dev/null </dev/null &
     told=1
   done

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 
 PROGRAM = files(__name__).joinpath("build.sh").read_text()
-"""Read at once: the daemon may not read its own files any more when it serves."""
+"""Read at import: while serving, the daemon may not be able to read its own files."""
 
 WRONG = 65
-"""It ends so when it is the Dockerfile that is at fault: trying again would not help."""
+"""The exit code if the Dockerfile is at fault: a retry would not help."""

@@ -1,6 +1,6 @@
 #!/bin/sh
-# In the client's container of a build: have BuildKit, in the container beside it, build and push the image of the context beside
-# this program, and leave its digest for odcd. What differs between builds comes by variables, and none is ever a piece of a program.
+# Runs in the client's container of a build. BuildKit, in the other container, builds the context that is mounted next to this
+# program and pushes the image. The digest is left for odcd. Builds differ only in variables, which are never used as code.
 set -u
 umask 022
 context=/scratch/context
@@ -13,7 +13,7 @@ if [ "${ODC_REGISTRY_HTTP:-}" = on ]; then
     attributes="$attributes,registry.insecure=true"
     cache="$cache,registry.insecure=true"
 fi
-# The credential reads all of the repository, images and caches of other users among it: a Dockerfile may name nothing there.
+# The credential can read the whole repository, with other users' images and caches. So a Dockerfile may not use images from it.
 printf '{"rules": [{"action": "DENY", "selector": {"identifier": "docker-image://%s*"}}]}' "$ODC_REPOSITORY" >/scratch/policy.json
 set --
 if [ -n "${ODC_CACHE:-}" ]; then
@@ -40,7 +40,7 @@ done
 } 2>&1 | tee /scratch/log
 code=$(cat /scratch/code)
 if [ "$code" != 0 ]; then
-    # A step that failed, or a file that is wrong, fails again; a registry that did not answer may do so the next time.
+    # A failed step or an invalid file would fail again (exit code 65); a registry that did not answer may do so next time.
     wrong='did not complete successfully: exit code|dockerfile parse error|file with no instructions|failed to compute cache key|failed to read dockerfile'
     wrong="$wrong|failed to resolve source metadata.*(: not found|denied|unauthorized|insufficient_scope)|no match for platform|source .* denied by policy"
     grep -q -E "$wrong" /scratch/log && exit 65

@@ -14,7 +14,7 @@ declare
     v_arrays   bigint[];
 begin
     perform _take_turn(p_now);
-    -- What is refused is known before a range is split: a refusal leaves it as it is.
+    -- Refusals are known before a range is split, and leave it unchanged.
     with verdict as materialized (
         select f.job_id as id, f.array_task_id as task, f.tasks::text as part,
                p_outcome = 'released' and p.held is null as free,

@@ -1,5 +1,5 @@
--- odc._check_pieces: refuse to take tasks out of an array's waiting range where that leaves too many pieces. Whatever
--- starts, ends or changes a task of the array reads all of them, and has the turn meanwhile.
+-- odc._check_pieces: refuse to take tasks out of an array's waiting range where that leaves too many pieces: any
+-- start, end or change of a task of the array reads all of them while it holds the turn.
 -- Arguments  p_apart  the tasks get rows of their own that wait; false: they end together
 -- Raises     OD017 TooLarge: above 1,000 tasks held or changed apart, or 10,000 separate ranges; what was there before
 --            does not count as long as it does not grow
