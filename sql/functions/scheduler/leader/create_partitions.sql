@@ -10,14 +10,14 @@ create or replace function odc.create_partitions()
 returns text[]
 language plpgsql volatile set search_path = odc, pg_temp set lock_timeout = '2s' as $$
 declare
-    -- Names keep the numbering of the first partitions, which held so many ids each.
+    -- Names keep the numbering of the first partitions, which had this many ids each.
     v_unit  constant bigint := 2000000;
     v_made  text[] := '{}';
     v_part  record;
     v_upper bigint;
     v_name  text;
 begin
-    -- Two that create the same table would fail; the other one does it.
+    -- Two sessions that create the same table would fail; the other session creates it.
     if not pg_try_advisory_xact_lock(7300198) then
         return v_made;
     end if;

@@ -33,7 +33,7 @@ begin
 
     loop
         v_steps := v_steps + 1;
-        -- What is still missing with these gone; at least r more jobs are needed.
+        -- The amounts still missing with these gone; at least r more jobs are needed.
         v_enough := true;  r := 0;
         for l in 1..cardinality(p_at) loop
             g := p_gpus[l];  c := p_cpus[l];  m := p_mems[l];
