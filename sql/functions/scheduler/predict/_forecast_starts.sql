@@ -159,7 +159,7 @@ begin
                         ((2::bigint * u * v_s.mems[s] + v_n.group_mems[g]) / (2 * v_n.group_mems[g]::bigint))::integer)) end;
         end loop;
     end loop;
-    -- What running jobs use, with the steps of their ends.
+    -- The resources of running jobs, with the steps of their ends.
     with ending as materialized (
         select r.job_id,
                case when r.leaving then 1 else greatest(1, r.run_s - r.elapsed_s) end as end_s,
