@@ -3,7 +3,7 @@
 -- missed. After a restore from a backup, events come by their ids: one whose transaction was open at the backup may or may not
 -- be counted.
 -- Arguments  p_limit  maximum number of events
--- Returns    the number of events: if it is less than p_limit, there are no more
+-- Returns    the number of events: less than p_limit once all are counted
 -- Locks      term for share; tally_event; tally and tally_histogram rows
 -- Raises     OD020 LeadershipLost
 create or replace function odc.fold_tally(p_term bigint, p_limit integer, p_now timestamptz)
