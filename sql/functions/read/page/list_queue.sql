@@ -8,7 +8,7 @@
 --            p_limit    maximum number of jobs
 --            p_fields   the keys wanted; null: all
 --            p_now      earlier planned starts are shown as p_now
--- Returns    one row: the jobs as a JSON array; the position of each, or null; and the next page's start: both null: no more pages
+-- Returns    one row: the jobs as a JSON array; the position of each, or null; and where the next page starts (both null: there is none)
 -- Raises     OD010 BadRequest: an unknown field; OD001, OD002, OD004: a partition, account or QOS that does not exist
 create or replace function odc.list_queue(
     p_filters jsonb, p_place integer, p_after bigint, p_limit integer, p_fields text[], p_now timestamptz)
