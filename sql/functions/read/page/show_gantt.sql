@@ -1,7 +1,7 @@
 -- odc.show_gantt: the running and planned jobs and the bookings of nodes, as bars in time.
 -- Arguments  p_types, p_nodes  only nodes of these GPU types, of these names; null: all
 --            p_offset, p_limit the page of nodes, in the order of odc.map_nodes
---            p_from, p_to      the period for bookings
+--            p_from, p_to      the period: bookings within it, and planned starts before p_to
 -- Returns    JSON {at, from, to, node_count, next (an offset or null), nodes: [{name, gpu_type, gpus, state, reason, bars: [{kind
 --            (running, planned, booking), job_id, array_job_id, array_task_id, array_tasks, name, user, gpus, gpu_indexes (of
 --            running jobs), starts_at, likely_end_at (null: unknown), ends_at (its limit; null: it has none)}]}]}: bars by kind
