@@ -1,4 +1,4 @@
--- odc._own_reservation: the job of a reservation that the actor may act on.
+-- odc._own_reservation: the job of a reservation, if the actor may act on it.
 -- Raises     OD006 UnknownJob: no reservation has this id; OD013 NotOwner
 create or replace function odc._own_reservation(p_actor jsonb, p_job_id bigint)
 returns odc.job

@@ -18,7 +18,7 @@
 --            p_st_from, p_al_*      per start its first allocation; per allocation node and amounts
 --            p_hp_from, p_h_*       per protected job its first point, its amounts
 --            p_pt_*                 points: a moment at which a node's free amounts matter. head: the protected job,
---                                   or minus a booking; left: what is free from then on; pin: the node is its own
+--                                   or minus a booking; left: the amounts free from then on; pin: the node is reserved for it
 -- Returns    at: null if there is no such moment; fit: the nodes that fit then, in the order in which they became
 --            free; then_*: amounts free on them; fitting: how many fit now; short: no such moment before p_rel_to
 create or replace function odc._plan_protect(

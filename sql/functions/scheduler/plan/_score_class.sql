@@ -1,6 +1,6 @@
 -- odc._score_class: a job's score by its policy's formula; the higher score comes first.
--- Within a class it never falls as the wait grows, so a class keeps the order of its queue times. Basic IEEE
--- operations only, so that every machine gives the same order; ties are the caller's (queue time, id).
+-- Within a class it never falls as the wait grows, so a class keeps the order of its queue times. It uses basic IEEE
+-- operations only, so that every machine gives the same order; the caller breaks ties (queue time, id).
 -- Arguments  p_ordering  a formula's name, as policy.ordering
 --            p_wait_s    since it was queued, not negative
 --            p_limit_s   its time limit
