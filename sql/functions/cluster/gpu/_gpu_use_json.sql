@@ -1,8 +1,8 @@
 -- odc._gpu_use_json: the GPU usage of a job, as the API returns it; null if nothing is known.
--- Returns    over all its attempts that ran: held_gpu_s; seen_gpu_s: the measured part of that; busy_gpu_s; busy_ratio: of the
---            measured part; mem_peak_mib, energy_j; owed: number of attempts not stored yet; gave_up: why some was not measured;
---            now: of a running attempt, {at, util_ratio, mem_used_mib, idle_gpus, idle_since}: GPUs idle for longer than
---            gpu_meter allows
+-- Returns    over all its attempts that ran: held_gpu_s; seen_gpu_s: the measured part of that; busy_gpu_s; busy_ratio:
+--            of the measured part; mem_peak_mib, energy_j; owed: number of attempts not stored yet; gave_up: why some
+--            was not measured; now: of a running attempt, {at, util_ratio, mem_used_mib, idle_gpus, idle_since}: GPUs
+--            idle for longer than gpu_meter allows
 create or replace function odc._gpu_use_json(p_job_id bigint, p_now timestamptz)
 returns json
 language sql stable as $$

@@ -1,7 +1,7 @@
 -- odc.list_idle: the allocated but idle GPUs with their jobs, and the jobs waiting for those GPU types.
 -- Arguments  p_filters  {user: [], account: [], gpu_type: [], kind}: only these jobs
--- Returns    JSON {source, idle_ratio, idle_after_s, jobs: most lost GPU time first, waiting: [{gpu_type, jobs, gpus, users, since}]:
---            for the idle types, jobs that lack only room; users: at most ten, longest wait first}
+-- Returns    JSON {source, idle_ratio, idle_after_s, jobs: most lost GPU time first, waiting: [{gpu_type, jobs, gpus,
+--            users, since}]: for the idle types, jobs that lack only room; users: at most ten, longest wait first}
 create or replace function odc.list_idle(p_filters jsonb, p_now timestamptz)
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$

@@ -1,8 +1,8 @@
--- odc.note_gpu_now: record the current GPU usage of running jobs. A GPU is idle for as long as consecutive observations found it
--- idle; time without an observation counts as use.
+-- odc.note_gpu_now: record the current GPU usage of running jobs. A GPU is idle for as long as consecutive observations
+-- found it idle; time without an observation counts as use.
 -- Arguments  p_looks  array of {job_id, attempt, util_ratio, mem_used_mib, resting: [UUID], gpus: [{rank, index, uuid, model}]};
---                     an attempt that does not run is ignored; attempt, rank null: those of this machine. resting: the GPUs
---                     that were used less than gpu_meter says
+--                     an attempt that does not run is ignored; attempt, rank null: those of this machine. resting: the
+--                     GPUs that were used less than gpu_meter says
 --            p_since  since when they have been observed idle
 --            p_good_until  when the next observation is overdue
 -- Locks      term for share; gpu_now by job, gpu by node

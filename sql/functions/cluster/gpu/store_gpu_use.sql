@@ -1,7 +1,8 @@
 -- odc.store_gpu_use: store the GPU usage of ended attempts. A stored row never changes, so a repeated report counts once.
 -- Arguments  p_found  array of {job_id, attempt} with one of
 --                     again_at: nothing is known yet, ask again then;
---                     covered_s, busy_gpu_s, mem_peak_mib, energy_j, gpu_uuids: as in gpu_use, with gave_up if that is all;
+--                     covered_s, busy_gpu_s, mem_peak_mib, energy_j, gpu_uuids: as in gpu_use, with gave_up if
+--                     that is all;
 --                     gave_up alone: nothing more will be known; earlier measurements stay
 -- Returns    the number of stored attempts
 -- Locks      term for share; gpu_use by job and attempt

@@ -1,5 +1,5 @@
--- odc.begin_page_session: turn a ticket of the page into a session. The session is the ticket's row, so ending its key at the
--- same moment ends it, too, and if two requests use the ticket, only one succeeds.
+-- odc.begin_page_session: turn a ticket of the page into a session. The session is the ticket's row, so ending its key
+-- at the same moment ends it, too, and if two requests use the ticket, only one succeeds.
 -- Arguments  p_peer_uid  the uid of its user on the daemon's machine; null: the request comes from elsewhere
 --            p_place     where the session is valid, as odcd.page.places writes it; null: made by an older daemon
 -- Returns    when the session expires; null: the ticket was used, has ended, is too old, or is for another user's socket

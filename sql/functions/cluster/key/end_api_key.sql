@@ -1,5 +1,5 @@
--- odc.end_api_key: end a key, and every ticket and session that the page made from it or from a key that was rotated to it.
--- A ticket or session of the page ends alone. The rows stay until they would have expired.
+-- odc.end_api_key: end a key, and every ticket and session that the page made from it or from a key that was rotated to
+-- it. A ticket or session of the page ends alone. The rows stay until they would have expired.
 -- Returns    whether it was valid until now
 -- Locks      api_key rows for update, the key first
 create or replace function odc.end_api_key(p_digest text, p_now timestamptz)

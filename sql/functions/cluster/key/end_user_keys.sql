@@ -1,5 +1,5 @@
--- odc.end_user_keys: end all API keys of a user, and the page's tickets and sessions; by an operator. A user who may log in
--- can do so again.
+-- odc.end_user_keys: end all API keys of a user, and the page's tickets and sessions; by an operator. A user who may
+-- log in can do so again.
 -- Returns    JSON {user, keys, page_sessions}: how many were valid until now
 -- Locks      api_key rows for update, keys first, by digest
 -- Raises     OD013 NotOwner

@@ -1,5 +1,5 @@
--- odc.rotate_api_key: replace a key by a new one, and end the old one. The new key has the same lifetime, but never past the
--- end that was set at the login. Page sessions made from the old key continue with the new one.
+-- odc.rotate_api_key: replace a key by a new one, and end the old one. The new key has the same lifetime, but never
+-- past the end that was set at the login. Page sessions made from the old key continue with the new one.
 -- Returns    when it expires; null: the old key is no longer valid
 -- Locks      api_key row for update
 create or replace function odc.rotate_api_key(p_old text, p_digest text, p_prefix text, p_now timestamptz)

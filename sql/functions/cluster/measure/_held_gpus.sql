@@ -1,5 +1,5 @@
--- odc._held_gpus: the GPUs that were allocated to an ended attempt, by their type at that time: if a node has changed or is
--- gone, its type comes from the past.
+-- odc._held_gpus: the GPUs that were allocated to an ended attempt, by their type at that time: if a node has changed
+-- or is gone, its type comes from the past.
 -- Arguments  p_started_at  when the attempt began
 --            p_at          when its end was recorded
 -- Returns    gpu_type: '' if it is no longer known

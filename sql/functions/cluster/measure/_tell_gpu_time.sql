@@ -1,5 +1,6 @@
 -- odc._tell_gpu_time: GPU time of ended attempts as counted, plus that of running ones until now. A reported total never
--- decreases: if an attempt ended some seconds before odc learned of it, these seconds are reported too early, but not twice.
+-- decreases: if an attempt ended some seconds before odc learned of it, these seconds are reported too early, but not
+-- twice.
 -- Locks      tally rows, in the order of their keys
 create or replace function odc._tell_gpu_time(p_now timestamptz)
 returns void

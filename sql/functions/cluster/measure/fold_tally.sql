@@ -1,7 +1,7 @@
--- odc.fold_tally: add new events to the tally, in the order in which they became final. Each event counts once, across leader
--- changes and interruptions, because the sums and the position are written in one transaction; events committed late are not
--- missed. After a restore from a backup, events come by their ids: one whose transaction was open at the backup may or may not
--- be counted.
+-- odc.fold_tally: add new events to the tally, in the order in which they became final. Each event counts once, across
+-- leader changes and interruptions, because the sums and the position are written in one transaction; events committed
+-- late are not missed. After a restore from a backup, events come by their ids: one whose transaction was open at the
+-- backup may or may not be counted.
 -- Arguments  p_limit  maximum number of events
 -- Returns    the number of events: less than p_limit once all are counted
 -- Locks      term for share; tally_event; tally and tally_histogram rows

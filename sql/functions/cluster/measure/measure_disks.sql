@@ -1,4 +1,5 @@
--- odc.measure_disks: disks, their snapshots, and orphans in the cloud; see sql/functions/cluster/measure/README.md for the form.
+-- odc.measure_disks: disks, their snapshots, and orphans in the cloud; see sql/functions/cluster/measure/README.md for
+-- the form.
 create or replace function odc.measure_disks(p_now timestamptz)
 returns table (metric text, labels text[], value double precision)
 language sql stable as $$

@@ -1,4 +1,5 @@
--- odc.measure_reservations: live dev servers by phase, and overdue ends; see sql/functions/cluster/measure/README.md for the form.
+-- odc.measure_reservations: live dev servers by phase, and overdue ends; see sql/functions/cluster/measure/README.md
+-- for the form.
 create or replace function odc.measure_reservations(p_now timestamptz)
 returns table (metric text, labels text[], value double precision)
 language sql stable as $$

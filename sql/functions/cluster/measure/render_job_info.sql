@@ -1,4 +1,5 @@
--- odc.render_job_info: the lines of odcd_job_info for /metrics, one per live member. There are thousands, so they stay text.
+-- odc.render_job_info: the lines of odcd_job_info for /metrics, one per live member. There are thousands, so they stay
+-- text.
 -- Arguments  p_job_ids, p_namespaces  parallel: jobs that have pods, and the namespaces of these
 create or replace function odc.render_job_info(p_job_ids bigint[], p_namespaces text[])
 returns text

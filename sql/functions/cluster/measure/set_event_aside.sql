@@ -1,4 +1,5 @@
--- odc.set_event_aside: count the next event alone; if the event itself is at fault, keep it in tally_aside and continue after it.
+-- odc.set_event_aside: count the next event alone; if the event itself is at fault, keep it in tally_aside and continue
+-- after it.
 -- Returns    a row if it was set aside: its id, and why; none if it was counted or there is no event
 -- Locks      term for share; tally_event; tally and tally_histogram rows
 -- Raises     OD020 LeadershipLost; errors that are not the event's fault

@@ -1,5 +1,5 @@
--- odc.end_canary: record the result of a canary: its node starts jobs again, or is tested again later, with twice the delay each
--- time, at most four hours. A canary that is no longer expected changes nothing.
+-- odc.end_canary: record the result of a canary: its node starts jobs again, or is tested again later, with twice the
+-- delay each time, at most four hours. A canary that is no longer expected changes nothing.
 -- Arguments  p_told  its output
 -- Locks      the turn; node_quarantine, node, node_free
 -- Raises     OD020 LeadershipLost

@@ -4,7 +4,8 @@
 -- Arguments  p_nodes  array of {name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features, declared,
 --                     state, reason, foreign_gpus, foreign_cpus, foreign_mem_mib};
 --                     topology: the layers of its network, outermost first, the last its block;
---                     state: UP, DRAIN or DOWN, as the node's manager reports it; foreign: used by software that odc does not run
+--                     state: UP, DRAIN or DOWN, as the node's manager reports it; foreign: used by software that odc
+--                     does not run
 --            p_whole  true: nodes that are not listed go DOWN
 -- Locks      term for key share; if anything changes, the turn, node by name, node_free
 -- Raises     OD020 LeadershipLost; OD010 for a node with impossible sizes

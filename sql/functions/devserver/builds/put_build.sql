@@ -1,5 +1,5 @@
--- odc.put_build: store a context to build for a user who reserves with it. A build that is completed has an image at once;
--- a build that failed may be retried.
+-- odc.put_build: store a context to build for a user who reserves with it. A build that is completed has an image at
+-- once; a build that failed may be retried.
 -- Arguments  p_context  tar, gzip: as odc packed it, so that the digest identifies its content
 --            p_anew     build it again even if it has an image
 -- Returns    the build: see _render_build

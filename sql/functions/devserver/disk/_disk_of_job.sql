@@ -2,8 +2,8 @@
 -- Arguments  p_disk_id  null: it has none
 --            p_waits    it is pending
 --            p_lacks    as in pending
--- Returns    busy: it waits for the disk; free: it has not taken it yet; creating, in-use, backing-up; saved; unused: nothing
---            was written on it; trouble: an operator must check it; lost
+-- Returns    busy: it waits for the disk; free: it has not taken it yet; creating, in-use, backing-up; saved; unused:
+--            nothing was written on it; trouble: an operator must check it; lost
 create or replace function odc._disk_of_job(p_job_id bigint, p_disk_id bigint, p_waits boolean, p_lacks text)
 returns text
 language sql stable as $$

@@ -1,5 +1,6 @@
 -- odc._disk_verdicts: what pending jobs that need these disks lack.
--- If several need the same disk, one of them gets it next: the first in the queue that no condition of its own holds back.
+-- If several need the same disk, one of them gets it next: the first in the queue that no condition of its own holds
+-- back.
 -- Returns    per job: lacks, null if its disk is available; until: when it is expected to be, null: not known
 create or replace function odc._disk_verdicts(p_disk_ids bigint[], p_now timestamptz)
 returns table (job_id bigint, lacks text, until timestamptz)

@@ -1,5 +1,6 @@
--- odc._hold_disks: jobs that start take their disks. Each gets the intent of a volume in the zone of the node that has rank 0.
--- The volume is made from the newest completed snapshot; for a clone that was never used, from the original's snapshot.
+-- odc._hold_disks: jobs that start take their disks. Each gets the intent of a volume in the zone of the node that has
+-- rank 0. The volume is made from the newest completed snapshot; for a clone that was never used, from the original's
+-- snapshot.
 -- Locks      the caller holds the turn; disk
 -- Raises     OD003 PlanStale: a disk is no longer free
 create or replace function odc._hold_disks(p_job_ids bigint[], p_now timestamptz)

@@ -1,4 +1,5 @@
--- odc._refused_disks: reservations whose disk does not exist or cannot be used. A disk in use is not refused but waited for.
+-- odc._refused_disks: reservations whose disk does not exist or cannot be used. A disk in use is not refused but waited
+-- for.
 -- Arguments  p_heads, p_jobs, p_requests  as submit_jobs has them
 -- Returns    the position (from 1) of a job that cannot be accepted, and why
 create or replace function odc._refused_disks(p_heads jsonb[], p_jobs jsonb[], p_requests integer[], p_now timestamptz)

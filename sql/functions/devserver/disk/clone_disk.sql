@@ -1,5 +1,5 @@
--- odc.clone_disk: create a disk that starts from the newest snapshot of another, by an operator. Nothing is copied before its
--- first use.
+-- odc.clone_disk: create a disk that starts from the newest snapshot of another, by an operator. Nothing is copied
+-- before its first use.
 -- Arguments  p_user      the owner of the original
 --            p_new_user  the owner of the clone; null: the same user
 -- Returns    the new disk as JSON text

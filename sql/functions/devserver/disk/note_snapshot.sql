@@ -1,5 +1,6 @@
--- odc.note_snapshot: record the result of work on a snapshot. A disk is free for the next job when its snapshot has begun; its
--- volume is deleted when the snapshot is completed. A failed snapshot is made again, and its volume stays until one completes.
+-- odc.note_snapshot: record the result of work on a snapshot. A disk is free for the next job when its snapshot has
+-- begun; its volume is deleted when the snapshot is completed. A failed snapshot is made again, and its volume stays
+-- until one completes.
 -- Arguments  as note_volume; p_answer may also have "progress"
 -- Locks      term for share; the turn; disk_snapshot, disk_volume, disk
 -- Raises     OD020 LeadershipLost

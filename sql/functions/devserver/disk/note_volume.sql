@@ -1,7 +1,8 @@
--- odc.note_volume: record the result of work on a volume. A result that does not fit the row's current state changes nothing.
+-- odc.note_volume: record the result of work on a volume. A result that does not fit the row's current state changes
+-- nothing.
 -- Arguments  p_verb    as take_disk_work returned it
---            p_answer  {"cloud_id", "state"} from the cloud, state 'missing': it does not exist; {"done": bool} of publish, withdraw;
---                      {"busy": why} retry; {"refused": why} it will never succeed
+--            p_answer  {"cloud_id", "state"} from the cloud, state 'missing': it does not exist; {"done": bool} of
+--                      publish, withdraw; {"busy": why} retry; {"refused": why} it will never succeed
 -- Locks      term for share; the turn; disk_volume, disk, disk_snapshot, running
 -- Raises     OD020 LeadershipLost
 create or replace function odc.note_volume(p_term bigint, p_id bigint, p_verb text, p_answer jsonb, p_now timestamptz)

@@ -1,7 +1,8 @@
--- odc.reconcile_disks: compare the rows with a complete listing of the cloud. A missing volume or snapshot is checked by its id,
--- because only that can confirm that it is gone. Operators see what is listed but unknown; if it could be newer data of a
--- disk, that disk waits for an operator. An empty listing where there should be something is not trusted.
--- Arguments  p_volumes, p_snapshots  {"id", "operation", "tags"} of all that have this server's tag; operation is the row's, or null
+-- odc.reconcile_disks: compare the rows with a complete listing of the cloud. A missing volume or snapshot is checked
+-- by its id, because only that can confirm that it is gone. Operators see what is listed but unknown; if it could be
+-- newer data of a disk, that disk waits for an operator. An empty listing where there should be something is not trusted.
+-- Arguments  p_volumes, p_snapshots  {"id", "operation", "tags"} of all that have this server's tag; operation is the
+--                                    row's, or null
 --            p_listed_at             when the listing began: younger objects may be missing in it
 -- Returns    the number of unknown volumes and snapshots; null: the listing was not trusted
 -- Locks      term for share; the turn; disk, disk_snapshot, disk_stray, tally, pending

@@ -1,4 +1,5 @@
--- odc.take_disk_work: the disk work that is due, longest due first. State that pods may see is recorded before the work is done.
+-- odc.take_disk_work: the disk work that is due, longest due first. State that pods may see is recorded before the work
+-- is done.
 -- Arguments  p_limit  maximum number of rows
 -- Returns    kind and id of a row, and the action:
 --            volume    create, look, publish, withdraw, detach (by force), delete

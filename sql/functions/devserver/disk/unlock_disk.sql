@@ -1,4 +1,5 @@
--- odc.unlock_disk: clear a disk's trouble after an operator has checked it. It continues from its newest completed snapshot.
+-- odc.unlock_disk: clear a disk's trouble after an operator has checked it. It continues from its newest completed
+-- snapshot.
 -- Returns    the disk as JSON text
 -- Locks      the turn; disk
 -- Raises     OD036 UnknownDisk, OD037 DiskDeleted, OD028 InUse: a job has it, or its data is being saved, OD013 NotOwner

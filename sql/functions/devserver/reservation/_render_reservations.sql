@@ -1,6 +1,6 @@
 -- odc._render_reservations: reservations as the JSON array of the API, newest first.
--- Arguments  p_actor    for other users' reservations, connection details are left out. A Jupyter token gives access by itself:
---                       only the owner and operators get it; users whose keys were added can read it inside
+-- Arguments  p_actor    for other users' reservations, connection details are left out. A Jupyter token gives access by
+--                       itself: only the owner and operators get it; users whose keys were added can read it inside
 --            p_history  include the history of each, oldest first
 --            p_positions  as queue_positions returned them recently
 create or replace function odc._render_reservations(p_ids bigint[], p_actor jsonb, p_history boolean, p_positions jsonb, p_now timestamptz)

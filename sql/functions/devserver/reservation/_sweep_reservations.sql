@@ -1,5 +1,5 @@
--- odc._sweep_reservations: end reservations that were not ready in time or waited too long, and delete the keys of ended ones.
--- Move the planned ends of reservations in preparation forward, because their clocks have not started.
+-- odc._sweep_reservations: end reservations that were not ready in time or waited too long, and delete the keys of
+-- ended ones. Move the planned ends of reservations in preparation forward, because their clocks have not started.
 -- Arguments  p_stale_after  how long a reservation may wait; null: forever
 -- Returns    whether a reservation was ended
 -- Locks      pending, running, allocation rows of these

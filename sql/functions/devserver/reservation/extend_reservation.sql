@@ -5,8 +5,8 @@
 -- Arguments  p_actor    {user, uid, operator}
 --            p_seconds  how much to add
 --            p_dry_run  only report the changes
--- Returns    JSON {id, expires_at, extended_s, extensions, until, delays: [{job_id, name, user, from, to}], dry_run}: delays: planned
---            starts that the extension delays; until: the latest possible end
+-- Returns    JSON {id, expires_at, extended_s, extensions, until, delays: [{job_id, name, user, from, to}], dry_run}:
+--            delays: planned starts that the extension delays; until: the latest possible end
 -- Locks      to write: the turn; running, reservation, allocation
 -- Raises     OD006 UnknownJob, OD009 LimitExceeded, OD010 BadRequest, OD012 WrongState, OD013 NotOwner
 create or replace function odc.extend_reservation(

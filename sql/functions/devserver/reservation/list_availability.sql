@@ -2,8 +2,8 @@
 -- Returns    a JSON array by type: {gpu_type, label, gpu_mem_mib, gpus_per_node, cpus_per_node, mem_per_node_mib (of its smallest
 --            node), nodes, nodes_up, free_nodes, total, free, max_on_one_node,
 --            max_reservable, running, queued}. total, free: GPUs of nodes that are up; for types without GPUs, nodes.
---            max_reservable: the most that one reservation could get now, several whole nodes or part of one; maintenance: why and
---            until when all its nodes are booked
+--            max_reservable: the most that one reservation could get now, several whole nodes or part of one;
+--            maintenance: why and until when all its nodes are booked
 create or replace function odc.list_availability(p_now timestamptz)
 returns text
 language sql stable as $$

@@ -1,6 +1,7 @@
 -- odc.list_reservations: dev servers, newest first.
 -- Arguments  p_users     of these users; null: of the actor; {all}: of all users
---            p_statuses  with these; null: those in progress, and those that failed, were cancelled or expired in the last hour
+--            p_statuses  with these; null: those in progress, and those that failed, were cancelled or expired in the
+--                        last hour
 --            p_ended     without p_statuses: all that ever existed
 --            p_limit     maximum number
 --            p_positions  as queue_positions returned them

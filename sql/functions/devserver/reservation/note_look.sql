@@ -1,12 +1,13 @@
--- odc.note_look: record how much a reservation is used now. End it if it was idle for as long as its QOS allows, and its user was
--- notified. It is idle while no user is connected, no GPU is used, and its CPUs do next to nothing, in consecutive
--- observations: time without an observation counts as use.
+-- odc.note_look: record how much a reservation is used now. End it if it was idle for as long as its QOS allows, and
+-- its user was notified. It is idle while no user is connected, no GPU is used, and its CPUs do next to nothing, in
+-- consecutive observations: time without an observation counts as use.
 -- Arguments  p_sessions     connections to it
---            p_gpu_percent  use of its busiest GPU; null: it has none or cannot report it; then gpu_now is used if it has a value
+--            p_gpu_percent  use of its busiest GPU; null: it has none or cannot report it; then gpu_now is used if it
+--                           has a value
 --            p_cpu_s        total CPU time of all its processes
 --            p_every        the interval between observations
--- Returns    the notice for its user: idle_s, and release_at, when it ends if it stays idle (null: it does not end); idle_s null:
---            it is no longer idle. No row: no notice
+-- Returns    the notice for its user: idle_s, and release_at, when it ends if it stays idle (null: it does not end);
+--            idle_s null: it is no longer idle. No row: no notice
 -- Locks      term for share; running, box_look
 -- Raises     OD020 LeadershipLost
 create or replace function odc.note_look(

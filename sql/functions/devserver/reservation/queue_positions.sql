@@ -1,5 +1,6 @@
--- odc.queue_positions: the positions of all pending dev servers, each counted within its GPU type among all jobs that wait for
--- it, in the order of a pass. It costs as much as reading the first jobs of every class, so callers share one result.
+-- odc.queue_positions: the positions of all pending dev servers, each counted within its GPU type among all jobs that
+-- wait for it, in the order of a pass. It costs as much as reading the first jobs of every class, so callers share one
+-- result.
 -- Returns    JSON {job id: position}; without one: jobs beyond the first of the queue, or kept back by a limit
 create or replace function odc.queue_positions(p_now timestamptz)
 returns text

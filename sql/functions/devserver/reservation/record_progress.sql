@@ -1,5 +1,5 @@
--- odc.record_progress: record the progress of members of reservations, and restarts of their containers. A repeated report
--- changes only the message; an ended attempt is ignored.
+-- odc.record_progress: record the progress of members of reservations, and restarts of their containers. A repeated
+-- report changes only the message; an ended attempt is ignored.
 -- Arguments  parallel arrays: job, attempt, rank, kind, when, detail. kind is a phase of box_phase; or restart, oom: the container
 --            ended then, by itself or for lack of memory, and restarted
 -- Locks      term for share; running rows of these for share

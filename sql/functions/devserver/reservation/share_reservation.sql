@@ -1,4 +1,5 @@
--- odc.share_reservation: allow the keys of a GitHub user to enter a reservation that is not over, in addition to its owner's.
+-- odc.share_reservation: allow the keys of a GitHub user to enter a reservation that is not over, in addition to its
+-- owner's.
 -- Arguments  p_keys  the user's keys, one line of authorized_keys each; existing keys are not added twice
 -- Returns    JSON {attempt, keys}: the attempt that must receive all keys of the reservation; null: none runs
 -- Locks      reservation, job

@@ -3,7 +3,8 @@
 -- Arguments  parallel, one per class: shape, time limit, user, account, QOS; p_what_if: as of decide, where a shape
 --            is negative: -1, -2, …
 -- Returns    use_from, use_to  per class its span of use_*, counted from 1; from > to if no limit applies
---            use_bucket, use_need  a limit, and the amount that one job of the class needs; with more than `left` it is skipped
+--            use_bucket, use_need  a limit, and the amount that one job of the class needs; with more than `left` it is
+--            skipped
 --            use_more     the additional amount for each node above its minimum number
 --            left, consumes, reasons  per limit: the amount left, whether a start consumes it, Slurm's name.
 --            Limits per job are included only for classes whose jobs exceed them

@@ -1,6 +1,6 @@
 -- odc._refused_by_pending: the requests of a batch that exceed the limit on a user's pending jobs. A task counts as
--- a job. Each submission is added to a stored count. When that count reaches the limit, all pending jobs are counted again,
--- at most every 5 seconds, and otherwise every hour: a count reads every pending row of the user.
+-- a job. Each submission is added to a stored count. When that count reaches the limit, all pending jobs are counted
+-- again, at most every 5 seconds, and otherwise every hour: a count reads every pending row of the user.
 -- Arguments  parallel, one per job of the batch: request, user, name, the user's limit, tasks; user null if the job is
 --            already refused, limit null if there is none
 -- Returns    position: of the first job of each refused request, from 1

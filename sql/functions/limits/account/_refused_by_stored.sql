@@ -1,6 +1,7 @@
 -- odc._refused_by_stored: the requests of a batch that would add more to the database than their user may add in a day.
 -- The counted amount falls evenly over time, so nothing is recounted. Jobs that ended or were cancelled return nothing,
--- because the database keeps them. A user with nothing counted may send one request above the limit, and waits longer then.
+-- because the database keeps them. A user with nothing counted may send one request above the limit, and waits longer
+-- then.
 -- Arguments  parallel, one per request: uid, user, the user's limit in bytes per day, bytes; uid null if the request is
 --            already refused, limit null if there is none
 -- Returns    request: its position in the arrays, from 0

@@ -1,5 +1,6 @@
--- odc._time_spoken_for: GPU time counted by limits in GPU-minutes, multiplied by the QOS's usage factor: the usage of ended
--- attempts, decayed; and for running jobs their start to their limit, or to p_now if they have no limit or exceed it.
+-- odc._time_spoken_for: GPU time counted by limits in GPU-minutes, multiplied by the QOS's usage factor: the usage of
+-- ended attempts, decayed; and for running jobs their start to their limit, or to p_now if they have no limit or exceed
+-- it.
 -- Returns    partition_id: null for ended attempts
 create or replace function odc._time_spoken_for(p_now timestamptz)
 returns table (account_id integer, uid integer, qos_id integer, partition_id integer, gpu_ms bigint)

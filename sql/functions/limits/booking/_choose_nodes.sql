@@ -1,6 +1,7 @@
 -- odc._choose_nodes: the nodes of a new or changed booking.
--- If there are more than it needs, it prefers the nodes it already has, then nodes that are up, then those with the fewest
--- running and planned jobs, then by id. Several nodes of an EFA type come from one EFA domain if one has enough that are up.
+-- If there are more than it needs, it prefers the nodes it already has, then nodes that are up, then those with the
+-- fewest running and planned jobs, then by id. Several nodes of an EFA type come from one EFA domain if one has enough
+-- that are up.
 -- Arguments  p_booking  need not be in the table
 --            p_mine     the nodes it has
 -- Raises     OD008 NeverFits: there are too few nodes; OD019 BookingConflict: other bookings have them, or running

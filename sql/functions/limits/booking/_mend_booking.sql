@@ -1,6 +1,7 @@
 -- odc._mend_booking: replace nodes that a booking has lost, add new nodes that match it, and record what it lacks.
--- A booking chosen by count gives up a node that is not UP or is gone if another can replace it: one without other bookings
--- and without running jobs that reach into the window. A maintenance booking keeps its nodes, which may be down for it.
+-- A booking chosen by count gives up a node that is not UP or is gone if another can replace it: one without other
+-- bookings and without running jobs that reach into the window. A maintenance booking keeps its nodes, which may be
+-- down for it.
 -- Locks      booking. The caller holds the turn
 create or replace function odc._mend_booking(p_booking_id integer, p_now timestamptz)
 returns void

@@ -1,5 +1,5 @@
--- odc._read_booking_times: the times of a booking, from a request. A change of only the end moves the end of the current or
--- next occurrence, and thereby changes the length of all.
+-- odc._read_booking_times: the times of a booking, from a request. A change of only the end moves the end of the
+-- current or next occurrence, and thereby changes the length of all.
 -- Arguments  as _read_booking
 -- Raises     OD010 BadRequest
 create or replace function odc._read_booking_times(p_booking booking, p_ask jsonb, p_now timestamptz)

@@ -1,5 +1,5 @@
--- odc._turn_booking: set a booking's state to current, future or over, according to the time, and record the change as an event.
--- The jobs of a booking that is over are held.
+-- odc._turn_booking: set a booking's state to current, future or over, according to the time, and record the change as
+-- an event. The jobs of a booking that is over are held.
 -- Locks      booking; pending rows of its jobs. The caller holds the turn
 create or replace function odc._turn_booking(p_booking_id integer, p_now timestamptz)
 returns void

@@ -1,6 +1,7 @@
 -- odc._why_bookings: the bookings that keep a pending job from nodes it could run on.
 -- For a job outside any booking: windows that are current, or that its time limit reaches into. The start is the moment
--- when each node has what it needs: now, or when all jobs there have ended. For a job in a booking: why it does not start now.
+-- when each node has what it needs: now, or when all jobs there have ended. For a job in a booking: why it does not
+-- start now.
 -- Returns    a row per booking and window, soonest first, at most 16. until: when the window ends; for a job's own
 --            booking when it begins. node: null if there are several, which the text names
 create or replace function odc._why_bookings(p_job_id bigint, p_now timestamptz)

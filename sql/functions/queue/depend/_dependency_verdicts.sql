@@ -1,5 +1,5 @@
--- odc._dependency_verdicts: the current verdict on each waiting dependency of these jobs, except singletons and aftercorr.
--- A target that was cancelled before it started counts as ended without success, and, for `after`, as started.
+-- odc._dependency_verdicts: the current verdict on each waiting dependency of these jobs, except singletons and
+-- aftercorr. A target that was cancelled before it started counts as ended without success, and, for `after`, as started.
 -- A whole array has started when none of its tasks waits for its first start, and has ended when all have ended.
 -- afterok fails with the first task that fails.
 -- Arguments  p_target_ids  only dependencies on these jobs and arrays; null: on any

@@ -1,8 +1,9 @@
--- odc.sweep: apply what the passing of time alone causes: begin times, delays, deadlines, exceeded time limits, nodes down
--- for too long, bookings; also repairs of the books, and housekeeping.
+-- odc.sweep: apply what the passing of time alone causes: begin times, delays, deadlines, exceeded time limits, nodes
+-- down for too long, bookings; also repairs of the books, and housekeeping.
 -- Arguments  p_keeps_time  the executor ends jobs at their limits; the sweep ends only those it left running
 --            p_node_grace  end jobs of a node that has been down this long, unless an operator took it down; null: never
---            p_quarantine  true: quarantine nodes on which jobs keep failing; false: end all quarantines; null: do neither now
+--            p_quarantine  true: quarantine nodes on which jobs keep failing; false: end all quarantines; null: do
+--                          neither now
 --            p_canaries    quarantined nodes can be tested by canaries
 --            p_stale_after  cancel reservations that have waited this long; null: none
 -- Returns    when it should run next: the next begin time, delay, deadline or booking, at most one minute from now

@@ -3,12 +3,13 @@
 -- lack something, or are behind the last position that a refresh computes.
 -- Arguments  p_filters  as in odc.list_jobs
 --            p_place    the last position on the page before: only higher ones follow; null: from the first on
---            p_after    if that page ended with a job without a position, its cursor as in odc.list_jobs: the id of a running
---                       job, or of a pending one negated; null with p_place
+--            p_after    if that page ended with a job without a position, its cursor as in odc.list_jobs: the id of a
+--                       running job, or of a pending one negated; null with p_place
 --            p_limit    maximum number of jobs
 --            p_fields   the keys wanted; null: all
 --            p_now      earlier planned starts are shown as p_now
--- Returns    one row: the jobs as a JSON array; the position of each, or null; and where the next page starts (both null: there is none)
+-- Returns    one row: the jobs as a JSON array; the position of each, or null; and where the next page starts (both
+--            null: there is none)
 -- Raises     OD010 BadRequest: an unknown field; OD001, OD002, OD004: a partition, account or QOS that does not exist
 create or replace function odc.list_queue(
     p_filters jsonb, p_place integer, p_after bigint, p_limit integer, p_fields text[], p_now timestamptz)

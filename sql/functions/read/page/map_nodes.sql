@@ -1,7 +1,7 @@
 -- odc.map_nodes: every node with the users of its GPUs, by type and name.
 -- Returns    a row per node: its name, its GPU type, and a JSON text {name, gpu_type, state (UP, DRAIN, DOWN), reason, gpus,
---            cpus, cpus_used, jobs (on it), foreign (GPUs used by software that odc does not run, a mask), booking, next_booking,
---            held: [[job_id, user, name, mask], ...]}; bit n of a mask is GPU n
+--            cpus, cpus_used, jobs (on it), foreign (GPUs used by software that odc does not run, a mask), booking,
+--            next_booking, held: [[job_id, user, name, mask], ...]}; bit n of a mask is GPU n
 create or replace function odc.map_nodes(p_now timestamptz)
 returns table (name text, gpu_type text, body text)
 language plpgsql stable set search_path = odc, pg_temp as $$

@@ -3,9 +3,10 @@
 --            p_offset, p_limit the page of nodes, in the order of odc.map_nodes
 --            p_from, p_to      the period: bookings within it, and planned starts before p_to
 -- Returns    JSON {at, from, to, node_count, next (an offset or null), nodes: [{name, gpu_type, gpus, state, reason, bars: [{kind
---            (running, planned, booking), job_id, array_job_id, array_task_id, array_tasks, name, user, gpus, gpu_indexes (of
---            running jobs), starts_at, likely_end_at (null: unknown), ends_at (its limit; null: it has none)}]}]}: bars by kind
---            and start. An earlier planned start is shown as p_now; a job past its limit is shown to end at p_now
+--            (running, planned, booking), job_id, array_job_id, array_task_id, array_tasks, name, user, gpus,
+--            gpu_indexes (of running jobs), starts_at, likely_end_at (null: unknown), ends_at (its limit; null: it has
+--            none)}]}]}: bars by kind and start. An earlier planned start is shown as p_now; a job past its limit is
+--            shown to end at p_now
 create or replace function odc.show_gantt(
     p_types text[], p_nodes text[], p_offset integer, p_limit integer, p_from timestamptz, p_to timestamptz,
     p_now timestamptz)

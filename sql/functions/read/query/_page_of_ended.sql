@@ -2,8 +2,8 @@
 -- It reads one index range per user, or per state if no user is given, so it reads only the page and the rows that the
 -- other filters skip.
 -- Arguments  p_filters  as in odc.list_jobs; state is present
--- Returns    SQL text returning one array of ids, one more than requested, in order; parameters as in odc._page_of_live. The
---            cursor is the id of a job: the page begins after its end
+-- Returns    SQL text returning one array of ids, one more than requested, in order; parameters as in
+--            odc._page_of_live. The cursor is the id of a job: the page begins after its end
 create or replace function odc._page_of_ended(p_filters jsonb)
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$

@@ -1,4 +1,5 @@
--- odc._preemption_of: the last preemption of a job, as the API returns it: the content of running.preemption, and a sentence.
+-- odc._preemption_of: the last preemption of a job, as the API returns it: the content of running.preemption, and a
+-- sentence.
 -- Arguments  p_now_going  of a running job: its running.preemption
 --            p_before     search the attempts before this one; null: do not search
 create or replace function odc._preemption_of(p_job_id bigint, p_now_going jsonb, p_before integer)

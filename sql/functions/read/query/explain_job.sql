@@ -1,5 +1,6 @@
--- odc.explain_job: why one job has not started, and when it should; for a job that is being preempted, by which job. For a job
--- without conditions of its own that hold it back, it names every obstacle: without them, the next pass starts it.
+-- odc.explain_job: why one job has not started, and when it should; for a job that is being preempted, by which job.
+-- For a job without conditions of its own that hold it back, it names every obstacle: without them, the next pass
+-- starts it.
 -- Arguments  p_now  an earlier planned start is shown as p_now
 -- Returns    JSON {job_id, state, reason, why, planned_start_at, eta}
 -- Raises     OD006 UnknownJob

@@ -1,5 +1,5 @@
--- odc.grant_reports: allow the role odc_report to read the views of schema odc_report. Every start of odcd calls it; call it
--- after you have created that role.
+-- odc.grant_reports: allow the role odc_report to read the views of schema odc_report. Every start of odcd calls it;
+-- call it after you have created that role.
 -- Locks      the schema's lock of odcd/database/schema.py, when something is lacking
 -- Returns    whether the role exists
 create or replace function odc.grant_reports()

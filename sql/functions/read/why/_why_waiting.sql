@@ -1,10 +1,10 @@
--- odc._why_waiting: what keeps a ready job from starting. It calls decide as if the jobs named so far were gone, until the
--- job starts: first as if the job were alone in the queue, which finds the running jobs in its way; then with the whole queue;
--- then with only the jobs ahead of it. A last plan with the whole queue proves the named causes. If many jobs
--- are ahead of it, they are counted, and the plan with the job alone proves that it starts without them.
+-- odc._why_waiting: what keeps a ready job from starting. It calls decide as if the jobs named so far were gone, until
+-- the job starts: first as if the job were alone in the queue, which finds the running jobs in its way; then with the
+-- whole queue; then with only the jobs ahead of it. A last plan with the whole queue proves the named causes. If many
+-- jobs are ahead of it, they are counted, and the plan with the job alone proves that it starts without them.
 -- Arguments  p_job_id  a pending job that is ready
--- Returns    causes in the order in which they were found: cause, a sentence, and the applicable ones of job, limit, booking,
---            node, GPUs, until
+-- Returns    causes in the order in which they were found: cause, a sentence, and the applicable ones of job, limit,
+--            booking, node, GPUs, until
 create or replace function odc._why_waiting(p_job_id bigint, p_now timestamptz)
 returns table (cause text, text text, job_id bigint, "limit" text, booking_id integer, node text, gpus integer, until timestamptz)
 language plpgsql stable set search_path = odc, pg_temp as $$

@@ -1,5 +1,5 @@
--- odc._choose_domain: the EFA domain that a gang tries next: among the domains with the most nodes that it can use, the one
--- with the fewest whole nodes. 0 stands for all nodes that need no domain.
+-- odc._choose_domain: the EFA domain that a gang tries next: among the domains with the most nodes that it can use, the
+-- one with the fewest whole nodes. 0 stands for all nodes that need no domain.
 -- Arguments  p_groups      the groups it may use;  p_tried: domains to skip
 --            p_whole_nodes it takes whole nodes;  p_gpus: otherwise, GPUs that it takes per node
 --            p_least, p_most  minimum and maximum number of nodes

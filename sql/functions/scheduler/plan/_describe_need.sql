@@ -1,5 +1,5 @@
--- odc._describe_need: what a shape needs, in words, and, if known, how many nodes it could use now. Nodes that fit but are
--- kept for other jobs are not counted. For n to m nodes it says n.
+-- odc._describe_need: what a shape needs, in words, and, if known, how many nodes it could use now. Nodes that fit but
+-- are kept for other jobs are not counted. For n to m nodes it says n.
 create or replace function odc._describe_need(p_shape odc.shape, p_fitting integer)
 returns text
 language sql stable as $$

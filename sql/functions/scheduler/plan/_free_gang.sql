@@ -1,8 +1,8 @@
--- odc._free_gang: the cheapest jobs to end so that a gang fits: k nodes of one domain. A job on several nodes ends on all of
--- them and costs once.
+-- odc._free_gang: the cheapest jobs to end so that a gang fits: k nodes of one domain. A job on several nodes ends on
+-- all of them and costs once.
 -- If no job is on two of the nodes, it takes the cheapest nodes of each domain, which is exact. Otherwise it takes the
--- better of two greedy choices, each made minimal: the cheapest nodes; or all jobs, minus those not needed, dearest first.
--- With few jobs it also runs a full search. The returned set always needs each of its jobs.
+-- better of two greedy choices, each made minimal: the cheapest nodes; or all jobs, minus those not needed, dearest
+-- first. With few jobs it also runs a full search. The returned set always needs each of its jobs.
 -- Arguments  p_domain        per node
 --            p_lack_from     per node, and one more: its first row of p_lack_*, the missing amounts, as for _free_node
 --            p_on_from       per node, and one more: its first row of p_on_*, jobs in order and their amounts there

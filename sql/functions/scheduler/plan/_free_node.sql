@@ -1,5 +1,5 @@
--- odc._free_node: the cheapest jobs on one node to end so that a job gets the amounts it lacks there. Exact, by branch and
--- bound, unless the node has so many jobs that the steps run out: then the cheapest set found.
+-- odc._free_node: the cheapest jobs on one node to end so that a job gets the amounts it lacks there. Exact, by branch
+-- and bound, unless the node has so many jobs that the steps run out: then the cheapest set found.
 -- Arguments  p_at, p_gpus, p_cpus, p_mems  missing amounts, at one moment or several (microseconds); a job that would
 --                           have ended by itself before that moment does not help
 --            p_ends, p_costs, p_job_*  jobs: when they would end by themselves, cost of ending them now, their amounts;

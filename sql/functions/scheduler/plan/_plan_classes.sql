@@ -1,6 +1,6 @@
 -- odc._plan_classes: the classes of ready jobs, each with its head and the values that its policy needs to score it.
--- The jobs of a class have equal shape, time limit, user, account, QOS and nice; they stay in the order of their queue times.
--- A loose index scan finds the heads, so the cost depends on the number of classes, not of jobs.
+-- The jobs of a class have equal shape, time limit, user, account, QOS and nice; they stay in the order of their queue
+-- times. A loose index scan finds the heads, so the cost depends on the number of classes, not of jobs.
 -- A job that claims the nodes of its victims is a class of its own, first in its tier.
 -- Arguments  p_what_if  hypothetical jobs, a class each, queued last: shape and job ids -1, -2, …
 --            p_without  ignore claims of these jobs

@@ -11,14 +11,16 @@
 --            p_k … p_limit          nodes, amounts of one member (-1: all of the node), time limit
 --            p_allow                per node: the job's lists allow it; null: all
 --            p_booking              the job runs inside this booking; null: outside of all
---            p_rel_*                releases of running jobs, from _plan_releases, in order; complete up to p_rel_to (null: all)
+--            p_rel_*                releases of running jobs, from _plan_releases, in order; complete up to p_rel_to
+--                                   (null: all)
 --            p_ev_at, p_ev_ref      changes by this pass, in order: h, -h: protected job h starts, ends;
 --                                   1000000 + s: start s ends
 --            p_from                 not before this moment: a preemptor keeps the start it was promised; null: at once
 --            p_st_from, p_al_*      per start its first allocation; per allocation node and amounts
 --            p_hp_from, p_h_*       per protected job its first point, its amounts
 --            p_pt_*                 points: a moment at which a node's free amounts matter. head: the protected job,
---                                   or minus a booking; left: the amounts free from then on; pin: the node is reserved for it
+--                                   or minus a booking; left: the amounts free from then on; pin: the node is reserved
+--                                   for it
 -- Returns    at: null if there is no such moment; fit: the nodes that fit then, in the order in which they became
 --            free; then_*: amounts free on them; fitting: how many fit now; short: no such moment before p_rel_to
 create or replace function odc._plan_protect(

@@ -1,6 +1,6 @@
 -- odc._plan_releases: when running jobs release their resources, and when bookings open or close nodes, in order.
--- A job that is overdue, or is ending for another reason than preemption, is expected to end in one second. A job without a
--- time limit never ends.
+-- A job that is overdue, or is ending for another reason than preemption, is expected to end in one second. A job
+-- without a time limit never ends.
 -- The setting odc.other_end, JSON {job_id, ends_at}, changes the end of one job: see _extension_delays.
 -- Arguments  p_going, p_going_at  these jobs end at that time instead of at their limits: microseconds from p_now
 --            p_first  read only about this many of the allocations that end first; null: all

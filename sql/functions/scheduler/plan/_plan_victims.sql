@@ -1,5 +1,6 @@
 -- odc._plan_victims: the running jobs that a job of a QOS may end now: their QOS is one it preempts, the time for which
--- their own QOS exempts them is over, they are not already ending, and they would not end by themselves within their grace.
+-- their own QOS exempts them is over, they are not already ending, and they would not end by themselves within their
+-- grace.
 -- Arguments  p_qos_id   of the preemptor;  p_spare  skip these
 -- Returns    in order of cost: microseconds from p_now to the end of the grace (at least one second) and to their own
 --            end; cost: GPU-milliseconds since the start or the last checkpoint, CPU-milliseconds for jobs without GPUs

@@ -1,5 +1,5 @@
--- odc._rank_job: a pending job's place in the order: the lower lead first, then the higher score; ties are broken by queue
--- time and id. Inlined.
+-- odc._rank_job: a pending job's place in the order: the lower lead first, then the higher score; ties are broken by
+-- queue time and id. Inlined.
 -- lead: the partition's tier; then whether it waited longer than the policy's max_wait_s; then nice.
 -- score: the policy's formula. First come, first served with several protected jobs sorts by the starts already planned:
 -- planning again in queue order could move one job into another's place and break a promise without cause.

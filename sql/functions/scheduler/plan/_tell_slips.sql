@@ -1,7 +1,7 @@
--- odc._tell_slips: record an event `slipped` for every job whose planned start this pass delays or removes, with the cause:
--- a change since the last pass (a node, a booking, a job, a policy or limit; by its event); else a running job over its
--- limit on the job's nodes; else the job that came before it in the order, by preemption or not. Called before the new
--- plan is stored.
+-- odc._tell_slips: record an event `slipped` for every job whose planned start this pass delays or removes, with the
+-- cause: a change since the last pass (a node, a booking, a job, a policy or limit; by its event); else a running job
+-- over its limit on the job's nodes; else the job that came before it in the order, by preemption or not. Called before
+-- the new plan is stored.
 -- Arguments  p_head_jobs, p_head_ats  the planned starts of this pass;  p_started  the jobs that it starts
 create or replace function odc._tell_slips(
     p_now timestamptz, p_head_jobs bigint[], p_head_ats timestamptz[], p_started bigint[])

@@ -6,8 +6,8 @@
 --            p_alloc_*     their allocations, one after the other: node id, GPU mask, GPUs, CPUs, MiB
 -- Returns    ids of the jobs that start; an array's task has an id of its own from here on
 -- Locks      term for share; the turn; pending, running, job, node_free, allocation and disk rows of the starts
--- Raises     OD020 LeadershipLost; OD003 PlanStale: a node has less free than the plan needs, or a disk is no longer free;
---            plan_pass makes sure that neither happens
+-- Raises     OD020 LeadershipLost; OD003 PlanStale: a node has less free than the plan needs, or a disk is no longer
+--            free; plan_pass makes sure that neither happens
 create or replace function odc.apply_plan(
     p_term bigint, p_now timestamptz,
     p_start_jobs bigint[], p_start_facts bigint[], p_start_partitions integer[], p_start_nodes integer[],

@@ -14,8 +14,8 @@
 --            p_without      plan as if these jobs did not exist, pending or running (limits still count them)
 --            p_digest       whether to return read_digest: digests of everything read, for a replay to compare: 8 bytes
 --                           each for classes, nodes, shapes, limits, queue, releases
---            p_only         plan as if no other jobs were pending or claimed nodes; running jobs stay. The cost depends only
---                           on these jobs
+--            p_only         plan as if no other jobs were pending or claimed nodes; running jobs stay. The cost depends
+--                           only on these jobs
 -- Returns    one row. Starts: job (an array's row once per task), partition, number of nodes, time limit.
 --            Their allocations, one after the other: node id, GPU mask, GPUs, CPUs, MiB.
 --            Protected jobs: id, planned start (null: not in sight), node ids, nodes that fit now, shape.

@@ -1,6 +1,6 @@
--- odc._forecast_queue: the first jobs of the queue in the order of their policies. The forecast reads the queue only here.
--- The classes' heads are merged as in a pass, slice by slice, until there are enough. Classes that are over a limit or
--- lack licences now are left out, as a pass skips them: their start is not in sight.
+-- odc._forecast_queue: the first jobs of the queue in the order of their policies. The forecast reads the queue only
+-- here. The classes' heads are merged as in a pass, slice by slice, until there are enough. Classes that are over a
+-- limit or lack licences now are left out, as a pass skips them: their start is not in sight.
 -- Arguments  p_limit  number of jobs
 create or replace function odc._forecast_queue(p_now timestamptz, p_limit integer)
 returns table (place integer, job_id bigint, shape_id integer, time_limit_s integer, uid integer, tasks integer, backfill text)

@@ -1,8 +1,8 @@
 -- odc._score_predictions: compare predictions with the actual starts, for jobs that have started or left the queue.
--- Sums go to eta_day. Outcomes of predictions made at submission go to eta_class, in the order of the starts. An outcome is
--- left out if its prediction was made within a minute of the newest one there, because a burst of equal jobs is one
--- experience. It is also left out if the job was held, or waited for another job, after the prediction. Classes keep the
--- last 200.
+-- Sums go to eta_day. Outcomes of predictions made at submission go to eta_class, in the order of the starts. An
+-- outcome is left out if its prediction was made within a minute of the newest one there, because a burst of equal jobs
+-- is one experience. It is also left out if the job was held, or waited for another job, after the prediction. Classes
+-- keep the last 200.
 -- Open predictions are found by index however small the table was when the plan was made: it only grows.
 -- Locks      prediction, eta_class, eta_day rows
 create or replace function odc._score_predictions(p_now timestamptz)

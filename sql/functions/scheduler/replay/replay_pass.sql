@@ -2,10 +2,10 @@
 -- Arguments  p_policy  null: the policies of that time; otherwise all partitions use this one
 --            p_plan_depth  null: as the policies say; otherwise this many protected jobs
 -- Returns    JSON {pass_id, at, term, policy: {then, now}, input: {equal, then, now, differs}, output: {…}, chain, starts, planned,
---            equal, differences: [{kind, name, job_id, jobs, then, now}]}. job_id, jobs: for a refused request or a class over
---            a limit, the first job that waits with it, and how many do. equal: input and output are equal; the output may
---            differ only if the rules (policy) differ. chain: whether its digest follows from the pass before; null: that
---            pass is no longer kept
+--            equal, differences: [{kind, name, job_id, jobs, then, now}]}. job_id, jobs: for a refused request or a
+--            class over a limit, the first job that waits with it, and how many do. equal: input and output are equal;
+--            the output may differ only if the rules (policy) differ. chain: whether its digest follows from the pass
+--            before; null: that pass is no longer kept
 -- Raises     OD030 UnknownPass: it does not exist, is no longer kept, or is from before a restore; OD029 UnknownPolicy
 create or replace function odc.replay_pass(p_pass_id bigint, p_policy text default null, p_plan_depth integer default null)
 returns text
