@@ -1,4 +1,4 @@
--- Jobs that ended, under the keys of the API; a range of tasks that ended unstarted is one row.
+-- Ended jobs, with the keys of the API; a range of tasks that ended before they started is one row.
 create or replace view odc.ended_job as
 select j.id,
        j.array_job_id,
@@ -12,7 +12,7 @@ select j.id,
        coalesce(pt.name, (select string_agg(m.name, ',' order by o.ord)
                             from unnest(j.partition_ids) with ordinality as o (id, ord)
                             join odc.partition as m on m.id = o.id),
-                -- It was deleted since.
+                -- The partition was deleted since.
                 (select d.name from odc.partition_past as d
                   where d.id = coalesce(j.partition_id, j.partition_ids[1]) order by d.past_id desc limit 1)) as partition,
        q.name as qos,

@@ -1,5 +1,5 @@
--- How expected starts came out, by the day of the start and by when they were told: at submit, when the job became
--- protected (exact), when the expectation moved. Errors are p50 - start: positive when the job started earlier.
+-- The accuracy of expected starts, by the day of the start and by the cause of the prediction: the submission (submit),
+-- the job became protected (exact), or the prediction moved. Errors are p50 - start: positive if the job started earlier.
 create or replace view odc.eta_score as
 select day, cause, scored,
        round(inside::numeric / scored, 4) as coverage,

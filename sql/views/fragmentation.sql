@@ -1,6 +1,7 @@
--- How free GPUs lie on the nodes that are up, per type: what could start now, and what only adds up on paper.
--- gpus_whole: on nodes with all GPUs free; fragmented: the share of the free ones that lie elsewhere, null when none is
--- free; largest_gang: whole nodes that one gang could take; fits_n: jobs with n GPUs on one node.
+-- How free GPUs are distributed over the nodes that are up, per type, and the largest jobs that could start on them now.
+-- gpus_whole: on nodes with all GPUs free; fragmented: the fraction of the free ones that are on other nodes, null if
+-- none is free; largest_gang: number of whole nodes that one gang could take; fits_n: number of jobs with n GPUs on one
+-- node.
 create or replace view odc.fragmentation as
 with place as (
     select g.gpu_type, f.gpus as free, f.gpus = g.gpus as whole,

@@ -1,6 +1,6 @@
--- Pending jobs under the keys of the API, a waiting range of an array as one row. Ask only for the
--- columns needed: the planner leaves out the joins of the others.
--- The reason is Slurm's word; planned and refusal hold what the last pass said, the rest is the job's own.
+-- Pending jobs, with the keys of the API; the pending range of an array is one row. Select only the
+-- columns you need: the planner leaves out the joins of the others.
+-- The reason is Slurm's word; planned and refusal come from the last pass, the rest from the job itself.
 create or replace view odc.pending_job as
 select p.job_id as id,
        case when p.tasks is null then j.array_job_id else p.job_id end as array_job_id,

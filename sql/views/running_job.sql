@@ -1,4 +1,4 @@
--- Jobs that hold nodes, under the keys of the API. gpu_type is that of the nodes they got.
+-- Running jobs, with the keys of the API. gpu_type is that of their allocated nodes.
 create or replace view odc.running_job as
 select r.job_id as id,
        j.array_job_id,

@@ -1,4 +1,4 @@
--- Every span in which a job held nodes, that of the running ones until now: what GPU hours are counted from.
+-- Every attempt with its allocation in time, running ones until now: the source of GPU hours.
 create or replace view odc_report.attempt as
 select s.job_id, s.attempt, j.user_name as "user", a.name as account, q.name as qos, t.name as partition, j.kind::text as kind,
        coalesce(h.gpu_type, n.gpu_type) as gpu_type, s.gpus, s.cpus, s.state, s.requeued, s.started_at, s.ended_at, s.live

@@ -1,4 +1,4 @@
--- Dev servers that wait, are prepared or run.
+-- Dev servers that are pending, in preparation or active.
 create or replace view odc_report.dev_server as
 select v.job_id, j.user_name as "user", a.name as account, j.name, q.state::text as state, q.gpus, q.gpu_type, q.node_count,
        j.submitted_at, q.started_at, v.launched_at, v.expires_at, v.extensions, v.disk_id,

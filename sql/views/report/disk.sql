@@ -1,4 +1,5 @@
--- Disks of dev servers: whose they are, and how safe what is on them is. Their names are their owners' and operators' to see.
+-- Disks of dev servers: their owners, and how well their data is backed up. Names are left out: only owners and
+-- operators may see them.
 create or replace view odc_report.disk as
 select d.id as disk_id, d.user_name as "user", d.size_gib,
        case when d.deleted_at is not null then 'deleted' when d.trouble is not null then 'trouble'

@@ -1,4 +1,4 @@
--- What the GPUs of ended attempts did, where it is known: busy_ratio of the time they were seen; see odc.gpu_use.
+-- The GPU usage of ended attempts, where it is known: busy_ratio is of the measured time; see odc.gpu_use.
 create or replace view odc_report.efficiency as
 select u.job_id, u.attempt, j.user_name as "user", a.name as account, j.name, u.gpus, u.ended_at, u.held_s, u.covered_s,
        u.gpus * u.held_s / 3600 as gpu_hours, u.busy_gpu_s / nullif(u.gpus * u.covered_s, 0) as busy_ratio, u.mem_peak_mib, u.energy_j,

@@ -1,4 +1,4 @@
--- GPU hours held, by the day (UTC) in which they were held, of the last 92 days. Further back: odcctl usage.
+-- Allocated GPU hours by day (UTC), for the last 92 days. For earlier days: odcctl usage.
 create or replace view odc_report.gpu_hours_by_day as
 select d.day, s."user", s.account, s.partition, s.gpu_type, s.kind, count(distinct s.job_id) as jobs,
        round(sum(s.gpus * extract(epoch from least(s.ended_at, d.day + interval '24 hours') - greatest(s.started_at, d.day))) / 3600, 4)

@@ -1,4 +1,4 @@
--- Nodes, what of them is used, and why one starts nothing.
+-- Nodes, their use, and why a node starts no jobs.
 create or replace view odc_report.node as
 select n.name, n.gpu_type, n.zone, n.state::text as state, n.gpus, n.gpus - f.gpus as gpus_used, n.cpus, n.cpus - f.cpus as cpus_used,
        f.jobs, n.reason, n.state_at, q.since as quarantined_at

@@ -1,4 +1,4 @@
--- The starts that the last passes have planned, with the nodes that are kept for them; planned_start_at null: no end is in sight.
+-- The starts planned by the last passes, with the nodes reserved for them; planned_start_at null: no end is in sight.
 create or replace view odc_report.plan as
 select p.job_id, j.user_name as "user", a.name as account, j.name, t.name as partition, s.node_count, s.gpus_per_node, s.gpu_type,
        p.planned_start_at, p.node_names, e.p10 as eta_p10, e.p50 as eta_p50, e.p90 as eta_p90, p.detail, p.pass_id as moved_by_pass

@@ -1,4 +1,4 @@
--- The queue now: what runs, then what waits, with the reason in Slurm's word and when it is expected to start.
+-- The current queue: running jobs, then pending ones, with the reason in Slurm's word and the expected start.
 create or replace view odc_report.queue as
 select q.id as job_id, j.array_job_id, j.array_task_id, q.array_tasks, q."user", a.name as account, q.name, q.partition, q.qos,
        j.kind::text as kind, q.state::text as state, q.reason, q.gpus, q.gpu_type, q.node_count, q.submitted_at, q.started_at,

@@ -1,7 +1,8 @@
--- odc._gpu_use_json: what the GPUs of a job did, as the API tells it; null where nothing is known.
--- Returns    over all its attempts that ran: held_gpu_s; seen_gpu_s: of that, seen; busy_gpu_s; busy_ratio: of what was seen;
---            mem_peak_mib, energy_j; owed: how many attempts are not stored yet; gave_up: why some was not seen; now: of one that
---            runs, {at, util_ratio, mem_used_mib, idle_gpus, idle_since}: GPUs that rest for longer than gpu_meter allows
+-- odc._gpu_use_json: the GPU usage of a job, as the API returns it; null if nothing is known.
+-- Returns    over all its attempts that ran: held_gpu_s; seen_gpu_s: the measured part of that; busy_gpu_s; busy_ratio:
+--            of the measured part; mem_peak_mib, energy_j; owed: number of attempts not stored yet; gave_up: why some
+--            was not measured; now: of a running attempt, {at, util_ratio, mem_used_mib, idle_gpus, idle_since}: GPUs
+--            idle for longer than gpu_meter allows
 create or replace function odc._gpu_use_json(p_job_id bigint, p_now timestamptz)
 returns json
 language sql stable as $$
@@ -19,7 +20,7 @@ language sql stable as $$
                         count(*) filter (where g.ended_at is not null and coalesce(g.stored_at > p_now, true)) as owed,
                         (array_agg(g.gave_up order by g.attempt desc) filter (where g.gave_up is not null and g.stored_at <= p_now))[1] as gave_up
                    from odc.gpu_use as g
-                  -- What is asked in the past knows nothing of what came later.
+                  -- A query about the past must not include what was stored later.
                   cross join lateral (select coalesce(g.stored_at <= p_now, true) as known) as k
                   where g.job_id = p_job_id and coalesce(g.ended_at, g.seen_until) <= p_now) as u
       left join lateral (

@@ -1,7 +1,7 @@
--- odc._idle_jobs: running jobs that hold GPUs which rest for longer than gpu_meter allows, as far as that is known now.
--- Of dev servers whose GPUs nobody measures, the looks of odc.note_look tell.
--- Returns    gpus: it holds; idle_gpus: of them, idle; idle_since: of the one that rests longest; lost_gpu_s: for how long each of
---            these has rested, in all; alone_since: of a dev server, since when it was seen that nobody uses it at all
+-- odc._idle_jobs: running jobs with allocated GPUs that have been idle for longer than gpu_meter allows, as far as
+-- known now. For dev servers whose GPUs are not measured, the observations of odc.note_look are used.
+-- Returns    gpus: allocated to it; idle_gpus: the idle ones; idle_since: of the one idle longest; lost_gpu_s: their
+--            total idle time; alone_since: of a dev server, since when no use of it at all was observed
 create or replace function odc._idle_jobs(p_now timestamptz)
 returns table (
     job_id bigint, gpus integer, idle_gpus integer, idle_since timestamptz, lost_gpu_s double precision, alone_since timestamptz)

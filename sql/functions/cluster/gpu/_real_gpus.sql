@@ -1,4 +1,4 @@
--- odc._real_gpus: how many GPUs a live job holds, but for those of nodes that are declared for accounting only.
+-- odc._real_gpus: number of GPUs allocated to a live job, without those of nodes that are declared for accounting only.
 create or replace function odc._real_gpus(p_job_id bigint)
 returns integer
 language sql stable as $$

@@ -1,6 +1,6 @@
--- odc.add_gpu_use: what was seen of running attempts since the last time, added to their sums. A part that begins before the
--- end of the last one is known already: told twice, it counts once. One of an attempt that has ended since is added too, as long as
--- it is not stored.
+-- odc.add_gpu_use: add the measurements of running attempts since the last call to their sums. A part that begins
+-- before the end of the last one is already known, so a repeated part counts once. A part of an attempt that has ended
+-- since is added, too, as long as the attempt is not stored.
 -- Arguments  p_parts  array of {job_id, attempt, from, to, covered_s, busy_gpu_s, mem_peak_mib, energy_j, gpu_uuids}
 -- Locks      term for share; gpu_use by job and attempt
 -- Raises     OD020 LeadershipLost

@@ -1,7 +1,7 @@
--- odc.list_idle: who holds GPUs that rest, and who waits for such.
+-- odc.list_idle: the allocated but idle GPUs with their jobs, and the jobs waiting for those GPU types.
 -- Arguments  p_filters  {user: [], account: [], gpu_type: [], kind}: only these jobs
--- Returns    JSON {source, idle_ratio, idle_after_s, jobs: the dearest first, waiting: [{gpu_type, jobs, gpus, users, since}]: of the
---            types that rest, jobs that could start but for room; users: at most ten, those that wait longest first}
+-- Returns    JSON {source, idle_ratio, idle_after_s, jobs: most lost GPU time first, waiting: [{gpu_type, jobs, gpus,
+--            users, since}]: for the idle types, jobs that lack only room; users: at most ten, longest wait first}
 create or replace function odc.list_idle(p_filters jsonb, p_now timestamptz)
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -30,7 +30,7 @@ begin
                and (v_types is null or h.gpu_type = any (v_types))
                and (p_filters ->> 'kind' is null or j.kind::text = p_filters ->> 'kind')
         ), fitting as (
-            -- Shapes are few, whatever waits.
+            -- There are few shapes, however many jobs wait.
             select t.gpu_type, s.id as shape_id, s.node_count * s.gpus_per_node as gpus
               from (select distinct gpu_type from told) as t
               join shape as s on s.gpus_per_node > 0 and (s.gpu_type is null or s.gpu_type = t.gpu_type)

@@ -1,4 +1,4 @@
--- odc.live_gpus: the GPUs that jobs hold now, one row a member; of nodes that are declared for accounting only, none.
+-- odc.live_gpus: the GPUs allocated to jobs now, one row per member; none of nodes that are declared for accounting only.
 -- Returns    gpu_indexes: on the node, ascending; running_at: null until all members have started
 -- Locks      term for share
 -- Raises     OD020 LeadershipLost

@@ -1,5 +1,5 @@
 -- odc.measure_gpu_use: the gauges of this folder's tables.
--- Returns    one row a series; labels: their values
+-- Returns    one row per series; labels: their values
 create or replace function odc.measure_gpu_use(p_now timestamptz)
 returns table (metric text, labels text[], value double precision)
 language sql stable as $$

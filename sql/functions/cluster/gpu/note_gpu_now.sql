@@ -1,9 +1,10 @@
--- odc.note_gpu_now: what the GPUs of running jobs do just now. A GPU rests as long as it did at every look, and looks follow one
--- another: what was not seen counts as use.
+-- odc.note_gpu_now: record the current GPU usage of running jobs. A GPU is idle for as long as consecutive observations
+-- found it idle; time without an observation counts as use.
 -- Arguments  p_looks  array of {job_id, attempt, util_ratio, mem_used_mib, resting: [UUID], gpus: [{rank, index, uuid, model}]};
---                     of an attempt that does not run, nothing is noted; attempt, rank null: of this machine's. resting: those that were used less than gpu_meter says
---            p_since  from when on they were seen to rest
---            p_good_until  from then on the next look is overdue
+--                     an attempt that does not run is ignored; attempt, rank null: those of this machine. resting: the
+--                     GPUs that were used less than gpu_meter says
+--            p_since  since when they have been observed idle
+--            p_good_until  when the next observation is overdue
 -- Locks      term for share; gpu_now by job, gpu by node
 -- Raises     OD020 LeadershipLost
 create or replace function odc.note_gpu_now(
@@ -42,7 +43,7 @@ begin
      order by a.node_id, s.index, l.job_id
         on conflict (node_id, gpu_index) do update
        set uuid = excluded.uuid, model = excluded.model, seen_at = excluded.seen_at
-     -- Once an hour is often enough for what hardly ever changes.
+     -- Once an hour is enough for what hardly ever changes.
      where (g.uuid, g.model) is distinct from (excluded.uuid, excluded.model) or g.seen_at < p_now - interval '1 hour';
 end;
 $$;

@@ -1,6 +1,6 @@
--- odc.owed_gpu_use: ended attempts of which it is not stored yet what their GPUs did, the longest ended first.
--- Arguments  p_ended_before  only such, for what was seen at the end must have arrived
---            p_most          so many
+-- odc.owed_gpu_use: ended attempts whose GPU usage is not stored yet, earliest end first.
+-- Arguments  p_ended_before  only attempts that ended before this, so that their last measurements have arrived
+--            p_most          maximum number
 -- Locks      term for share
 -- Raises     OD020 LeadershipLost
 create or replace function odc.owed_gpu_use(p_term bigint, p_ended_before timestamptz, p_most integer, p_now timestamptz)

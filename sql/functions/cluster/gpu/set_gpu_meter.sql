@@ -1,7 +1,7 @@
--- odc.set_gpu_meter: from where the use of GPUs is known from now on, and when one that is held counts as idle.
--- Arguments  p_source        prometheus, nvml; null: it is not known
---            p_idle_ratio    a GPU used less than that rests
---            p_idle_after_s  and is idle after so long
+-- odc.set_gpu_meter: set the source of GPU usage from now on, and when an allocated GPU counts as idle.
+-- Arguments  p_source        prometheus, nvml; null: there is no source
+--            p_idle_ratio    a GPU used less than this is unused
+--            p_idle_after_s  and is idle after this time
 -- Locks      term for share; gpu_meter
 -- Raises     OD020 LeadershipLost
 create or replace function odc.set_gpu_meter(

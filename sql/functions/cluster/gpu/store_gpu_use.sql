@@ -1,9 +1,10 @@
--- odc.store_gpu_use: what the GPUs of ended attempts did. What is stored stays so: told twice, it counts once.
+-- odc.store_gpu_use: store the GPU usage of ended attempts. A stored row never changes, so a repeated report counts once.
 -- Arguments  p_found  array of {job_id, attempt} with one of
 --                     again_at: nothing is known yet, ask again then;
---                     covered_s, busy_gpu_s, mem_peak_mib, energy_j, gpu_uuids: as gpu_use has them, gave_up where that is all;
---                     gave_up alone: nothing more will be known; what was seen before stays
--- Returns    how many were stored
+--                     covered_s, busy_gpu_s, mem_peak_mib, energy_j, gpu_uuids: as in gpu_use, with gave_up if
+--                     that is all;
+--                     gave_up alone: nothing more will be known; earlier measurements stay
+-- Returns    the number of stored attempts
 -- Locks      term for share; gpu_use by job and attempt
 -- Raises     OD020 LeadershipLost
 create or replace function odc.store_gpu_use(p_term bigint, p_found jsonb, p_now timestamptz)
@@ -27,7 +28,7 @@ begin
     ), stored as (
         update gpu_use as u
            set again_at = f.again_at,
-               -- Neither more than was held: ends are told by other clocks than scrapes.
+               -- Never more than was allocated: the ends come from other clocks than the scrapes.
                covered_s = least(u.held_s, coalesce(f.covered_s, u.covered_s)),
                busy_gpu_s = least(u.held_s * u.gpus, coalesce(f.busy_gpu_s, u.busy_gpu_s)),
                mem_peak_mib = coalesce(f.mem_peak_mib, u.mem_peak_mib), energy_j = coalesce(f.energy_j, u.energy_j),

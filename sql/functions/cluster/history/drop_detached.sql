@@ -1,5 +1,5 @@
 -- odc.drop_detached: drop a table that was a partition of attempt, job or prediction; the used time of its attempts stays counted.
--- Locks      the table, access exclusive: no other session uses it any more; history_gone
+-- Locks      the table, access exclusive: no other session uses it any longer; history_gone
 create or replace function odc.drop_detached(p_name text)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$

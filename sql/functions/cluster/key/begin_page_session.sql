@@ -1,8 +1,8 @@
--- odc.begin_page_session: a ticket of the page becomes a session. It is the ticket's row, so that whoever ends its key
--- at the same moment ends it, and of two who use it one comes in.
--- Arguments  p_peer_uid  who uses it, on the daemon's machine; null: it comes from elsewhere
---            p_place     where the session is good, as odcd.page.places writes it; null: made by an older daemon
--- Returns    when the session expires; null: the ticket was used, has ended, is too old, or is for another's socket
+-- odc.begin_page_session: turn a ticket of the page into a session. The session is the ticket's row, so ending its key
+-- at the same moment ends it, too, and if two requests use the ticket, only one succeeds.
+-- Arguments  p_peer_uid  the uid of its user on the daemon's machine; null: the request comes from elsewhere
+--            p_place     where the session is valid, as odcd.page.places writes it; null: made by an older daemon
+-- Returns    when the session expires; null: the ticket was used, has ended, is too old, or is for another user's socket
 -- Locks      api_key row for update
 create or replace function odc.begin_page_session(
     p_ticket text, p_digest text, p_prefix text, p_now timestamptz, p_expires_at timestamptz,

@@ -1,6 +1,6 @@
--- odc.end_api_key: a key speaks for nobody from now on, nor does what the page made of it, or of one that it was rotated
--- from; a ticket or session of the page ends alone. The rows stay until they would have expired.
--- Returns    whether it held until now
+-- odc.end_api_key: end a key, and every ticket and session that the page made from it or from a key that was rotated to
+-- it. A ticket or session of the page ends alone. The rows stay until they would have expired.
+-- Returns    whether it was valid until now
 -- Locks      api_key rows for update, the key first
 create or replace function odc.end_api_key(p_digest text, p_now timestamptz)
 returns boolean
@@ -12,7 +12,7 @@ begin
     if v_key.digest is null then
         return false;
     elsif v_key.kind = 'key' then
-        -- A statement of its own: it sees what was made until the key was locked.
+        -- A separate statement, so that it sees all rows that were made before the key was locked.
         update api_key set active = false where origin = coalesce(v_key.origin, v_key.digest) and active;
     end if;
     return true;

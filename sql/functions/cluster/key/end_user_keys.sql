@@ -1,6 +1,6 @@
--- odc.end_user_keys: end all API keys of a user, and the page's tickets and sessions; by an operator. Who may log in may
--- do so again.
--- Returns    JSON {user, keys, page_sessions}: how many held until now
+-- odc.end_user_keys: end all API keys of a user, and the page's tickets and sessions; by an operator. A user who may
+-- log in can do so again.
+-- Returns    JSON {user, keys, page_sessions}: how many were valid until now
 -- Locks      api_key rows for update, keys first, by digest
 -- Raises     OD013 NotOwner
 create or replace function odc.end_user_keys(p_actor jsonb, p_user text, p_now timestamptz)
@@ -11,10 +11,10 @@ declare
     v_sessions integer;
 begin
     perform _check_operator(p_actor, 'end the keys of a user');
-    -- Nothing is made of them from here on; what was made until now is seen below.
+    -- From here on nothing is made from them; the statement below sees what was made until now.
     perform from api_key where user_name = p_user and kind = 'key' and active order by digest for update;
     with ended as (
-        -- Those that have expired, too: terminals that they opened go on until the login ends.
+        -- Include expired ones: terminals that they opened continue until the login ends.
         update api_key set active = false where user_name = p_user and active returning kind, expires_at
     )
     select count(*) filter (where kind = 'key' and expires_at > p_now),

@@ -1,4 +1,4 @@
--- odc.holding_keys: which of these have not ended.
+-- odc.holding_keys: the keys of these that are still valid.
 create or replace function odc.holding_keys(p_digests text[], p_now timestamptz)
 returns setof text
 language sql stable as $$

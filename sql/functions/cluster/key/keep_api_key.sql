@@ -1,8 +1,8 @@
--- odc.keep_api_key: remember whom an API key speaks for. Only its SHA-256 is kept.
--- Arguments  p_digest      hex; a digest that is there already keeps its owner
---            p_expires_at  from then on the key is unknown
---            p_prefix      characters of the key that tell it from others; null: none
---            p_until_at    rotation reaches no further; null: than p_expires_at
+-- odc.keep_api_key: store the user of an API key. Only the key's SHA-256 is kept.
+-- Arguments  p_digest      hex; an existing digest keeps its owner
+--            p_expires_at  from then on the key is invalid
+--            p_prefix      first characters of the key, to identify it; null: none
+--            p_until_at    rotation cannot extend it beyond this; null: p_expires_at
 create or replace function odc.keep_api_key(
     p_digest text, p_user text, p_uid integer, p_gid integer, p_now timestamptz, p_expires_at timestamptz,
     p_prefix text default null, p_until_at timestamptz default null)

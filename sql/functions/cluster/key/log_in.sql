@@ -1,9 +1,9 @@
--- odc.log_in: let in a user whose identity was checked: the name's uid, the key, and a line in the audit log.
--- The uid is that of the accounts; else that of the last login; else a new one, above all that are in use.
--- Arguments  p_detail   what the audit log has: {account, role, from}
---            p_github   the user's name at GitHub, checked; null: not asked for
---            p_own_uid  the daemon's, which is nobody else's
---            p_digest, p_prefix, p_expires_at, p_until_at  the key, as of keep_api_key
+-- odc.log_in: log in a user whose identity was checked: assign the uid, store the key, and write a line to the audit log.
+-- The uid is that of the accounts; else that of the last login; else a new one, above all uids in use.
+-- Arguments  p_detail   for the audit log: {account, role, from}
+--            p_github   the user's verified name at GitHub; null: not requested
+--            p_own_uid  the daemon's, which no user may have
+--            p_digest, p_prefix, p_expires_at, p_until_at  the key, as in keep_api_key
 -- Returns    the uid
 -- Locks      login_user, share row exclusive
 -- Raises     OD033 LoginRefused: the uid is the daemon's, root's or another user's, or GitHub's name is; the accounts
@@ -14,7 +14,7 @@ create or replace function odc.log_in(
 returns integer
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    -- Above what machines, directories and containers give out; see docs/operating/login.md.
+    -- Above the uids that machines, directories and containers assign; see docs/operating/login.md.
     v_first constant integer := 1900000000;
     v_uid   integer;
     v_last  integer;
@@ -42,7 +42,7 @@ begin
             message = format('user %s has uid %s in the accounts, which is not a user''s', p_user, v_uid),
             hint = 'An operator can give the user another: odcctl user remove, then add --uid N.';
     end if;
-    -- Whoever may add users to an account must not be able to make one of them another person.
+    -- A user who may add members to an account must not be able to give one of them another person's uid.
     select o.user_name into v_other
       from (select uid, user_name from login_user union all select uid, user_name from usage
             union all select uid, user_name from api_key

@@ -1,6 +1,7 @@
--- odc.make_page_ticket: remember a ticket of the page, which becomes a session once.
--- Arguments  p_key  digest of the API key that asks: the ticket, and its session, end with it; null: asked on the socket
---            p_peer_uid  whose sockets alone may use it on the daemon's machine; null: the first that does
+-- odc.make_page_ticket: store a ticket of the page, which becomes a session once.
+-- Arguments  p_key  digest of the API key that requests it: the ticket and its session end with it; null: requested on
+--                   the socket
+--            p_peer_uid  only this user's sockets may use it on the daemon's machine; null: the first that does
 -- Returns    false: that key has ended
 -- Locks      api_key row of the key, for share
 create or replace function odc.make_page_ticket(

@@ -1,7 +1,7 @@
--- odc.open_keys: which of these keys and sessions may keep open what they opened.
--- Arguments  p_digests  as many as there are
--- Returns    those that nobody has ended. expires_at: streams, which their clients ask for again, end then; until_at:
---            terminals and tunnels, which cannot be taken up again, go on until the login ends
+-- odc.open_keys: the keys and sessions of these whose open connections may continue.
+-- Arguments  p_digests  any number
+-- Returns    those that were not ended. expires_at: the end of streams, which clients reopen; until_at: the end of
+--            terminals and tunnels, which cannot be resumed and continue until the login ends
 create or replace function odc.open_keys(p_digests text[])
 returns table (digest text, expires_at timestamptz, until_at timestamptz)
 language sql stable as $$

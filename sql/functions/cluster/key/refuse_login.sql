@@ -1,5 +1,5 @@
--- odc.refuse_login: tell the audit log of a login that was refused.
--- Arguments  p_detail  {reason, from, user, account, role}, as far as known; nothing that the caller alone claims
+-- odc.refuse_login: record a refused login in the audit log.
+-- Arguments  p_detail  {reason, from, user, account, role}, as far as verified; no unverified claims of the caller
 create or replace function odc.refuse_login(p_detail jsonb, p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$

@@ -1,6 +1,6 @@
--- odc.rotate_api_key: put a key in the place of another, which ends. It lives as long as that did, but never past the
--- end that was set at the login. What the page made of that goes on with this one.
--- Returns    when it expires; null: the old key does not hold any more
+-- odc.rotate_api_key: replace a key by a new one, and end the old one. The new key has the same lifetime, but never
+-- past the end that was set at the login. Page sessions made from the old key continue with the new one.
+-- Returns    when it expires; null: the old key is no longer valid
 -- Locks      api_key row for update
 create or replace function odc.rotate_api_key(p_old text, p_digest text, p_prefix text, p_now timestamptz)
 returns timestamptz

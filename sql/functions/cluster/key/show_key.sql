@@ -1,5 +1,5 @@
--- odc.show_key: the key of a request, and how many of its user's hold; sessions of the page apart.
--- Arguments  p_digest  null: the request came without one
+-- odc.show_key: the key of a request, and how many valid keys its user has; sessions of the page are counted separately.
+-- Arguments  p_digest  null: the request had no key
 -- Returns    JSON {key: {prefix, made_at, expires_at, last_used_at} or null, sessions, page_sessions}
 create or replace function odc.show_key(p_uid integer, p_digest text, p_now timestamptz)
 returns text

@@ -1,6 +1,6 @@
--- odc.use_page_key: whom a ticket or a session of the page speaks for, as use_api_key, and where it is good.
--- Returns    as_peer: it was asked for on the socket, as a user of the daemon's machine; else by an API key
--- Locks      api_key row for update, when the minute is over
+-- odc.use_page_key: the user of a ticket or a session of the page, as use_api_key, and where it is valid.
+-- Returns    as_peer: it was requested on the socket, by a user of the daemon's machine; otherwise by an API key
+-- Locks      api_key row for update, if the last recorded use is a minute old
 create or replace function odc.use_page_key(p_digest text, p_now timestamptz)
 returns table (user_name text, uid integer, gid integer, peer_uid integer, place text, as_peer boolean)
 language sql volatile as $$

@@ -1,7 +1,7 @@
--- odc.use_signature: let a signature in, once.
+-- odc.use_signature: accept a signature, once.
 -- Arguments  p_digest      SHA-256 of the signature
---            p_expires_at  until when it could come again
--- Returns    false: it was here before
+--            p_expires_at  until when it could be used again
+-- Returns    false: it was used before
 create or replace function odc.use_signature(p_digest text, p_expires_at timestamptz, p_now timestamptz)
 returns boolean
 language sql volatile as $$

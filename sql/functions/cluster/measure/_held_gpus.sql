@@ -1,8 +1,8 @@
--- odc._held_gpus: the GPUs that an attempt held which is over, by the type that its nodes were then: of a node that is another
--- now, or is there no more, the past tells.
+-- odc._held_gpus: the GPUs that were allocated to an ended attempt, by their type at that time: if a node has changed
+-- or is gone, its type comes from the past.
 -- Arguments  p_started_at  when the attempt began
---            p_at          when its end was told
--- Returns    gpu_type: '' where nobody knows it any more
+--            p_at          when its end was recorded
+-- Returns    gpu_type: '' if it is no longer known
 create or replace function odc._held_gpus(p_job_id bigint, p_attempt integer, p_started_at timestamptz, p_at timestamptz)
 returns table (gpu_type text, gpus bigint)
 language sql stable as $$
@@ -18,7 +18,7 @@ language sql stable as $$
                         (select n.gpu_type from odc.node as n where n.id = m.node_id)) as gpu_type
           from member as m
          union all
-        -- It ended before the past was kept.
+        -- The attempt ended before the past was recorded.
         select t.gpus, (select n.gpu_type from odc.node as n where n.name = t.node_names[1])
           from odc.attempt as t
          where t.job_id = p_job_id and t.attempt = p_attempt and not exists (select from member)

@@ -1,4 +1,4 @@
--- odc._label: a text as a label's value is written between quotes.
+-- odc._label: a text escaped as a label value, to stand between quotes.
 create or replace function odc._label(p_text text)
 returns text
 language sql immutable as $$

@@ -1,4 +1,4 @@
--- odc._partition_name: what a partition is called, or was when it was deleted; '' of none.
+-- odc._partition_name: the name of a partition, also of a deleted one; '' if there is none.
 create or replace function odc._partition_name(p_id integer)
 returns text
 language sql stable as $$

@@ -1,5 +1,5 @@
--- odc._phase_spans: the phases that a reservation's attempt has behind it when it is active, or over.
--- Returns    took_s: seconds; phases that came at one moment with the next have 0
+-- odc._phase_spans: the phases that a reservation's attempt has completed, once it is active or over.
+-- Returns    took_s: seconds; 0 for a phase that was reported at the same moment as the next
 create or replace function odc._phase_spans(p_job_id bigint, p_attempt integer, p_started_at timestamptz, p_over boolean)
 returns table (phase text, took_s double precision)
 language sql stable as $$

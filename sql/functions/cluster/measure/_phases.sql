@@ -1,4 +1,4 @@
--- odc._phases: the phases a reservation goes through, as its JSON names them.
+-- odc._phases: the phases of a reservation, as its JSON names them.
 create or replace function odc._phases()
 returns text[]
 language sql immutable as $$

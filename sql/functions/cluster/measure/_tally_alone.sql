@@ -1,5 +1,5 @@
--- odc._tally_alone: add what one event tells to the tally.
--- Returns    why that cannot be, null: it was added. What is wrong with its data is caught, and nothing else
+-- odc._tally_alone: add one event to the tally.
+-- Returns    why that is impossible; null: it was added. Only errors in the event's own data are caught
 -- Locks      tally and tally_histogram rows
 create or replace function odc._tally_alone(p_id bigint)
 returns text

@@ -1,5 +1,5 @@
--- odc._tally_bounds: the upper bounds of a histogram's buckets, in seconds. What was counted goes by them: a metric that is to
--- have others needs another name.
+-- odc._tally_bounds: the upper bounds of a histogram's buckets, in seconds. Stored counts depend on them: other bounds
+-- need a new metric name.
 create or replace function odc._tally_bounds(p_metric text)
 returns integer[]
 language sql immutable as $$

@@ -1,5 +1,5 @@
--- odc._tally_events: add what these events tell to the tally.
--- Arguments  p_ids  final events, each given once, ever
+-- odc._tally_events: add these events to the tally.
+-- Arguments  p_ids  final events; each event is passed only once, ever
 -- Locks      tally and tally_histogram rows, in the order of their keys
 create or replace function odc._tally_events(p_ids bigint[])
 returns void
@@ -14,7 +14,7 @@ begin
          where e.id = any (p_ids)
            and e.kind in ('submitted', 'started', 'ended', 'requeued', 'active', 'orphan', 'slipped')
     ), ran as materialized (
-        -- Where an attempt ran, and since when it might have: of one that was requeued only the past tells.
+        -- Where an attempt ran, and when it became eligible: for a requeued attempt, only the past has that.
         select s.*, w.eligible_at, _partition_name(coalesce(w.partition_id, s.named_id)) as partition
           from seen as s
           left join lateral (
@@ -27,7 +27,7 @@ begin
                  where q.job_id = s.job_id and q.attempt = s.attempt and not q.past_absent order by q.past_id desc limit 1)
                 order by n limit 1) as w on s.attempt is not null
     ), held as (
-        -- As it was told while it ran: by each member's node, and by the type that this was then.
+        -- As counted while it ran: by each member's node, and by the node's type at that time.
         select s.user_name, s.account, h.gpu_type, sum(h.gpus * _attempt_ms(t.started_at, t.ended_at, t.ended_at)) as gpu_ms
           from seen as s
           join attempt as t on t.job_id = s.job_id and t.attempt = s.attempt
@@ -56,7 +56,7 @@ begin
          union all
         select 'odcd_planned_starts_moved_total', array[r.detail ->> 'cause'], 1 from ran as r where r.kind = 'slipped'
          union all
-        -- It started as planned, and what was planned was never put off since it last came into the queue.
+        -- It started as planned, and its planned start never moved to a later time since it was last queued.
         select 'odcd_planned_starts_kept_total', '{}', 1
           from ran as r
          where r.kind = 'started'
@@ -83,7 +83,7 @@ begin
           from ran as r
           left join running as u on u.job_id = r.job_id
           left join job as j on j.id = r.job_id
-         -- Its attempt is the one that runs, or was the last: one that was active is never requeued.
+         -- Its attempt is the running or the last one: a reservation that was active is never requeued.
          cross join lateral _phase_spans(r.job_id, coalesce(u.attempt, j.attempt), coalesce(u.started_at, j.started_at), r.kind = 'ended') as p
          where r.job_kind = 'reservation' and r.kind in ('active', 'ended')
     ), placed as (

@@ -1,12 +1,13 @@
--- odc._tell_gpu_time: how long GPUs were held, of what ended as counted and of what runs until now. A total that is told never
--- gets less: of an attempt that had ended some seconds before we learned of it these seconds are told too early, and not twice.
+-- odc._tell_gpu_time: GPU time of ended attempts as counted, plus that of running ones until now. A reported total never
+-- decreases: if an attempt ended some seconds before odc learned of it, these seconds are reported too early, but not
+-- twice.
 -- Locks      tally rows, in the order of their keys
 create or replace function odc._tell_gpu_time(p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
     with held as (
-        -- Under the names that it is counted by when it ends.
+        -- Under the labels that count it when it ends.
         select r.account_id, j.user_name, n.gpu_type, sum(a.gpus * _attempt_ms(r.started_at, r.exited_at, p_now)) as ms
           from running as r
           join job as j on j.id = r.job_id

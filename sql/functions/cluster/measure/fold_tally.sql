@@ -1,8 +1,9 @@
--- odc.fold_tally: add the events that came to the tally, in the order in which they became final: each once, whoever leads and
--- whatever was cut off, for what is added and how far it came are one transaction; and none that was committed late is passed over.
--- Of a database put back from a backup, events come by their ids: one whose transaction was open at the backup may be counted or not.
--- Arguments  p_limit  events at most
--- Returns    how many there were: fewer than p_limit, and there are no more
+-- odc.fold_tally: add new events to the tally, in the order in which they became final. Each event counts once, across
+-- leader changes and interruptions, because the sums and the position are written in one transaction; events committed
+-- late are not missed. After a restore from a backup, events come by their ids: one whose transaction was open at the
+-- backup may or may not be counted.
+-- Arguments  p_limit  maximum number of events
+-- Returns    the number of events: less than p_limit once all are counted
 -- Locks      term for share; tally_event; tally and tally_histogram rows
 -- Raises     OD020 LeadershipLost
 create or replace function odc.fold_tally(p_term bigint, p_limit integer, p_now timestamptz)

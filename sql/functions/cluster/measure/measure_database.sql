@@ -1,5 +1,5 @@
 -- odc.measure_database: PostgreSQL's own figures; see sql/functions/cluster/measure/README.md for the form.
--- Replicas are told as far as the rights of odc's user let it see them: PostgreSQL shows their lag to members of pg_monitor.
+-- Replicas are included as far as odc's database user may see them: PostgreSQL shows their lag to members of pg_monitor.
 create or replace function odc.measure_database(p_now timestamptz)
 returns table (metric text, labels text[], value double precision)
 language sql stable as $$

@@ -1,9 +1,10 @@
--- odc.measure_disks: disks, their snapshots, and what belongs to nobody; see sql/functions/cluster/measure/README.md for the form.
+-- odc.measure_disks: disks, their snapshots, and orphans in the cloud; see sql/functions/cluster/measure/README.md for
+-- the form.
 create or replace function odc.measure_disks(p_now timestamptz)
 returns table (metric text, labels text[], value double precision)
 language sql stable as $$
     with disk as materialized (
-        -- As odc._render_disks has it.
+        -- The same states as in odc._render_disks.
         select d.id, d.holder,
                case when d.deleted_at is not null then 'deleted' when d.trouble is not null then 'trouble'
                     when v.over_at is not null or d.holder is null and s.disk_id is not null then 'backing-up'

@@ -1,7 +1,7 @@
--- odc.measure_forecast: GPUs expected to be free in the hours to come; see sql/functions/cluster/measure/README.md for the form.
--- Running jobs end as jobs alike did, at the latest at their limits; jobs with an expected start (odc.eta) begin at its middle and run as
--- long; a node that is booked then is not free, nor is one that is down or draining now. Pending jobs that
--- may have one of several types count for none.
+-- odc.measure_forecast: GPUs expected to be free in the next hours; see sql/functions/cluster/measure/README.md for the
+-- form. Running jobs are expected to run as long as similar jobs did, at most to their limits. Jobs with an expected
+-- start (odc.eta) begin at its median and run as long. A node that is booked at that time is not free, nor is one that
+-- is down or draining now. Pending jobs that may run on several types count for none.
 create or replace function odc.measure_forecast(p_now timestamptz)
 returns table (metric text, labels text[], value double precision)
 language plpgsql stable set search_path = odc, pg_temp as $$

@@ -1,5 +1,5 @@
--- odc.measure_limits: how much of the limits on groups is used up; see sql/functions/cluster/measure/README.md for the form.
--- What a limit of nothing lets nobody use is full.
+-- odc.measure_limits: the used part of the limits on groups; see sql/functions/cluster/measure/README.md for the form.
+-- A limit of 0 counts as fully used.
 create or replace function odc.measure_limits(p_now timestamptz)
 returns table (metric text, labels text[], value double precision)
 language sql stable as $$

@@ -1,5 +1,6 @@
--- odc.measure_nodes: what GPUs and nodes are at; see sql/functions/cluster/measure/README.md for the form.
--- A GPU is allocated to a job, or to what others run there; else it is idle, or, whole node by node, booked, draining or down.
+-- odc.measure_nodes: the states of GPUs and nodes; see sql/functions/cluster/measure/README.md for the form.
+-- A GPU is allocated to a job, or used by other software; otherwise it is idle, or, for whole nodes, booked, draining
+-- or down.
 create or replace function odc.measure_nodes(p_now timestamptz)
 returns table (metric text, labels text[], value double precision)
 language sql stable as $$

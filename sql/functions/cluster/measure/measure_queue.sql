@@ -1,5 +1,5 @@
--- odc.measure_queue: live jobs by state, why they wait, and for how long; see sql/functions/cluster/measure/README.md for the form.
--- Reasons are those of odc.pending_job, worked out per class of equal jobs and not per job.
+-- odc.measure_queue: live jobs by state, their reasons and waits; see sql/functions/cluster/measure/README.md for the
+-- form. Reasons are those of odc.pending_job, computed per class of equal jobs and not per job.
 create or replace function odc.measure_queue(p_now timestamptz)
 returns table (metric text, labels text[], value double precision)
 language sql stable as $$

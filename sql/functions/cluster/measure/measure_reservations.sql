@@ -1,13 +1,14 @@
--- odc.measure_reservations: live dev servers by what they are at, and ends that are late; see sql/functions/cluster/measure/README.md for the form.
+-- odc.measure_reservations: live dev servers by phase, and overdue ends; see sql/functions/cluster/measure/README.md
+-- for the form.
 create or replace function odc.measure_reservations(p_now timestamptz)
 returns table (metric text, labels text[], value double precision)
 language sql stable as $$
     with box as materialized (
         select odc._reservation_status('PENDING', null, coalesce((select s.at >= p.queued_at from odc.pass as s order by s.id desc limit 1), false)
                                                         or p.lacks is not null) as status,
-               -- One that waits for a disk waits for its other dev server, or for a snapshot: it holds nothing.
+               -- A reservation that waits for a disk waits for its user's other dev server, or for a snapshot: it has no resources yet.
                case p.lacks when 'image' then 'image_build' else 'queued' end as phase,
-               -- Of an image from when its build began: before that others are built, or nobody builds, and that is told.
+               -- With an image, since its build began: before that other builds run, or none does, and other metrics show that.
                case when p.lacks is distinct from 'image' then p.queued_at
                     when m.started_at is not null then greatest(p.queued_at, m.started_at)
                     when exists (select from odc.build as o where o.state = 'building') then p_now

@@ -1,4 +1,5 @@
--- odc.measure_server: who leads, and how expected starts came out; see sql/functions/cluster/measure/README.md for the form.
+-- odc.measure_server: the leader, and the accuracy of expected starts; see sql/functions/cluster/measure/README.md for
+-- the form.
 create or replace function odc.measure_server(p_now timestamptz)
 returns table (metric text, labels text[], value double precision)
 language sql stable as $$

@@ -1,4 +1,4 @@
--- odc.measure_tally: what was counted; see sql/functions/cluster/measure/README.md for the form.
+-- odc.measure_tally: the counters of the tally; see sql/functions/cluster/measure/README.md for the form.
 create or replace function odc.measure_tally(p_now timestamptz)
 returns table (metric text, labels text[], value double precision)
 language sql stable as $$

@@ -1,5 +1,6 @@
--- odc.render_job_info: the lines of odcd_job_info as /metrics has them, one per live member: thousands, so that they are text from here on.
--- Arguments  p_job_ids, p_namespaces  parallel: jobs that have pods, and where these are
+-- odc.render_job_info: the lines of odcd_job_info for /metrics, one per live member. There are thousands, so they stay
+-- text.
+-- Arguments  p_job_ids, p_namespaces  parallel: jobs that have pods, and the namespaces of these
 create or replace function odc.render_job_info(p_job_ids bigint[], p_namespaces text[])
 returns text
 language sql stable as $$

@@ -1,5 +1,5 @@
--- odc.retry_aside: count the events that were put aside, as far as they can be counted now: by another version, or with other data.
--- Returns    how many were
+-- odc.retry_aside: retry the events that were set aside; they may count now, with another version or other data.
+-- Returns    the number of events counted
 -- Locks      term for share; tally_aside; tally and tally_histogram rows
 -- Raises     OD020 LeadershipLost
 create or replace function odc.retry_aside(p_term bigint)

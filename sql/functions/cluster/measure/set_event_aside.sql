@@ -1,7 +1,8 @@
--- odc.set_event_aside: count the next event alone, or, where it is itself at fault, keep it in tally_aside and go on after it.
--- Returns    a row where it was put aside: which, and why; none where it was counted, or there is none
+-- odc.set_event_aside: count the next event alone; if the event itself is at fault, keep it in tally_aside and continue
+-- after it.
+-- Returns    a row if it was set aside: its id, and why; none if it was counted or there is no event
 -- Locks      term for share; tally_event; tally and tally_histogram rows
--- Raises     OD020 LeadershipLost; what is not the event's fault
+-- Raises     OD020 LeadershipLost; errors that are not the event's fault
 create or replace function odc.set_event_aside(p_term bigint, p_now timestamptz)
 returns table (event_id bigint, why text)
 language plpgsql volatile set search_path = odc, pg_temp as $$

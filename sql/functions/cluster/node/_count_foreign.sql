@@ -1,5 +1,5 @@
--- odc._count_foreign: take what others use of nodes out of what is free, as far as allocations leave it.
--- Arguments  p_nodes  the inventory, as register_nodes has it
+-- odc._count_foreign: subtract the foreign use of nodes from their free amounts, as far as allocations leave room for it.
+-- Arguments  p_nodes  the inventory, as in register_nodes
 -- Locks      the caller holds the turn; node and node_free rows that change
 create or replace function odc._count_foreign(p_nodes jsonb)
 returns void
@@ -22,7 +22,7 @@ begin
                is distinct from (coalesce(s.foreign_gpus, 0)::bigint, coalesce(s.foreign_cpus, 0), coalesce(s.foreign_mem_mib, 0))
          order by n.name
     loop
-        -- The highest GPUs: jobs are given the lowest.
+        -- The highest GPUs, because jobs get the lowest.
         v_mask := 0;  v_left := v_node.gpus;
         for i in reverse 61 .. 0 loop
             exit when v_left = 0;

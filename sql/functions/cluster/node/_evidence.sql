@@ -1,4 +1,4 @@
--- odc._evidence: what speaks against a node, as a part of a sentence; see odc._judge_nodes.
+-- odc._evidence: the evidence against a node, as a part of a sentence; see odc._judge_nodes.
 create or replace function odc._evidence(
     p_gpu_type text, p_failed integer, p_ended integer, p_scripts integer, p_users integer, p_causes text[],
     p_peers_failed integer, p_peers_ended integer)

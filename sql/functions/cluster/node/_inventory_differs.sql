@@ -1,4 +1,5 @@
--- odc._inventory_differs: would register_nodes change anything? Most inventories report nothing new; then nothing is locked.
+-- odc._inventory_differs: whether register_nodes would change anything. Most inventories are unchanged; then nothing is
+-- locked.
 -- Arguments  as register_nodes
 create or replace function odc._inventory_differs(p_nodes jsonb, p_whole boolean)
 returns boolean

@@ -1,11 +1,11 @@
--- odc._judge_nodes: every node with what its last 20 ends say of it, beside the other nodes of its GPU type.
--- Counted are user and script, not jobs: what one broken script does again and again is one failure, its repeats are no
--- ends; a script that failed early on another node too is not counted at all.
--- Returns    failed, ended: of the last hour and the last 20 ends, so counted; scripts, users: different ones of failed;
---            causes: of failed, ascending; peers_*: of all other nodes of the type together that are not
+-- odc._judge_nodes: every node's failures in its last 20 ends, compared with the other nodes of its GPU type.
+-- Pairs of user and script are counted, not jobs: repeated failures of one broken script are one failure and no further
+-- ends. A script that also failed early on another node is not counted at all.
+-- Returns    failed, ended: of the last hour and the last 20 ends, counted like this; scripts, users: distinct ones of
+--            failed; causes: of failed, ascending; peers_*: of all other nodes of the type together that are not
 --            quarantined;
---            eats: a failure rate of a half or more, three times that of the peers (failed + 1) / (ended + 2), by three
---            pairs of user and script, two users and two scripts at least
+--            eats: the failure rate is at least one half and three times the peers' (failed + 1) / (ended + 2), with at
+--            least three pairs of user and script, two users and two scripts
 create or replace function odc._judge_nodes(p_now timestamptz)
 returns table (node_id integer, gpu_type text, failed integer, ended integer, scripts integer, users integer, causes text[],
                peers_failed integer, peers_ended integer, eats boolean)

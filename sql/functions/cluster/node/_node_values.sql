@@ -1,4 +1,4 @@
--- odc._node_values: what makes nodes alike to the planner, of every node; node_group has each value once.
+-- odc._node_values: the properties of every node by which the planner groups nodes; node_group has each combination once.
 create or replace function odc._node_values()
 returns table (
     node_id integer, up boolean, gpu_type text, gpus integer, cpus integer, mem_mib integer,

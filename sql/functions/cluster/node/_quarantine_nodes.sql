@@ -1,7 +1,7 @@
--- odc._quarantine_nodes: take no jobs for nodes that eat them, as far as the cap allows; tell of the others.
--- At most a tenth of the nodes of a GPU type are quarantined at once, or one; the worst come first.
--- Arguments  p_on        false: those that are quarantined return; null: nothing happens
---            p_canaries  false: nothing can try them, so an operator must resume them
+-- odc._quarantine_nodes: quarantine nodes on which jobs keep failing, as far as the cap allows; only report the others.
+-- At most a tenth of the nodes of a GPU type, but at least one, are quarantined at once; the worst come first.
+-- Arguments  p_on        true: quarantine; false: end all quarantines; null: do nothing
+--            p_canaries  false: no canary can test them, so an operator must resume them
 -- Locks      node by name, node_free, of nodes that change
 create or replace function odc._quarantine_nodes(p_on boolean, p_canaries boolean, p_now timestamptz)
 returns void
@@ -18,7 +18,7 @@ begin
         return;
     end if;
     delete from node_strike where at < p_now - interval '24 hours';
-    -- Those that were only told of may be told of anew.
+    -- Nodes that were only reported may be reported again.
     delete from node_quarantine where not drained and since < p_now - interval '1 hour';
     if not exists (select from node_strike)
        or not exists (select from _judge_nodes(p_now) as j join node as n on n.id = j.node_id where j.eats and n.state = 'UP') then

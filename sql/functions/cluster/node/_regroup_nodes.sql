@@ -1,4 +1,4 @@
--- odc._regroup_nodes: give every node its group and its `up`. Call after any change of nodes or partitions.
+-- odc._regroup_nodes: set every node's group and its `up`. Call it after any change of nodes or partitions.
 -- Locks      the caller holds the turn; node_free rows of nodes that changed; facts
 create or replace function odc._regroup_nodes()
 returns void
@@ -6,7 +6,7 @@ language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_regrouped boolean;
 begin
-    -- In an order of its own: the planner takes groups by their ids.
+    -- Sorted, because the planner orders groups by their ids.
     insert into node_group (gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids)
     select distinct gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids from _node_values()
      order by gpu_type, gpus, cpus, mem_mib, efa_domain, features, partition_ids
@@ -28,7 +28,7 @@ begin
         select node_id, group_id, up, (1::bigint << gpus) - 1, gpus, cpus, mem_mib from placed
             on conflict do nothing
     )
-    -- A plan made before may have counted on what the node was: whose jobs it takes, which features it has. A node that
+    -- An earlier plan may rely on the node's old group: its partitions and its features. A node that
     -- changed its size or type has lost its row, and gets a new one here.
     select exists (select from placed as p left join node_free as f on f.node_id = p.node_id
                     where f.group_id is distinct from p.group_id)

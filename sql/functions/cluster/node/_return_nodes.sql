@@ -1,4 +1,4 @@
--- odc._return_nodes: quarantined nodes take jobs again, and are judged by what ends from now on.
+-- odc._return_nodes: let quarantined nodes start jobs again; they are judged only by ends from now on.
 -- Arguments  p_detail  of the event
 -- Locks      the caller holds the turn; node by name, node_free
 create or replace function odc._return_nodes(p_node_ids integer[], p_detail jsonb, p_now timestamptz)
@@ -9,7 +9,7 @@ begin
         return;
     end if;
     perform from node where id = any (p_node_ids) order by name for update;
-    -- What is cordoned, or away, stays so until the inventory says otherwise.
+    -- A cordoned or unavailable node stays so until the inventory reports otherwise.
     update node as n set state = 'UP', reason = null, reason_by = null, state_at = p_now
       from node_quarantine as q
      where q.node_id = n.id and n.id = any (p_node_ids) and q.drained and n.state = 'DRAIN' and n.reason_by = 'odcd';

@@ -1,4 +1,4 @@
--- odc._seen_nodes: the nodes of an inventory, as register_nodes takes them. One that is quarantined does not go UP.
+-- odc._seen_nodes: the nodes of an inventory, in the form of register_nodes. A quarantined node does not go UP.
 create or replace function odc._seen_nodes(p_nodes jsonb)
 returns table (
     name text, gpu_type text, gpus integer, cpus integer, mem_mib integer,

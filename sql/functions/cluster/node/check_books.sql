@@ -1,4 +1,4 @@
--- odc.check_books: every way in which the hot tables contradict one another; no rows when all is well.
+-- odc.check_books: find contradictions between the hot tables; no rows if there are none.
 -- Returns    one sentence per contradiction
 create or replace function odc.check_books()
 returns setof text

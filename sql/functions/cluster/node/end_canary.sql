@@ -1,6 +1,6 @@
--- odc.end_canary: a canary is over: its node takes jobs again, or is tried again later, each time twice as late, at most
--- four hours. One that is not awaited any more changes nothing.
--- Arguments  p_told  what it said
+-- odc.end_canary: record the result of a canary: its node starts jobs again, or is tested again later, with twice the
+-- delay each time, at most four hours. A canary that is no longer expected changes nothing.
+-- Arguments  p_told  its output
 -- Locks      the turn; node_quarantine, node, node_free
 -- Raises     OD020 LeadershipLost
 create or replace function odc.end_canary(p_term bigint, p_number integer, p_passed boolean, p_told text, p_now timestamptz)

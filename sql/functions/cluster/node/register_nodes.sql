@@ -1,13 +1,14 @@
--- odc.register_nodes: write an executor's inventory.
--- A node takes the state that the inventory tells unless an operator set one; one that is quarantined does not go UP. A node whose size changed while jobs hold
--- part of it keeps its old size until they end; the next inventory changes it.
+-- odc.register_nodes: store an executor's inventory.
+-- A node takes the state in the inventory unless an operator set one; a quarantined node does not go UP. If a node's size
+-- changes while jobs use part of it, it keeps its old size until they end; the next inventory changes it.
 -- Arguments  p_nodes  array of {name, gpu_type, gpus, cpus, mem_mib, zone, efa_domain, topology, features, declared,
 --                     state, reason, foreign_gpus, foreign_cpus, foreign_mem_mib};
---                     topology: the layers of the network it hangs on, outermost first, the last its block;
---                     state: UP, DRAIN or DOWN, as who keeps the node sees it; foreign: used by what odc does not run
+--                     topology: the layers of its network, outermost first, the last its block;
+--                     state: UP, DRAIN or DOWN, as the node's manager reports it; foreign: used by software that odc
+--                     does not run
 --            p_whole  true: nodes that are not listed go DOWN
--- Locks      term for key share; where anything changes, the turn, node by name, node_free
--- Raises     OD020 LeadershipLost; OD010 for a node with sizes that cannot be
+-- Locks      term for key share; if anything changes, the turn, node by name, node_free
+-- Raises     OD020 LeadershipLost; OD010 for a node with impossible sizes
 create or replace function odc.register_nodes(p_term bigint, p_nodes jsonb, p_whole boolean, p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$

@@ -1,10 +1,10 @@
--- odc.set_node_state: an operator drains, downs or resumes nodes.
+-- odc.set_node_state: drain, take down or resume nodes, by an operator.
 -- Arguments  p_actor   {user, uid, operator}
---            p_state   UP, DRAIN (jobs run on, none start) or DOWN
---            p_reason  shown with the node; needed for DRAIN and DOWN
+--            p_state   UP, DRAIN (running jobs continue, none start) or DOWN
+--            p_reason  shown with the node; required for DRAIN and DOWN
 -- Returns    {"nodes": [names]} as JSON text
 -- Locks      the turn; node by name, node_free
--- Raises     OD013 NotOwner, OD007 UnknownNode, OD010 BadRequest, OD012 WrongState: it is cordoned where it comes from
+-- Raises     OD013 NotOwner, OD007 UnknownNode, OD010 BadRequest, OD012 WrongState: it is cordoned by its cluster
 create or replace function odc.set_node_state(
     p_actor jsonb, p_names text[], p_state text, p_reason text, p_now timestamptz)
 returns text
@@ -40,7 +40,7 @@ begin
     end if;
     perform _take_turn(p_now);
     perform from node where name = any (p_names) order by name for update;
-    -- Drained by nobody here: the cluster says so, and would say nothing new.
+    -- Not drained through odc: the cluster reports it as drained, and would report the same again.
     select string_agg(n.name, ', ' order by length(n.name), n.name), min(n.reason) into v_unknown, v_known
       from node as n where p_state = 'UP' and n.name = any (p_names) and n.state = 'DRAIN' and n.reason_by is null;
     if v_unknown is not null then
@@ -56,7 +56,7 @@ begin
          where name = any (p_names)
         returning id
     ), ours as (
-        -- The operator's word is the last one; who resumes a node forgives it.
+        -- The operator's decision takes precedence; resuming a node clears its failures.
         delete from node_quarantine as q using changed as c where q.node_id = c.id
     ), forgiven as (
         delete from node_strike as s using changed as c where s.node_id = c.id and p_state = 'UP'

@@ -1,5 +1,5 @@
--- odc.take_canaries: the canaries that are to be on their nodes now; begins those that are due.
--- A canary waits until its node is ready, not cordoned, and has a GPU to spare from the jobs that still run there.
+-- odc.take_canaries: the canaries that must be on their nodes now; begins those that are due.
+-- A canary waits until its node is ready, not cordoned, and has a GPU that the jobs still running there do not use.
 -- Raises     OD020 LeadershipLost
 create or replace function odc.take_canaries(p_term bigint, p_now timestamptz)
 returns table (number integer, node text, gpu_type text, gpus integer, cpus integer, mem_mib integer, until timestamptz)

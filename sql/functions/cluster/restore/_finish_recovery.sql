@@ -3,10 +3,10 @@
 -- It cannot know how much was lost, so job ids, event ids and the term continue above all that may have been used. It skips
 -- 100 for each second since the last leader's last sweep (eight million jobs a day), at least 1,000 and at most 4,000,000.
 -- That maximum is less than the partitions that are created ahead.
--- A fail-over takes less than v_outage and loses nothing that was accepted, so members that were about to start do start.
+-- A fail-over takes less than v_outage and loses no accepted request, so members that were about to start do start.
 -- After a longer outage they may have run already, so they count as started.
 -- Arguments  p_holder  the daemon that takes the term
--- Returns    the number of terms to skip; 0 when nothing was recovered
+-- Returns    the number of terms to skip; 0: nothing was recovered
 -- Locks      term is the caller's, for update; server; allocation; event; pass
 create or replace function odc._finish_recovery(p_holder text, p_now timestamptz)
 returns bigint

@@ -1,6 +1,6 @@
--- odc.finish_restore: make a restored database fit to be led.
--- The term goes above every term that was ever obeyed here, and no machine owns the jobs, so that the
--- next leader, on this machine or another, adopts what runs and ends what has no process.
+-- odc.finish_restore: make a restored database ready for a leader.
+-- The term becomes higher than any term ever used here, and no machine owns the jobs, so that the
+-- next leader, on this machine or another, adopts running processes and ends jobs that have none.
 -- Arguments  p_term     the highest term seen here before
 --            p_made_at  when the backup was made
 -- Locks      term; allocation; tally_event; server
@@ -13,9 +13,9 @@ begin
        set term = greatest(term, p_term) + 1, beat = 0, backend_pid = null, holder = null, host = null,
            taken_at = null;
     delete from local_host;
-    -- A member that was about to start may have run since the backup was made: nobody may start it now.
+    -- A member that was about to start may have run since the backup was made, so it must not be started now.
     update allocation set state = 'running' where state = 'starting';
-    -- Transactions have other numbers here.
+    -- Transaction ids differ in this database.
     update tally_event as t
        set xid = coalesce((select e.xid from event as e where e.id <= t.event_id order by e.id desc limit 1), '0');
     update server as s

@@ -1,7 +1,7 @@
--- odc.settle_events: on a database that was restored into another PostgreSQL, let events of before pass for final. Their
+-- odc.settle_events: on a database that was restored into another PostgreSQL, mark earlier events as final. Their
 -- transaction ids are of the old server and may be higher than any of this one. The daemon calls it, a batch per transaction,
 -- before it takes the term: a long history would not fit into one statement.
--- Returns    how many rows were changed; 0: none is left, or this is the PostgreSQL that was led last
+-- Returns    the number of rows changed; 0: none is left, or this is the PostgreSQL that was led last
 create or replace function odc.settle_events(p_rows integer)
 returns integer
 language plpgsql volatile set search_path = odc, pg_temp as $$

@@ -1,4 +1,4 @@
--- odc._build_span: how long a build should take: the median of those that were completed lately.
+-- odc._build_span: how long a build should take: the median of the last completed builds.
 create or replace function odc._build_span()
 returns interval
 language sql stable as $$

@@ -1,4 +1,4 @@
--- odc._build_text: what a build that is waited for is at, in words.
+-- odc._build_text: the progress of a build that a reservation waits for, in words.
 create or replace function odc._build_text(p_state odc.build_state, p_step text)
 returns text
 language sql immutable as $$

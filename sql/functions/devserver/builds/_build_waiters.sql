@@ -1,4 +1,4 @@
--- odc._build_waiters: the reservations that wait in the queue and are of this build.
+-- odc._build_waiters: the pending reservations that use this build.
 create or replace function odc._build_waiters(p_build_id bigint)
 returns setof bigint
 language sql stable as $$

@@ -1,5 +1,5 @@
--- odc._known_build: the build of a digest, for who has its context, and operators.
--- Raises     OD038 UnknownBuild: there is none, or it is somebody else's
+-- odc._known_build: the build of a digest, for users who sent its context, and for operators.
+-- Raises     OD038 UnknownBuild: it does not exist, or the user has not sent its context
 create or replace function odc._known_build(p_actor jsonb, p_digest text, p_target text)
 returns odc.build
 language plpgsql stable set search_path = odc, pg_temp as $$

@@ -1,4 +1,4 @@
--- odc._lacks_image: whether the image of a build is not there yet; null: there is no such build.
+-- odc._lacks_image: whether the image of a build is still missing; null: the build does not exist.
 create or replace function odc._lacks_image(p_build_id bigint)
 returns boolean
 language sql stable as $$

@@ -1,4 +1,4 @@
--- odc._render_build: a build as the API tells it.
+-- odc._render_build: a build as the API returns it.
 create or replace function odc._render_build(p_build odc.build)
 returns text
 language sql stable as $$

@@ -1,8 +1,8 @@
--- odc.end_build: what came of an attempt to build. One that is not the present one is left alone.
+-- odc.end_build: record the result of an attempt to build. An attempt that is not the current one is ignored.
 -- Arguments  p_image  by digest; null: there is none
---            p_error  why, as its user reads it
---            p_lost   nobody knows what came of it: it is tried again, three times in all
--- Returns    whether those who waited go on
+--            p_error  the reason, as its user reads it
+--            p_lost   the result is unknown: the build is retried, at most three attempts in all
+-- Returns    whether the reservations that waited can continue
 -- Locks      term for share; the turn; build, pending, job
 -- Raises     OD020 LeadershipLost
 create or replace function odc.end_build(

@@ -1,7 +1,7 @@
--- odc.note_build: how far an attempt to build is. One that is not the present one is left alone.
--- Arguments  p_made  its Job is there
---            p_step  what it is at, null: nothing was told yet
---            p_log   the end of what it wrote
+-- odc.note_build: record the progress of an attempt to build. An attempt that is not the current one is ignored.
+-- Arguments  p_made  its Job exists
+--            p_step  the current step; null: not reported yet
+--            p_log   the end of its output
 -- Locks      term for share; build
 -- Raises     OD020 LeadershipLost
 create or replace function odc.note_build(p_term bigint, p_build_id bigint, p_attempt integer, p_made boolean, p_step text, p_log text, p_now timestamptz)

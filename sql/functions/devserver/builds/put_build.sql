@@ -1,7 +1,7 @@
--- odc.put_build: keep a context that is to be built for whoever reserves with it. One that was built has an image at once; one
--- that failed may be tried again.
--- Arguments  p_context  tar, gzip: as odc packed it, so that the digest is of what is in it
---            p_anew     build it again, also if it has an image
+-- odc.put_build: store a context to build for a user who reserves with it. A build that is completed has an image at
+-- once; a build that failed may be retried.
+-- Arguments  p_context  tar, gzip: as odc packed it, so that the digest identifies its content
+--            p_anew     build it again even if it has an image
 -- Returns    the build: see _render_build
 -- Locks      build
 -- Raises     OD009 LimitExceeded: too many contexts of this user are kept
@@ -38,7 +38,7 @@ begin
         insert into event (at, kind, actor, detail)
         values (p_now, 'build_asked', v_user, jsonb_build_object('build', v_build.id, 'digest', p_digest, 'bytes', length(p_context)));
     else
-        -- It is of use again: its day begins anew.
+        -- It is needed again: it is kept for another day.
         update build_context as c set at = p_now where c.build_id = v_build.id;
     end if;
     insert into build_asker (build_id, uid) values (v_build.id, v_uid) on conflict do nothing;

@@ -1,4 +1,4 @@
--- odc.read_build_context: what a build is made of; null: it is not kept.
+-- odc.read_build_context: the context that a build is made from; null: it is not kept.
 create or replace function odc.read_build_context(p_build_id bigint)
 returns bytea
 language sql stable as $$

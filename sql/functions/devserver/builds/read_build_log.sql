@@ -1,4 +1,4 @@
--- odc.read_build_log: the end of what a build wrote; of one that is going on, until a moment ago.
+-- odc.read_build_log: the end of a build's output; of a build in progress, until a moment ago.
 -- Raises     OD038 UnknownBuild
 create or replace function odc.read_build_log(p_actor jsonb, p_digest text, p_target text)
 returns text

@@ -1,4 +1,4 @@
--- odc.show_build: a build, for who has its context. See _render_build.
+-- odc.show_build: a build, for users who sent its context. See _render_build.
 -- Raises     OD038 UnknownBuild
 create or replace function odc.show_build(p_actor jsonb, p_digest text, p_target text)
 returns text

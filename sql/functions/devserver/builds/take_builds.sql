@@ -1,8 +1,8 @@
--- odc.take_builds: what is to be built now. Begins builds that reservations wait for, drops those that none waits for any more, ends
--- reservations that wait for what failed before they came, and forgets contexts.
--- Arguments  p_most  at the same time
--- Returns    those that are being built: the cluster is to have a Job of each attempt, and no other. made: it had one already, so
---            that a Job that is not there was lost
+-- odc.take_builds: the builds to run now. Begins builds that reservations wait for, drops those that no reservation
+-- waits for any longer, ends reservations whose build failed before they were submitted, and deletes old contexts.
+-- Arguments  p_most  maximum number of builds at the same time
+-- Returns    the builds in progress: the cluster must have one Job for each attempt, and no other. made: the Job
+--            existed before, so if it is missing now it was lost
 -- Locks      term for share; the turn; build
 -- Raises     OD020 LeadershipLost
 create or replace function odc.take_builds(p_term bigint, p_most integer, p_now timestamptz)

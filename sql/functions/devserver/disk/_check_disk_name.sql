@@ -1,4 +1,4 @@
--- odc._check_disk_name: refuse a name that a disk cannot have, or that another one of the user has.
+-- odc._check_disk_name: refuse a name that is invalid for a disk, or that another disk of the user has.
 -- Raises     OD010 BadRequest, OD028 InUse
 create or replace function odc._check_disk_name(p_uid integer, p_name text)
 returns void

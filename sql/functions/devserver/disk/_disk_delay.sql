@@ -1,4 +1,4 @@
--- odc._disk_delay: after how long something that failed so often is tried again: 1, 2, 4 s, … up to a minute.
+-- odc._disk_delay: the delay before a failed operation is retried: 1, 2, 4 s, … up to a minute.
 create or replace function odc._disk_delay(p_tries integer)
 returns interval
 language sql immutable as $$

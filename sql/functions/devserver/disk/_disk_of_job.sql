@@ -1,9 +1,9 @@
--- odc._disk_of_job: how it is about the disk of a reservation.
+-- odc._disk_of_job: the state of a reservation's disk.
 -- Arguments  p_disk_id  null: it has none
 --            p_waits    it is pending
 --            p_lacks    as in pending
--- Returns    busy: it waits for it; free: it has not taken it yet; creating, in-use, backing-up; saved; unused: nothing was written on it;
---            trouble: an operator must look; lost
+-- Returns    busy: it waits for the disk; free: it has not taken it yet; creating, in-use, backing-up; saved; unused:
+--            nothing was written on it; trouble: an operator must check it; lost
 create or replace function odc._disk_of_job(p_job_id bigint, p_disk_id bigint, p_waits boolean, p_lacks text)
 returns text
 language sql stable as $$

@@ -1,4 +1,4 @@
--- odc._disk_owner: whose disks are meant: the actor's own, or an operator names a user.
+-- odc._disk_owner: the owner of the disks in a request: the actor, or a user that an operator names.
 -- Raises     OD013 NotOwner, OD027 UnknownUser
 create or replace function odc._disk_owner(p_actor jsonb, p_user text)
 returns integer

@@ -1,6 +1,7 @@
--- odc._disk_verdicts: what pending jobs that want these disks lack.
--- Of several that want the same, one may have it next: the first in the queue of those that nothing of their own holds back.
--- Returns    per job: lacks, null when its disk is there; until: when it is expected to be, null: not known
+-- odc._disk_verdicts: what pending jobs that need these disks lack.
+-- If several need the same disk, one of them gets it next: the first in the queue that no condition of its own holds
+-- back.
+-- Returns    per job: lacks, null if its disk is available; until: when it is expected to be, null: not known
 create or replace function odc._disk_verdicts(p_disk_ids bigint[], p_now timestamptz)
 returns table (job_id bigint, lacks text, until timestamptz)
 language sql stable as $$
@@ -9,7 +10,7 @@ language sql stable as $$
                 when s.asked_at is not null then 'snapshot'
                 when w.place > 1 then 'disk' end,
            case when d.trouble is not null or w.place > 1 then null
-                -- A holder that is over has nothing left to do but its snapshot.
+                -- When the holder has ended, only the snapshot is left to do.
                 when d.holder is not null
                 then nullif(greatest(p_now, case when r.intent is null then r.ends_at end) + odc._snapshot_time(), 'infinity')
                 when s.asked_at is not null then greatest(p_now, s.asked_at + odc._snapshot_time()) end

@@ -1,4 +1,4 @@
--- odc._fail_preparation: a reservation that is being started cannot have its disk: the attempt ends, and another may follow.
+-- odc._fail_preparation: a starting reservation cannot have its disk: the attempt ends, and another may follow.
 -- Locks      the caller holds the turn; running
 create or replace function odc._fail_preparation(p_job_id bigint, p_attempt integer, p_detail text, p_now timestamptz)
 returns void

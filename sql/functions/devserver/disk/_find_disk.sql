@@ -1,5 +1,5 @@
--- odc._find_disk: the disk of that name that a user has and the actor may act on.
--- Arguments  p_user  whose; null: the actor's own
+-- odc._find_disk: a user's disk by name, if the actor may act on it.
+-- Arguments  p_user  the owner; null: the actor
 -- Returns    a disk that is not deleted
 -- Raises     OD036 UnknownDisk, OD037 DiskDeleted, OD013 NotOwner
 create or replace function odc._find_disk(p_actor jsonb, p_user text, p_name text, p_now timestamptz)

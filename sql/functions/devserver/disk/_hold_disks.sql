@@ -1,7 +1,8 @@
--- odc._hold_disks: jobs that start take their disks, each with the intent of a volume in the zone of the node that has rank 0.
--- The volume is made of the newest completed snapshot; of a clone that was never used, of what it is a clone of.
+-- odc._hold_disks: jobs that start take their disks. Each gets the intent of a volume in the zone of the node that has
+-- rank 0. The volume is made from the newest completed snapshot; for a clone that was never used, from the original's
+-- snapshot.
 -- Locks      the caller holds the turn; disk
--- Raises     OD003 PlanStale: a disk is not free any more
+-- Raises     OD003 PlanStale: a disk is no longer free
 create or replace function odc._hold_disks(p_job_ids bigint[], p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$

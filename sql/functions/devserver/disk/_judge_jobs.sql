@@ -1,4 +1,4 @@
--- odc._judge_jobs: these jobs came, went, or wait otherwise than before: look again at what they want.
+-- odc._judge_jobs: these jobs were added, left, or wait for something else: check again what they need.
 -- Locks      the caller holds the turn; pending rows that change
 create or replace function odc._judge_jobs(p_job_ids bigint[], p_now timestamptz)
 returns void

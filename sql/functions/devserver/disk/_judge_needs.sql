@@ -1,8 +1,8 @@
--- odc._judge_needs: look again at what these pending jobs cannot start without; those that lack nothing are ready.
--- Level triggered: it asks how things stand, so it may be called at any time.
--- Arguments  p_disk_ids  the disks that may have changed; null: all that are waited for
---            p_job_ids   jobs that may wait otherwise by themselves
--- Returns    whether a job lacks something else than before, or is to have it at another time
+-- odc._judge_needs: check again what these pending jobs cannot start without; jobs that lack nothing become ready.
+-- Level triggered: it reads the current state, so it may be called at any time.
+-- Arguments  p_disk_ids  the disks that may have changed; null: all that jobs wait for
+--            p_job_ids   jobs whose own conditions may have changed
+-- Returns    whether a job now lacks something else, or expects it at another time
 -- Locks      the caller holds the turn; pending rows that change
 create or replace function odc._judge_needs(p_disk_ids bigint[], p_now timestamptz, p_job_ids bigint[] default '{}')
 returns boolean
@@ -21,7 +21,7 @@ begin
           left join lateral (select l.text, l.job_id from _why_lacking(n.job_id, n.lacks) as l limit 1) as w on true
          where p.job_id = n.job_id
            and ((p.lacks, p.lacks_text, p.lacks_job) is distinct from (n.lacks, w.text, w.job_id)
-                -- What is expected moves a little all the time.
+                -- The expected time always varies a little.
                 or (p.lacks_until is null) <> (n.until is null) or abs(extract(epoch from p.lacks_until - n.until)) > 60)
         returning 1
     )

@@ -1,4 +1,4 @@
--- odc._need_verdicts: what pending jobs lack that want these disks, and these jobs: the image comes before the disk.
+-- odc._need_verdicts: what pending jobs that need these disks, and these jobs, lack: the image comes before the disk.
 -- Returns    as _disk_verdicts
 create or replace function odc._need_verdicts(p_disk_ids bigint[], p_job_ids bigint[], p_now timestamptz)
 returns table (job_id bigint, lacks text, until timestamptz)

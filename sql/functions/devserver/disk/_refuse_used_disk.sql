@@ -1,5 +1,5 @@
--- odc._refuse_used_disk: refuse to change a disk that a job holds or waits for.
--- Arguments  p_what  what would be done to it: renamed
+-- odc._refuse_used_disk: refuse to change a disk that a job uses or waits for.
+-- Arguments  p_what  the change, for the message: renamed
 -- Raises     OD028 InUse
 create or replace function odc._refuse_used_disk(p_disk disk, p_what text)
 returns void

@@ -1,6 +1,7 @@
--- odc._refused_disks: reservations whose disk there is not, or that cannot be used. A disk that is in use is waited for.
+-- odc._refused_disks: reservations whose disk does not exist or cannot be used. A disk in use is not refused but waited
+-- for.
 -- Arguments  p_heads, p_jobs, p_requests  as submit_jobs has them
--- Returns    the position (from 1) of a job that cannot be taken, and why
+-- Returns    the position (from 1) of a job that cannot be accepted, and why
 create or replace function odc._refused_disks(p_heads jsonb[], p_jobs jsonb[], p_requests integer[], p_now timestamptz)
 returns table ("position" integer, code text, message text, hint text)
 language sql stable as $$

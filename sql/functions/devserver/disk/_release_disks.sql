@@ -1,5 +1,5 @@
--- odc._release_disks: attempts are over: what was written on their disks is put away, whichever way they ended.
--- A volume that pods could never mount has nothing on it; one that the cloud has not answered for waits for that answer.
+-- odc._release_disks: attempts are over: the data on their disks is saved, however they ended.
+-- A volume that pods could never mount has no data; a volume that the cloud has not confirmed waits for the answer.
 -- Locks      the caller holds the turn; disk_volume, disk
 create or replace function odc._release_disks(p_job_ids bigint[], p_now timestamptz)
 returns void

@@ -1,5 +1,5 @@
--- odc._sweep_disks: let go what time has made needless: snapshots of disks deleted 30 days ago, and all but the newest three of a disk.
--- The newest of a disk stays, and what a clone or a volume that is being made begins with.
+-- odc._sweep_disks: release old snapshots: those of disks deleted 30 days ago, and all but the newest three of a disk.
+-- The newest snapshot of a disk stays, and so does one that a clone or a volume in creation is made from.
 -- Locks      the caller holds the turn; disk_snapshot, pending
 create or replace function odc._sweep_disks(p_now timestamptz)
 returns boolean
@@ -19,7 +19,7 @@ begin
        and not exists (select from disk as c
                         where c.origin = s.id and (c.purge_at is null or c.purge_at > p_now)
                           and not exists (select from disk_snapshot as o where o.disk_id = c.id and o.state = 'completed'));
-    -- Whoever has one without a volume, and neither waits nor runs, is unknown: a database that was put back from a backup.
+    -- A holder without a volume that neither waits nor runs is unknown: the database was restored from a backup.
     update disk as d set holder = null
      where d.holder is not null and not exists (select from running as r where r.job_id = d.holder)
        and not exists (select from disk_volume as v where v.disk_id = d.id and v.state not in ('deleting', 'deleted', 'lost'));

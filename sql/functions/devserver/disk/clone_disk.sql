@@ -1,6 +1,7 @@
--- odc.clone_disk: make a disk that begins as the newest snapshot of another, by an operator. Nothing is copied before it is used.
--- Arguments  p_user      whose disk is cloned
---            p_new_user  whose the clone is to be; null: the same
+-- odc.clone_disk: create a disk that starts from the newest snapshot of another, by an operator. Nothing is copied
+-- before its first use.
+-- Arguments  p_user      the owner of the original
+--            p_new_user  the owner of the clone; null: the same user
 -- Returns    the new disk as JSON text
 -- Locks      the turn; disk
 -- Raises     OD036 UnknownDisk, OD037 DiskDeleted, OD012 WrongState: no snapshot, OD028 InUse: the name is, OD010 BadRequest, OD013 NotOwner, OD027 UnknownUser

@@ -1,8 +1,8 @@
--- odc.create_disk: make a disk. Nothing is asked of the cloud before it is used.
--- Arguments  p_key, p_digest  idempotency key and what tells its request from another; null: none
+-- odc.create_disk: create a disk. The cloud is not asked for anything before its first use.
+-- Arguments  p_key, p_digest  idempotency key, and a digest that identifies its request; null: none
 -- Returns    the disk as JSON text
 -- Locks      the turn; idempotency by (uid, key); disk
--- Raises     OD010 BadRequest, OD014 KeyReused, OD028 InUse: it is there already
+-- Raises     OD010 BadRequest, OD014 KeyReused, OD028 InUse: it already exists
 create or replace function odc.create_disk(
     p_actor jsonb, p_name text, p_size_gib integer, p_now timestamptz, p_key text default null, p_digest text default null)
 returns text

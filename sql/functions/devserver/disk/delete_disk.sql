@@ -1,4 +1,4 @@
--- odc.delete_disk: delete a disk softly: its snapshots are kept for 30 days more.
+-- odc.delete_disk: delete a disk softly: its snapshots are kept for another 30 days.
 -- Returns    the disk as JSON text
 -- Locks      the turn; disk, disk_snapshot
 -- Raises     OD036 UnknownDisk, OD037 DiskDeleted, OD028 InUse, OD013 NotOwner

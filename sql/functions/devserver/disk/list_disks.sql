@@ -1,5 +1,5 @@
--- odc.list_disks: the disks of a user, and those deleted whose snapshots are kept still.
--- Arguments  p_user  whose; null: the actor's own; all: of everybody, for operators
+-- odc.list_disks: the disks of a user, including deleted ones whose snapshots are still kept.
+-- Arguments  p_user  the owner; null: the actor; all: of all users, for operators
 -- Returns    a JSON array as text
 -- Raises     OD013 NotOwner, OD027 UnknownUser
 create or replace function odc.list_disks(p_actor jsonb, p_user text, p_now timestamptz)

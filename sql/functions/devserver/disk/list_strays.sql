@@ -1,4 +1,4 @@
--- odc.list_strays: what the cloud has in our name and no row knows, for operators.
+-- odc.list_strays: the cloud's volumes and snapshots that have odc's tag but no row, for operators.
 -- Returns    a JSON array as text: {cloud_id, kind, user, disk, tags, first_at, seen_at}
 -- Raises     OD013 NotOwner
 create or replace function odc.list_strays(p_actor jsonb)

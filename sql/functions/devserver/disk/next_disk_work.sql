@@ -1,4 +1,4 @@
--- odc.next_disk_work: when something is to be done for a disk next; null: nothing is.
+-- odc.next_disk_work: when the next disk work is due; null: never.
 create or replace function odc.next_disk_work()
 returns timestamptz
 language sql stable as $$

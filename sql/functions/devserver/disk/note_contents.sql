@@ -1,5 +1,5 @@
--- odc.note_contents: keep the listing of what is on the disk of an attempt, for its next snapshot.
--- Arguments  p_contents    null: it could not be listed; what an earlier leader listed stays
+-- odc.note_contents: store the listing of an attempt's disk, for its next snapshot.
+-- Arguments  p_contents    null: it could not be listed; the listing of an earlier leader stays
 --            p_used_bytes  null: not known
 -- Raises     OD020 LeadershipLost
 create or replace function odc.note_contents(

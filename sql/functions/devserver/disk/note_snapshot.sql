@@ -1,6 +1,7 @@
--- odc.note_snapshot: write what came of work on a snapshot. A disk is free for the next when its snapshot has begun; its volume goes when that
--- is completed. A snapshot that failed is made again, and its volume stays until one is completed.
--- Arguments  as note_volume; p_answer has "progress", too
+-- odc.note_snapshot: record the result of work on a snapshot. A disk is free for the next job when its snapshot has
+-- begun; its volume is deleted when the snapshot is completed. A failed snapshot is made again, and its volume stays
+-- until one completes.
+-- Arguments  as note_volume; p_answer may also have "progress"
 -- Locks      term for share; the turn; disk_snapshot, disk_volume, disk
 -- Raises     OD020 LeadershipLost
 create or replace function odc.note_snapshot(p_term bigint, p_id bigint, p_verb text, p_answer jsonb, p_now timestamptz)

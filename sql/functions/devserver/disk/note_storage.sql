@@ -1,5 +1,5 @@
--- odc.note_storage: write what came of work on a user's part of the shared file system.
--- Arguments  p_uid     whose
+-- odc.note_storage: record the result of work on a user's part of the shared file system.
+-- Arguments  p_uid     the user
 --            p_answer  {"cloud_id"} of create, {"done": true} of publish, {"busy": why}, {"refused": why}
 -- Locks      term for share; shared_storage
 -- Raises     OD020 LeadershipLost

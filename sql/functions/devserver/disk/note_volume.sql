@@ -1,7 +1,8 @@
--- odc.note_volume: write what came of work on a volume. What is not expected of a row as it is now changes nothing.
--- Arguments  p_verb    as take_disk_work gave it
---            p_answer  {"cloud_id", "state"} as the cloud tells it, state 'missing': it says there is none; {"done": bool} of publish, withdraw;
---                      {"busy": why} try again; {"refused": why} it will never
+-- odc.note_volume: record the result of work on a volume. A result that does not fit the row's current state changes
+-- nothing.
+-- Arguments  p_verb    as take_disk_work returned it
+--            p_answer  {"cloud_id", "state"} from the cloud, state 'missing': it does not exist; {"done": bool} of
+--                      publish, withdraw; {"busy": why} retry; {"refused": why} it will never succeed
 -- Locks      term for share; the turn; disk_volume, disk, disk_snapshot, running
 -- Raises     OD020 LeadershipLost
 create or replace function odc.note_volume(p_term bigint, p_id bigint, p_verb text, p_answer jsonb, p_now timestamptz)
@@ -12,7 +13,7 @@ declare
     v_disk    disk;
     v_state   text := p_answer ->> 'state';
     v_refused text := p_answer ->> 'refused';
-    v_never   boolean := false;             -- there is no such volume, and nothing was ever on it
+    v_never   boolean := false;             -- the volume does not exist, or never had data
 begin
     perform _hold_term(p_term);
     perform _take_turn(p_now);
@@ -57,7 +58,7 @@ begin
              where v_volume.published_at is null;
         end if;
     elsif v_volume.state = 'releasing' and p_verb = 'withdraw' then
-        -- While pods go: of many that end together each would be asked for every second.
+        -- Slower while pods end: when many end together, each would otherwise be checked every second.
         update disk_volume set withdrawn_at = case when (p_answer ->> 'done')::boolean then p_now end, trouble = null,
                tries = case when (p_answer ->> 'done')::boolean then 0 else tries + 1 end,
                due_at = case when (p_answer ->> 'done')::boolean then p_now else p_now + least(interval '10 seconds', _disk_delay(tries)) end where id = p_id;
@@ -74,7 +75,7 @@ begin
         insert into disk_snapshot (disk_id, volume_id, kind, size_gib, asked_at, contents, used_bytes, due_at)
         values (v_disk.id, p_id, v_volume.end_kind, v_volume.size_gib, p_now, v_volume.contents, v_volume.used_bytes, p_now);
     elsif v_volume.state = 'releasing' then
-        -- By force once, and a look, and again.
+        -- Detach by force once, then check, and repeat.
         update disk_volume set tries = case p_verb when 'detach' then 1 else 0 end,
                due_at = p_now + case when p_verb = 'look' and tries > 0 then interval '15 seconds' else interval '2 seconds' end,
                trouble = case when p_verb = 'detach' or tries > 0 then 'the cloud has it attached still, and was told to detach it by force' end where id = p_id;

@@ -1,9 +1,10 @@
--- odc.reconcile_disks: compare what rows know with a whole listing of the cloud. A volume or snapshot that is not listed is looked at by its
--- id, which alone can tell that it is gone; what is listed and unknown is told to operators, and a disk that it could be newer data of waits
--- for them. An empty listing of what should not be empty is no listing.
--- Arguments  p_volumes, p_snapshots  {"id", "operation", "tags"} of all that carry this server's tag; operation is the row's, or null
---            p_listed_at             when the listing began: what is younger may be missing in it
--- Returns    how many volumes and snapshots are unknown; null: the listing was not believed
+-- odc.reconcile_disks: compare the rows with a complete listing of the cloud. A missing volume or snapshot is checked
+-- by its id, because only that can confirm that it is gone. Operators see what is listed but unknown; if it could be
+-- newer data of a disk, that disk waits for an operator. An empty listing where there should be something is not trusted.
+-- Arguments  p_volumes, p_snapshots  {"id", "operation", "tags"} of all that have this server's tag; operation is the
+--                                    row's, or null
+--            p_listed_at             when the listing began: younger objects may be missing in it
+-- Returns    the number of unknown volumes and snapshots; null: the listing was not trusted
 -- Locks      term for share; the turn; disk, disk_snapshot, disk_stray, tally, pending
 -- Raises     OD020 LeadershipLost
 create or replace function odc.reconcile_disks(
@@ -30,14 +31,14 @@ begin
             select s ->> 'id', 'snapshot', s -> 'tags', s ->> 'operation' from jsonb_array_elements(p_snapshots) as s) as u
      where not exists (select from disk_volume as v where v.cloud_id = u.id)
        and not exists (select from disk_snapshot as s where s.cloud_id = u.id)
-       -- The answer to these calls is still awaited.
+       -- The results of these calls are still awaited.
        and not exists (select from disk_volume as v where v.cloud_id is null and v.state = 'creating' and u.operation = v.operation::text)
        and not exists (select from disk_snapshot as s where s.cloud_id is null and s.state = 'wanted' and u.operation = s.operation::text)
         on conflict (cloud_id) do update set seen_at = excluded.seen_at, tags = excluded.tags;
     insert into tally as y (metric, labels, value)
     select 'odcd_orphans_found_total', array[t.kind], count(*) from disk_stray as t where t.first_at = p_now group by t.kind order by t.kind
         on conflict (metric, labels) do update set value = y.value + excluded.value;
-    -- A call that we made, and no row tells of it: this database is older than what it is to know. Told once; a copy has its original's operation.
+    -- odc made this call, but no row has it: the database is older than the cloud. Reported once; a copy keeps its operation.
     with newer as (
         select distinct on (d.id) d.id, t.kind, t.cloud_id
           from disk_stray as t

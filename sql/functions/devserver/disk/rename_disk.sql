@@ -1,7 +1,8 @@
--- odc.rename_disk: give a disk another name. Its snapshots are labelled anew; what they are of, their rows tell.
+-- odc.rename_disk: rename a disk. Its snapshots get new labels; their rows show what they belong to.
 -- Returns    the disk as JSON text
 -- Locks      the turn; disk, disk_snapshot
--- Raises     OD036 UnknownDisk, OD037 DiskDeleted, OD028 InUse: it is used, or the new name is, OD010 BadRequest, OD013 NotOwner
+-- Raises     OD036 UnknownDisk, OD037 DiskDeleted, OD028 InUse: the disk or the new name is, OD010 BadRequest,
+--            OD013 NotOwner
 create or replace function odc.rename_disk(p_actor jsonb, p_user text, p_name text, p_new_name text, p_now timestamptz)
 returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$

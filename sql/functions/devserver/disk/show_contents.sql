@@ -1,5 +1,6 @@
--- odc.show_contents: what is in the newest snapshot of a disk, as it was listed when that was made.
--- Returns    JSON {name, snapshot_id, at, used_bytes, contents: text, null: it was not listed}; snapshot_id null: there is none yet
+-- odc.show_contents: the contents of the newest snapshot of a disk, as listed when it was made.
+-- Returns    JSON {name, snapshot_id, at, used_bytes, contents: text, null: not listed}; snapshot_id null: there is
+--            none yet
 -- Raises     OD036 UnknownDisk, OD037 DiskDeleted, OD013 NotOwner
 create or replace function odc.show_contents(p_actor jsonb, p_user text, p_name text, p_now timestamptz)
 returns text

@@ -1,10 +1,12 @@
--- odc.take_disk_work: what is due to be done for disks, the longest due first. What pods may come to see is noted before it is done.
--- Arguments  p_limit  how much
--- Returns    kind and id of a row, and what is to be done with it:
+-- odc.take_disk_work: the disk work that is due, longest due first. State that pods may see is recorded before the work
+-- is done.
+-- Arguments  p_limit  maximum number of rows
+-- Returns    kind and id of a row, and the action:
 --            volume    create, look, publish, withdraw, detach (by force), delete
 --            snapshot  create, look, label, delete
 --            storage   create, publish
---            operation: what the cloud knows a call by, so that it makes one thing of many; cloud_id: its own; volume_cloud_id, snapshot_cloud_id: what a snapshot is of, or a volume is made from; tags: what it is labelled with
+--            operation: the call's idempotency token for the cloud; cloud_id: the cloud's own id; volume_cloud_id,
+--            snapshot_cloud_id: the source of a snapshot or of a volume; tags: its labels
 -- Raises     OD020 LeadershipLost
 create or replace function odc.take_disk_work(p_term bigint, p_now timestamptz, p_limit integer default 200)
 returns table (kind text, id bigint, verb text, operation text, cloud_id text, volume_cloud_id text, snapshot_cloud_id text, zone text, size_gib integer,
@@ -33,7 +35,7 @@ begin
           from disk_volume as v
           join disk as d on d.id = v.disk_id
           left join disk_snapshot as s on s.id = v.snapshot_id
-         -- One that became so since is taken the next time.
+         -- A volume that has become available since then is returned next time.
          where v.due_at <= p_now and v.state <> 'available'
          union all
         select 'snapshot', s.id,

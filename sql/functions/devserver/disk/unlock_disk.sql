@@ -1,7 +1,8 @@
--- odc.unlock_disk: let a disk be used again whose trouble an operator has looked at. It goes on from its newest completed snapshot.
+-- odc.unlock_disk: clear a disk's trouble after an operator has checked it. It continues from its newest completed
+-- snapshot.
 -- Returns    the disk as JSON text
 -- Locks      the turn; disk
--- Raises     OD036 UnknownDisk, OD037 DiskDeleted, OD028 InUse: a job has it, or its data is being put away, OD013 NotOwner
+-- Raises     OD036 UnknownDisk, OD037 DiskDeleted, OD028 InUse: a job has it, or its data is being saved, OD013 NotOwner
 create or replace function odc.unlock_disk(p_actor jsonb, p_user text, p_name text, p_now timestamptz)
 returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$

@@ -1,5 +1,5 @@
 -- odc._activate_reservations: start the clocks of reservations whose members are all ready.
--- Arguments  p_job_ids  jobs, locked by the caller; those that are no reservations, are active or not ready are left alone
+-- Arguments  p_job_ids  jobs, locked by the caller; other kinds of jobs, and active or unready reservations, are ignored
 -- Locks      reservation, running, allocation rows of these
 create or replace function odc._activate_reservations(p_job_ids bigint[], p_now timestamptz)
 returns void

@@ -1,4 +1,4 @@
--- odc._jupyter_state: how the Jupyter Lab of an active reservation is; null: there is none, and none is wanted.
+-- odc._jupyter_state: the state of an active reservation's Jupyter Lab; null: there is none, and none is wanted.
 create or replace function odc._jupyter_state(p_asked odc.reservation, p_attempt integer)
 returns table (state text, error text)
 language sql stable as $$

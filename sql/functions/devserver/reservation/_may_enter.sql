@@ -1,5 +1,5 @@
--- odc._may_enter: may the actor enter this reservation by SSH: its owner, operators, and users whose GitHub name was added to it?
--- That name is what a user says of themselves: the way to the door is all that it opens, and behind the door keys decide.
+-- odc._may_enter: whether the actor may enter this reservation by SSH: its owner, operators, and users whose GitHub
+-- name was added. Users claim that name themselves: it only opens the connection, and after that the SSH keys decide.
 create or replace function odc._may_enter(p_actor jsonb, p_owner_uid integer, p_asked odc.reservation)
 returns boolean
 language sql stable as $$

@@ -1,5 +1,5 @@
--- odc._own_reservation: the job of a reservation that the actor may act on.
--- Raises     OD006 UnknownJob: there is none of this id; OD013 NotOwner
+-- odc._own_reservation: the job of a reservation, if the actor may act on it.
+-- Raises     OD006 UnknownJob: no reservation has this id; OD013 NotOwner
 create or replace function odc._own_reservation(p_actor jsonb, p_job_id bigint)
 returns odc.job
 language plpgsql stable set search_path = odc, pg_temp as $$

@@ -1,8 +1,8 @@
 -- odc._render_reservations: reservations as the JSON array of the API, newest first.
--- Arguments  p_actor    of what others hold, how to get in is left out. The token of Jupyter opens by itself: its owner and operators
---                       are told it; whose keys were added reads it inside
---            p_history  with what happened to each, oldest first
---            p_positions  as queue_positions gave them, not long ago
+-- Arguments  p_actor    for other users' reservations, connection details are left out. A Jupyter token gives access by
+--                       itself: only the owner and operators get it; users whose keys were added can read it inside
+--            p_history  include the history of each, oldest first
+--            p_positions  as queue_positions returned them recently
 create or replace function odc._render_reservations(p_ids bigint[], p_actor jsonb, p_history boolean, p_positions jsonb, p_now timestamptz)
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -39,7 +39,7 @@ begin
                      case when y.state = 'running' and (v_operator or j.uid = v_uid)
                           then format('http://127.0.0.1:8888/lab?token=%s', k.jupyter_token) end as jupyter_url,
                      y.state as jupyter, case when _may_enter(p_actor, j.uid, v) then y.error end as jupyter_error,
-                     -- An agent that is forwarded can be used by all who may enter.
+                     -- A forwarded agent could be used by everyone who may enter.
                      case when c.way = 'ssh' then format(case when v.secondary_users = '{}' then 'ssh -A odc-%s' else 'ssh odc-%s' end, j.id) end as ssh_command, c.way as connect,
                      case when c.way = 'ssh' then coalesce(
                          (select array_agg(concat(case when a.address like '%:%' then format('[%s]', a.address) else a.address end, ':', o.port) order by a.n)

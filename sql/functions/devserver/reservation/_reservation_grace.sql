@@ -1,4 +1,4 @@
--- odc._reservation_grace: for how long after expires_at a reservation keeps its nodes, and can still be extended.
+-- odc._reservation_grace: how long after expires_at a reservation keeps its nodes, and can still be extended.
 create or replace function odc._reservation_grace()
 returns interval
 language sql immutable as $$

@@ -1,4 +1,4 @@
--- odc._reservation_history: what happened to a reservation, oldest first, as JSON [{at, text}].
+-- odc._reservation_history: the history of a reservation, oldest first, as JSON [{at, text}].
 create or replace function odc._reservation_history(p_job_id bigint)
 returns json
 language sql stable as $$

@@ -1,4 +1,4 @@
--- odc._reservation_message: what a reservation does now, or how it ended, as one sentence.
+-- odc._reservation_message: the current activity of a reservation, or how it ended, as one sentence.
 create or replace function odc._reservation_message(
     p_job odc.job, p_asked odc.reservation, p_status text, p_phase text, p_nodes text[], p_reason text, p_now timestamptz)
 returns text

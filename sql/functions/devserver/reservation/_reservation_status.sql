@@ -1,6 +1,6 @@
--- odc._reservation_status: a job's state in the words that users of dev servers know.
--- Arguments  p_intent  why a running one is to end, null: it is not
---            p_seen    a pass has looked at the queue since it came
+-- odc._reservation_status: a job's state as a dev server status that users know.
+-- Arguments  p_intent  why a running reservation is to end; null: it is not
+--            p_seen    a pass has considered the queue since it was submitted
 -- Returns    pending, queued, preparing, active, expired, cancelled or failed
 create or replace function odc._reservation_status(p_state odc.job_state, p_intent odc.end_intent, p_seen boolean)
 returns text

@@ -1,14 +1,13 @@
--- odc._sweep_reservations: end reservations that were not ready in time, and those that waited too long; and keep the planned
--- ends of those that are being prepared ahead, as their clocks have not started.
--- Arguments  p_stale_after  how long one may wait; null: for ever
--- Returns    whether one was to end
---            The keys of those that are over go.
+-- odc._sweep_reservations: end reservations that were not ready in time or waited too long, and delete the keys of
+-- ended ones. Move the planned ends of reservations in preparation forward, because their clocks have not started.
+-- Arguments  p_stale_after  how long a reservation may wait; null: forever
+-- Returns    whether a reservation was ended
 -- Locks      pending, running, allocation rows of these
 create or replace function odc._sweep_reservations(p_stale_after interval, p_now timestamptz)
 returns boolean
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    v_budget constant interval := '1 hour';     -- for all phases of a preparation together; each has its own, too
+    v_budget constant interval := '1 hour';     -- for all phases of a preparation together; each phase also has its own limit
     v_stale  bigint[];
     v_ended  boolean;
 begin

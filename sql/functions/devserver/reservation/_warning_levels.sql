@@ -1,5 +1,5 @@
--- odc._warning_levels: the warnings of all active reservations before the ends they have now, due or to come; at 0 minutes
--- their time is over, and the grace begins.
+-- odc._warning_levels: the warnings of all active reservations before their current ends, due or to come; at 0 minutes
+-- their time is over, and the grace period begins.
 create or replace function odc._warning_levels()
 returns table (job_id bigint, expires_at timestamptz, minutes integer, due_at timestamptz)
 language sql stable as $$

@@ -1,4 +1,4 @@
--- odc.count_cluster: how much of the cluster is in use, in all and per GPU type, as JSON.
+-- odc.count_cluster: how much of the cluster is in use, in total and per GPU type, as JSON.
 -- Returns    {gpus, gpus_free, gpus_used, nodes, nodes_up, reservations: {active, preparing, queued}, jobs: {running, pending},
 --            types: [{gpu_type, total, free, active, queued}]}; gpus, total: of nodes that are up
 create or replace function odc.count_cluster(p_now timestamptz)

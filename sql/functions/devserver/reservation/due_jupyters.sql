@@ -1,5 +1,5 @@
--- odc.due_jupyters: the active reservations whose Jupyter Lab is to be started or ended: it is not as it was asked for, or the
--- container that it ran in began anew since.
+-- odc.due_jupyters: the active reservations whose Jupyter Lab must be started or stopped: its state differs from the
+-- request, or its container has restarted.
 -- Locks      term for share
 -- Raises     OD020 LeadershipLost
 create or replace function odc.due_jupyters(p_term bigint)

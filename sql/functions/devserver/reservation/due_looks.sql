@@ -1,4 +1,4 @@
--- odc.due_looks: the active reservations whose QOS does something about idle ones.
+-- odc.due_looks: the active reservations whose QOS warns about idle ones.
 -- Locks      term for share
 -- Raises     OD020 LeadershipLost
 create or replace function odc.due_looks(p_term bigint)

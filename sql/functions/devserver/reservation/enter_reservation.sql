@@ -1,6 +1,6 @@
--- odc.enter_reservation: which attempt of a reservation the actor may reach now.
+-- odc.enter_reservation: the attempt of a reservation that the actor may connect to now.
 -- Arguments  p_rank  of the member
---            p_way   ssh, jupyter: which of its doors
+--            p_way   ssh or jupyter
 -- Raises     OD006 UnknownJob, OD010 BadRequest: it has no such member, OD012 WrongState: it is not active, or has no SSH or
 --            no Jupyter Lab, OD013 NotOwner
 create or replace function odc.enter_reservation(p_actor jsonb, p_job_id bigint, p_rank integer, p_way text default 'ssh')

@@ -1,12 +1,12 @@
--- odc.extend_reservation: let an active reservation go on longer: once, by at most 24 hours, to 48 hours in all since it
+-- odc.extend_reservation: extend an active reservation: once, by at most 24 hours, to at most 48 hours in total since it
 -- became active.
 -- It makes the two plans that show the delayed jobs before it takes the turn, and repeats all checks under the turn. A
 -- dry run takes no lock and writes nothing.
 -- Arguments  p_actor    {user, uid, operator}
---            p_seconds  how much longer
+--            p_seconds  how much to add
 --            p_dry_run  only report the changes
--- Returns    JSON {id, expires_at, extended_s, extensions, until, delays: [{job_id, name, user, from, to}], dry_run}: delays are planned
---            starts that come later with it; until: the latest end that can be
+-- Returns    JSON {id, expires_at, extended_s, extensions, until, delays: [{job_id, name, user, from, to}], dry_run}:
+--            delays: planned starts that the extension delays; until: the latest possible end
 -- Locks      to write: the turn; running, reservation, allocation
 -- Raises     OD006 UnknownJob, OD009 LimitExceeded, OD010 BadRequest, OD012 WrongState, OD013 NotOwner
 create or replace function odc.extend_reservation(

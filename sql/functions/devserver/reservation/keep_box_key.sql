@@ -1,5 +1,5 @@
--- odc.keep_box_key: the secrets of a reservation; those that are given, unless it has some.
--- Returns    what it has from now on; nothing: it is over
+-- odc.keep_box_key: store the given secrets of a reservation, unless it already has some.
+-- Returns    the secrets it has from now on; no row: it is over
 -- Locks      term for share
 -- Raises     OD020 LeadershipLost
 create or replace function odc.keep_box_key(

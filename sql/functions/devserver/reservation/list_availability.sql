@@ -1,9 +1,9 @@
--- odc.list_availability: what there is of each GPU type that nodes have, and how many wait for it.
+-- odc.list_availability: the GPUs of each type that nodes have, and how many jobs wait for them.
 -- Returns    a JSON array by type: {gpu_type, label, gpu_mem_mib, gpus_per_node, cpus_per_node, mem_per_node_mib (of its smallest
 --            node), nodes, nodes_up, free_nodes, total, free, max_on_one_node,
---            max_reservable, running, queued}. total, free: GPUs of nodes that are up, of types without GPUs nodes. max_reservable: the
---            most one reservation could have at once, whole nodes together or part of one; maintenance: why and until when all its nodes
---            are booked
+--            max_reservable, running, queued}. total, free: GPUs of nodes that are up; for types without GPUs, nodes.
+--            max_reservable: the most that one reservation could get now, several whole nodes or part of one;
+--            maintenance: why and until when all its nodes are booked
 create or replace function odc.list_availability(p_now timestamptz)
 returns text
 language sql stable as $$
@@ -11,7 +11,7 @@ language sql stable as $$
         select n.gpu_type, n.gpus, n.cpus, n.mem_mib, f.up, case when f.up then f.gpus end as free, f.up and f.jobs = 0 and f.gpus = n.gpus and n.foreign_cpus = 0 as idle
           from odc.node as n join odc.node_free as f on f.node_id = n.id
     ), closed as (
-        -- A booking that has all nodes of a type now: nobody else gets any.
+        -- A booking that has all nodes of a type now: no other job gets any.
         select distinct on (p.gpu_type) p.gpu_type,
                format('%s, until %s', coalesce(b.comment, b.name), odc._iso(w.ends_at)) as text
           from (select distinct n.gpu_type from odc.node as n join odc.node_free as f on f.node_id = n.id and f.up) as p

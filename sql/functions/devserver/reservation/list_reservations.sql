@@ -1,9 +1,10 @@
 -- odc.list_reservations: dev servers, newest first.
--- Arguments  p_users     of these; null: of the actor; {all}: of everybody
---            p_statuses  of these; null: those in progress and those that failed, were cancelled or expired in the last hour
---            p_ended     without p_statuses: all that ever were
---            p_limit     at most so many
---            p_positions  as queue_positions gave them
+-- Arguments  p_users     of these users; null: of the actor; {all}: of all users
+--            p_statuses  with these; null: those in progress, and those that failed, were cancelled or expired in the
+--                        last hour
+--            p_ended     without p_statuses: all that ever existed
+--            p_limit     maximum number
+--            p_positions  as queue_positions returned them
 -- Returns    a JSON array
 create or replace function odc.list_reservations(
     p_actor jsonb, p_users text[], p_statuses text[], p_ended boolean, p_limit integer, p_positions jsonb, p_now timestamptz)

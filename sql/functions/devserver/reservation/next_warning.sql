@@ -1,4 +1,4 @@
--- odc.next_warning: when take_warnings will have something new; null: nothing is in sight.
+-- odc.next_warning: when take_warnings will return something new; null: not in sight.
 create or replace function odc.next_warning(p_now timestamptz)
 returns timestamptz
 language sql stable as $$

@@ -1,4 +1,4 @@
--- odc.note_box_port: by which port of its nodes a reservation is reached. What is over is left alone.
+-- odc.note_box_port: record the node port through which a reservation is reached. An ended attempt is ignored.
 -- Arguments  p_addresses  of its nodes, by rank
 -- Locks      term for share
 -- Raises     OD020 LeadershipLost

@@ -1,5 +1,5 @@
--- odc.note_idle_told: the user of a reservation was told what note_look said.
--- Arguments  p_idle_s, p_release_at  as it said
+-- odc.note_idle_told: record that the user of a reservation received the notice of note_look.
+-- Arguments  p_idle_s, p_release_at  as note_look returned them
 -- Locks      term for share; box_look
 -- Raises     OD020 LeadershipLost
 create or replace function odc.note_idle_told(

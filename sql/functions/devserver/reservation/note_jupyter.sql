@@ -1,6 +1,6 @@
--- odc.note_jupyter: what became of the Jupyter Lab of a reservation. What is over is left alone.
--- Arguments  p_running  it was to run, or to end
---            p_error    why it does not; null: it does
+-- odc.note_jupyter: record the result of starting or stopping a reservation's Jupyter Lab. An ended attempt is ignored.
+-- Arguments  p_running  true: it was to start; false: to stop
+--            p_error    why that failed; null: it succeeded
 -- Locks      term for share; running row for share
 -- Raises     OD020 LeadershipLost
 create or replace function odc.note_jupyter(

@@ -1,12 +1,13 @@
--- odc.note_look: how much a reservation was used just now; end it if it was idle for as long as its QOS allows, and its user was told.
--- It is idle while nobody is connected, no GPU is used, and its CPUs do next to nothing, as far as looks follow one another:
--- what was not seen counts as use.
+-- odc.note_look: record how much a reservation is used now. End it if it was idle for as long as its QOS allows, and
+-- its user was notified. It is idle while no user is connected, no GPU is used, and its CPUs do next to nothing, in
+-- consecutive observations: time without an observation counts as use.
 -- Arguments  p_sessions     connections to it
---            p_gpu_percent  use of its busiest GPU; null: it has none, or cannot tell: then gpu_now does, where it knows
---            p_cpu_s        CPU time of all its processes, ever
---            p_every        how often it is looked at
--- Returns    what its user is to be told: idle_s, and release_at, when it ends if it stays so (null: it does not); idle_s null: that
---            it is not idle any more. No row: nothing
+--            p_gpu_percent  use of its busiest GPU; null: it has none or cannot report it; then gpu_now is used if it
+--                           has a value
+--            p_cpu_s        total CPU time of all its processes
+--            p_every        the interval between observations
+-- Returns    the notice for its user: idle_s, and release_at, when it ends if it stays idle (null: it does not end);
+--            idle_s null: it is no longer idle. No row: no notice
 -- Locks      term for share; running, box_look
 -- Raises     OD020 LeadershipLost
 create or replace function odc.note_look(
@@ -15,18 +16,18 @@ create or replace function odc.note_look(
 returns table (idle_s integer, release_at timestamptz)
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    v_patience constant integer := 3;                       -- looks that may be missing
-    v_busy     constant double precision := 0.2;            -- CPUs in use, above which it is
-    v_notice   constant interval := '10 minutes';           -- from when its user was told to its end, at least
+    v_patience constant integer := 3;                       -- number of observations that may be missing
+    v_busy     constant double precision := 0.2;            -- CPUs in use, above which it is busy
+    v_notice   constant interval := '10 minutes';           -- minimum time between the notice and the end
     v_run      running;
     v_qos      qos;
     v_last     box_look;
     v_follows  boolean;
     v_idle     boolean;
     v_since    timestamptz;
-    v_told_at  timestamptz;             -- of this time that it is idle
+    v_told_at  timestamptz;             -- when the user was notified of this idle period
     v_ends     timestamptz;
-    v_rests    boolean;                 -- its GPUs, if it has any
+    v_rests    boolean;                 -- its GPUs are idle, or it has none
 begin
     perform _hold_term(p_term);
     perform _set_now(p_now);
@@ -46,7 +47,7 @@ begin
       into v_rests from shape as s where s.id = v_run.shape_id;
     v_idle := v_follows and p_sessions = 0 and coalesce(v_rests, false) and p_cpu_s >= v_last.cpu_s
               and p_cpu_s - v_last.cpu_s <= v_busy * extract(epoch from p_now - v_last.at);
-    -- Whoever was connected at the last look, and is not now, has gone at some time since.
+    -- A user who was connected at the last observation, and is not now, disconnected at some time in between.
     v_since := case when v_idle then coalesce(v_last.idle_since, p_now) end;
     insert into box_look as l (job_id, attempt, at, good_until, cpu_s, idle_since)
     values (p_job_id, p_attempt, p_now, p_now + v_patience * p_every, p_cpu_s, v_since)

@@ -1,5 +1,5 @@
--- odc.note_warned: a notice of take_warnings was delivered, or cannot be.
--- Arguments  p_minutes     as given; null: that the end was put off
+-- odc.note_warned: record that a notice of take_warnings was delivered, or cannot be.
+-- Arguments  p_minutes     as returned; null: the notice that the end was moved to a later time
 --            p_trouble     why it was not delivered; null: it was
 -- Locks      term for share; reservation, reservation_warning
 -- Raises     OD020 LeadershipLost

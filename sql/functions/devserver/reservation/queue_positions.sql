@@ -1,6 +1,7 @@
--- odc.queue_positions: the places of all dev servers that wait, each counted within its GPU type among all jobs that wait for it, in
--- the order in which a pass would look at them. It costs what reading the first jobs of every class costs, so many who ask share one.
--- Returns    JSON {job id: place}; beyond the first jobs of the queue, or kept back by a limit, one has none
+-- odc.queue_positions: the positions of all pending dev servers, each counted within its GPU type among all jobs that
+-- wait for it, in the order of a pass. It costs as much as reading the first jobs of every class, so callers share one
+-- result.
+-- Returns    JSON {job id: position}; without one: jobs beyond the first of the queue, or kept back by a limit
 create or replace function odc.queue_positions(p_now timestamptz)
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$

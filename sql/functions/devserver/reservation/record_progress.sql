@@ -1,7 +1,7 @@
--- odc.record_progress: write how far members of reservations are, and whose containers began anew. What is told again changes
--- nothing but the message; what is over is left alone.
+-- odc.record_progress: record the progress of members of reservations, and restarts of their containers. A repeated
+-- report changes only the message; an ended attempt is ignored.
 -- Arguments  parallel arrays: job, attempt, rank, kind, when, detail. kind is a phase of box_phase; or restart, oom: the container
---            ended then, by itself or by too little memory, and began anew
+--            ended then, by itself or for lack of memory, and restarted
 -- Locks      term for share; running rows of these for share
 -- Raises     OD020 LeadershipLost
 create or replace function odc.record_progress(

@@ -1,4 +1,4 @@
--- odc.set_jupyter: whether Jupyter Lab is to run in a reservation. Asked for again, it is tried again if it failed.
+-- odc.set_jupyter: turn Jupyter Lab on or off in a reservation. A repeated request retries it if it failed.
 -- Locks      reservation, box_jupyter
 -- Raises     OD006 UnknownJob, OD012 WrongState: it is over, or has no SSH, OD013 NotOwner
 create or replace function odc.set_jupyter(p_actor jsonb, p_job_id bigint, p_on boolean, p_now timestamptz)
@@ -21,7 +21,7 @@ begin
             message = format('reservation %s is not started by odc''s own program, which would start Jupyter Lab', p_job_id),
             hint = 'Start it inside.';
     end if;
-    -- What failed is due again.
+    -- A failed start or stop is due again.
     update box_jupyter as b set running = not p_on, error = null where b.job_id = p_job_id and b.error is not null;
     if not found and coalesce(v_asked.ask -> 'jupyter' = 'true', false) = p_on then
         return;

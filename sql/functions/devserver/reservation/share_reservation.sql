@@ -1,6 +1,7 @@
--- odc.share_reservation: let the keys of a GitHub user enter a reservation that is not over, beside its owner's.
--- Arguments  p_keys  that user's, a line of authorized_keys each; those that are there already are not added twice
--- Returns    JSON {attempt, keys}: the attempt that is to be told all keys of the reservation; null: none runs
+-- odc.share_reservation: allow the keys of a GitHub user to enter a reservation that is not over, in addition to its
+-- owner's.
+-- Arguments  p_keys  the user's keys, one line of authorized_keys each; existing keys are not added twice
+-- Returns    JSON {attempt, keys}: the attempt that must receive all keys of the reservation; null: none runs
 -- Locks      reservation, job
 -- Raises     OD006 UnknownJob, OD012 WrongState: it is over, or has no SSH, OD013 NotOwner
 create or replace function odc.share_reservation(

@@ -1,5 +1,5 @@
--- odc.show_reservation: one dev server with what happened to it, as JSON.
--- Arguments  p_positions  as queue_positions gave them
+-- odc.show_reservation: one dev server with its history, as JSON.
+-- Arguments  p_positions  as queue_positions returned them
 -- Raises     OD006 UnknownJob
 create or replace function odc.show_reservation(p_actor jsonb, p_job_id bigint, p_positions jsonb, p_now timestamptz)
 returns text

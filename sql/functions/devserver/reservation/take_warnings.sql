@@ -1,7 +1,9 @@
--- odc.take_warnings: who is to be warned now that an active reservation ends, or told that its end was put off. Each level is due
--- once per end; of several that are due only the last is given, and those that lie before the end was set are not.
--- Returns    a row per reservation and notice: minutes: the level; null: its end was put off, and older warnings are not true any more.
---            shared_home: its home folder is its user's own, and other reservations' too. Until note_warned is called it comes again
+-- odc.take_warnings: the active reservations whose users are to be warned of the end, or informed that it moved to a
+-- later time. Each level is due once per end. If several are due, only the last is sent; levels before the end was set
+-- are skipped.
+-- Returns    a row per reservation and notice: minutes: the level; null: the end moved, so older warnings are no longer
+--            true. shared_home: its home folder is shared with its user's other reservations. Returned until
+--            note_warned is called
 -- Locks      term for share; reservation_warning
 -- Raises     OD020 LeadershipLost
 create or replace function odc.take_warnings(p_term bigint, p_now timestamptz)

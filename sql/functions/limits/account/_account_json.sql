@@ -1,4 +1,4 @@
--- odc._account_json: an account as the API has it.
+-- odc._account_json: an account as the API returns it.
 create or replace function odc._account_json(p_account odc.account)
 returns json
 language sql stable as $$

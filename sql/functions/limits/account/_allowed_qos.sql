@@ -1,7 +1,7 @@
--- odc._allowed_qos: which QOS a user may use in an account, and which a job has that names none.
--- The user's association says, else the account, else the next above; where nobody does, every QOS that is not
--- restricted, and `normal`.
--- Returns    allowed: ids; chosen: null when the default is not among them
+-- odc._allowed_qos: the QOS that a user may use in an account, and the default for a job that names none.
+-- The user's association decides; else the account; else the nearest account above. If none of them sets it, every QOS
+-- that is not restricted is allowed, and the default is `normal`.
+-- Returns    allowed: ids; chosen: null if the default is not among them
 create or replace function odc._allowed_qos(
     p_uid integer, p_account_id integer, p_partition_ids integer[], out allowed integer[], out chosen integer)
 language plpgsql stable set search_path = odc, pg_temp as $$

@@ -1,5 +1,5 @@
--- odc._attempt_ms: how long an attempt ran, in milliseconds: to when it ended, not to when we learned of it. Inlined.
--- Arguments  p_exited_at  null: unknown, it counts to now
+-- odc._attempt_ms: how long an attempt ran, in milliseconds, until it ended, not until odc learned of it. Inlined.
+-- Arguments  p_exited_at  null: unknown, so it counts until p_now
 create or replace function odc._attempt_ms(p_started_at timestamptz, p_exited_at timestamptz, p_now timestamptz)
 returns bigint
 language sql immutable as $$

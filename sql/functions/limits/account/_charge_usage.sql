@@ -1,6 +1,6 @@
--- odc._charge_usage: add what attempts used to the usage of their account, user and QOS. Time counts in full until the
--- attempt ends, and decays from then on. Called by _end_attempts, while the attempts are still among the running.
--- Arguments  p_job_ids  running jobs, locked by the caller, all of whose members have ended
+-- odc._charge_usage: add the GPU time of attempts to the usage of their account, user and QOS. Time counts in full until
+-- the attempt ends, and decays from then on. Called by _end_attempts, while the attempts are still in running.
+-- Arguments  p_job_ids  running jobs whose members have all ended, locked by the caller
 -- Locks      usage rows, in the order of their key
 create or replace function odc._charge_usage(p_job_ids bigint[], p_now timestamptz)
 returns void

@@ -1,4 +1,4 @@
--- odc._check_coordinator: refuse who is neither an operator nor a coordinator of an account or of one above it.
+-- odc._check_coordinator: require an operator, or a coordinator of this account or of one above it.
 -- Raises     OD013 NotOwner
 create or replace function odc._check_coordinator(p_actor jsonb, p_account_id integer)
 returns void

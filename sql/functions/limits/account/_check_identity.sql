@@ -9,7 +9,7 @@ declare
     v_operator constant boolean := coalesce((p_actor ->> 'operator')::boolean, false);
     v_known    record;
 begin
-    -- A login decides alone: a person of the same name on the daemon's machine may be another one.
+    -- A login alone decides: a person of the same name on the daemon's machine may be someone else.
     with known as (
         select 1 as rank, 'logs in' as how, uid from login_user where user_name = p_user
          union all
@@ -28,7 +28,7 @@ begin
             message = format('user %s has uid %s and %s with it, so it cannot get uid %s', p_user, v_known.uid, v_known.how, p_uid),
             hint = 'A name keeps its uid. Leave the uid out, or give the person another name.';
     end if;
-    -- A machine may give a user another name, so for operators usage and disks alone do not keep the old one.
+    -- A machine may rename a user, so usage and disks alone do not stop an operator from giving the uid a new name.
     select o.user_name into v_known
       from (select user_name, uid from login_user
              union all select user_name, uid from api_key

@@ -1,5 +1,5 @@
--- odc._check_limits: refuse a job that is above a limit by itself, however idle the cluster is: it could never start.
--- Limits are those in force now; where the QOS says so (deny_on_limit off) the job is taken and waits for a change.
+-- odc._check_limits: refuse a job that exceeds a limit by itself: it could never start, however idle the cluster is.
+-- It uses the current limits. If the QOS has deny_on_limit off, the job is accepted and waits for a change.
 -- Arguments  p_shape    its id may be null
 --            p_limit_s  its time limit
 -- Raises     OD009 LimitExceeded

@@ -1,4 +1,4 @@
--- odc._check_new_name: refuse a name that an account or a QOS cannot have.
+-- odc._check_new_name: refuse a name that is invalid for an account or a QOS.
 -- Arguments  p_what  'account' or 'QOS', for the message
 -- Raises     OD010 BadRequest
 create or replace function odc._check_new_name(p_what text, p_name text)

@@ -1,8 +1,8 @@
--- odc._decay: what is left of an amount after some half-lives: half of it, exactly, after each. Inlined.
--- Within a half-life 2^-x is the first terms of its Taylor series at 0 (error below 1e-9), by + and * alone,
--- so that it comes out alike on every machine.
--- Arguments  p_halvings  whole half-lives since the amount was right
---            p_rest      and the part of one, 0 to 1; as a column, for it is read ten times
+-- odc._decay: the rest of an amount after some half-lives: exactly half of it after each. Inlined.
+-- Within a half-life, 2^-x is the first terms of its Taylor series at 0 (error below 1e-9), with + and * only,
+-- so the result is the same on every machine.
+-- Arguments  p_halvings  whole half-lives since the amount was recorded
+--            p_rest      the remaining part of a half-life, 0 to 1; a column, because it is read ten times
 create or replace function odc._decay(p_amount bigint, p_halvings bigint, p_rest float8)
 returns bigint
 language sql immutable as $$

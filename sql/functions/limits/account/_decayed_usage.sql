@@ -1,4 +1,4 @@
--- odc._decayed_usage: what ended attempts used, decayed to now: half as much after each priority_setting.half_life_s.
+-- odc._decayed_usage: the usage of ended attempts, decayed to p_now: halved after each priority_setting.half_life_s.
 -- Returns    the rows of usage: GPU-milliseconds as billed, and of GPUs
 create or replace function odc._decayed_usage(p_now timestamptz)
 returns table (account_id integer, uid integer, qos_id integer, used_ms bigint, used_gpu_ms bigint)

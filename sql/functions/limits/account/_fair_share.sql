@@ -1,8 +1,9 @@
--- odc._fair_share: how far each user is from having had their share, by Fair Tree. Among siblings, accounts or users,
--- who has the higher level_fs (shares over used time of all below; nothing used: infinite) goes first with all below;
--- siblings that tie mix their children, and a user goes before an account it ties with. A user's factor is their
--- rank from behind over the number of users; ties have the same.
--- Returns    one row per account and user with an association, a job or a past: 0 to 1000000, the first has 1000000
+-- odc._fair_share: the fair-share factor of each user, by Fair Tree. Among siblings (accounts or users), the one with the
+-- higher level_fs (shares divided by the usage of everything below; infinite if unused) ranks first, with everything
+-- below it. Siblings that tie merge their children, and a user ranks before an account it ties with. A user's factor is
+-- the rank counted from the last user, divided by the number of users; ties have the same factor.
+-- Returns    one row per account and user with an association, running jobs or past usage: 0 to 1000000; the first has
+--            1000000
 -- Source     R. Cox and L. Morrison, "Fair Tree", Slurm User Group 2014; slurm.schedmd.com/fair_tree.html
 create or replace function odc._fair_share(p_now timestamptz)
 returns table (account_id integer, uid integer, factor integer)

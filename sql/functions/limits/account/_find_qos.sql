@@ -1,5 +1,5 @@
 -- odc._find_qos: QOS by name.
--- Returns    their ids, in the order of the names; null for null
+-- Returns    their ids, in the order of the names; null if p_names is null
 -- Raises     OD004 UnknownQos
 create or replace function odc._find_qos(p_names text[])
 returns integer[]

@@ -1,7 +1,7 @@
--- odc._given_uid: the uid of a user whom a request names, perhaps with a uid: that is for operators to give.
+-- odc._given_uid: the uid of a user that a request names, possibly with a uid; only operators may give a uid.
 -- Arguments  p_actor  {user, uid, operator}
---            p_uid    as the machine says; null: it does not know the name
---            p_given  as the request says; null: it does not
+--            p_uid    from the machine; null: it does not know the name
+--            p_given  from the request; null: not given
 -- Raises     OD013 NotOwner, and as _uid_of
 create or replace function odc._given_uid(p_actor jsonb, p_user text, p_uid integer, p_given integer)
 returns integer

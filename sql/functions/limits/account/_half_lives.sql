@@ -1,4 +1,4 @@
--- odc._half_lives: how many half-lives of usage lie between two moments: whole ones, and the rest of 0 to 1.
+-- odc._half_lives: the number of half-lives of usage between two moments: whole ones, and the rest from 0 to 1.
 create or replace function odc._half_lives(p_from timestamptz, p_to timestamptz)
 returns table (halvings bigint, rest float8)
 language sql stable as $$

@@ -1,4 +1,4 @@
--- odc._known_as: user names with the numbers that jobs have in their stead, which came before the accounts had the names.
+-- odc._known_as: user names, and the uids that jobs submitted before the names were known have in their place.
 create or replace function odc._known_as(p_names text[])
 returns text[]
 language sql stable strict as $$

@@ -1,5 +1,5 @@
--- odc._level_key: a sibling's place in Fair Tree: used time over shares, ascending. Inlined.
--- Nothing used is 0, however few the shares; no shares and something used is infinite.
+-- odc._level_key: a sibling's sort key in Fair Tree: usage divided by shares, ascending. Inlined.
+-- 0 if nothing was used, however few the shares; infinite for usage without shares.
 create or replace function odc._level_key(p_shares integer, p_used_ms bigint)
 returns float8
 language sql immutable as $$

@@ -1,4 +1,4 @@
--- odc._limit_amount: an amount of what a limit limits, in words: '16 GPUs', '1-00:00:00'.
+-- odc._limit_amount: an amount of a limited resource, in words: '16 GPUs', '1-00:00:00'.
 -- Arguments  p_amount  GPU-minutes as milliseconds, as _limit_need counts them
 create or replace function odc._limit_amount(p_what text, p_amount bigint)
 returns text

@@ -1,6 +1,6 @@
--- odc._limit_holder: who shares a limit, in words, and how to find their jobs.
+-- odc._limit_holder: the jobs that share a limit: a description in words, and filters that find them.
 -- Arguments  as _limits_of returns them
--- Returns    holder: 'user ann in QOS normal'; account_ids, uid, qos_id, partition_id: null where any will do
+-- Returns    holder: 'user ann in QOS normal'; account_ids, uid, qos_id, partition_id: null: any
 create or replace function odc._limit_holder(
     p_scope text, p_scope_id integer, p_per text, p_account integer, p_uid integer,
     out holder text, out account_ids integer[], out uid integer, out qos_id integer, out partition_id integer)

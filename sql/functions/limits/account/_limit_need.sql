@@ -1,4 +1,4 @@
--- odc._limit_need: what one job takes of a limit, in the unit that the limit is counted in. Inlined.
+-- odc._limit_need: the amount of a limit that one job uses, in the unit of the limit. Inlined.
 -- Arguments  p_limit_s  the job's time limit, 2147483647 for none: more GPU-minutes than any limit has
 -- Returns    jobs, GPUs, CPUs, nodes, seconds; of GPU-minutes, milliseconds times the QOS's usage factor
 create or replace function odc._limit_need(

@@ -1,5 +1,5 @@
 -- odc._limit_reason: Slurm's name for a limit that keeps a job from starting, or from being submitted. A partition's
--- limits have the names of a QOS's, as Slurm's partition QOS has. Null: there is no such limit.
+-- limits have the names of QOS limits, as with Slurm's partition QOS. Null: there is no such limit.
 -- Source     slurm.schedmd.com/job_reason_codes.html
 create or replace function odc._limit_reason(p_scope text, p_per text, p_what text)
 returns text

@@ -1,5 +1,7 @@
--- odc._limit_short: what a limit leaves a pending job, in a few words, for a list of jobs; why has numbers and users.
--- Arguments  p_reason  as of _limit_reason, or Licenses. QOS and partitions share names, and so do accounts above
+-- odc._limit_short: the limit that a pending job waits for, in a few words, for a list of jobs; `why` adds numbers and
+-- users.
+-- Arguments  p_reason  as from _limit_reason, or Licenses. QOS and partitions share names, and so do accounts at all
+--                      levels
 --            p_qos, p_account, p_licences  of the job
 create or replace function odc._limit_short(p_reason text, p_qos text, p_account text, p_licences jsonb)
 returns text

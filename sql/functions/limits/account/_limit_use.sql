@@ -1,4 +1,4 @@
--- odc._limit_use: how much of limits on running jobs is used up now.
+-- odc._limit_use: the current use of limits on running jobs.
 -- Arguments  parallel, as _limits_of returns them; limits per job and on submitted jobs are not counted
 -- Returns    per limit with any use, counted from 1: jobs, GPUs, CPUs, nodes; of GPU-minutes, the GPU-milliseconds of
 --            ended attempts, decayed, and of running ones from their start to their limit
@@ -35,7 +35,7 @@ language sql stable as $$
           from use as u join odc._account_lines() as l on l.account_id = u.account_id
          where 'account' = any (p_scopes)
          union all
-        -- A limit per user of an account above holds for each account by itself.
+        -- A limit per user, set on an account above, applies in each account separately.
         select 'account', l.ancestor_id, 'user', u.account_id, u.uid, u.jobs, u.nodes, u.gpus, u.cpus, u.gpu_ms
           from use as u join odc._account_lines() as l on l.account_id = u.account_id
          where 'account' = any (p_scopes)

@@ -1,9 +1,9 @@
--- odc._limits_of: the limits that hold for jobs of some account, user, QOS and partitions.
--- Those of the QOS and of each partition; those of all accounts upwards, each with all below it; and of limits per
--- user and per job the nearest: of the user's association, else of the account, else of the next above. A limit of
--- the QOS stands in for the account's and the user's of its kind.
+-- odc._limits_of: the limits that apply to jobs of an account, user, QOS and partitions.
+-- They are the limits of the QOS and of each partition, and the group limits of the account and of all accounts above it.
+-- Of the limits per user and per job, only the nearest applies: of the user's association, else of the account, else of
+-- the next account above. A limit of the QOS replaces the account's and the user's limit of the same kind.
 -- Arguments  parallel, one per ask; p_partitions: a shape's partitions as text, '{1,2}'
--- Returns    ord: the ask, from 1; the limit; and who shares it: b_account and b_uid: 0 and -2 for all of them (root has uid 0)
+-- Returns    ord: the ask, from 1; the limit; and its sharers: b_account and b_uid: 0 and -2 for all (root has uid 0)
 create or replace function odc._limits_of(p_uids integer[], p_accounts integer[], p_qos integer[], p_partitions text[])
 returns table (ord integer, scope text, scope_id integer, per text, what text, value bigint,
                b_account integer, b_uid integer)

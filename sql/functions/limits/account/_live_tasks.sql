@@ -1,4 +1,4 @@
--- odc._live_tasks: how many jobs and tasks of arrays wait or run, of some accounts, user, QOS or partition.
+-- odc._live_tasks: the number of pending and running jobs and array tasks of some accounts, user, QOS or partition.
 -- Arguments  null: any
 create or replace function odc._live_tasks(p_account_ids integer[], p_uid integer, p_qos_id integer, p_partition_id integer)
 returns bigint
@@ -7,7 +7,7 @@ declare
     v_waiting bigint;
 begin
     if p_uid is not null then
-        -- Apart, so that the index on the user serves.
+        -- Separate, so that the index on the user is used.
         select coalesce(sum(case when p.tasks is null then 1 else _task_count(p.tasks) end), 0) into v_waiting
           from pending as p
          where p.uid = p_uid and (p_account_ids is null or p.account_id = any (p_account_ids))

@@ -1,7 +1,7 @@
--- odc._multifactor_score: a job's priority: each factor times its weight, less nice. Inlined.
--- Arguments  p_wait_s       since it was queued; the age factor is it over p_max_age_s, 1 at most
+-- odc._multifactor_score: a job's priority: the sum of each factor times its weight, minus nice. Inlined.
+-- Arguments  p_wait_s       since it was queued; the age factor is this divided by p_max_age_s, at most 1
 --            p_size, p_fair, p_qos, p_partition: factors in millionths; p_nice in points
--- Returns    millionths of a point, so that a second of age counts; the more, the sooner
+-- Returns    millionths of a point, so that a second of age counts; the highest starts first
 -- Source     Slurm's multifactor plugin: slurm.schedmd.com/priority_multifactor.html
 create or replace function odc._multifactor_score(
     p_wait_s bigint, p_size integer, p_fair integer, p_qos integer, p_partition integer, p_nice integer,

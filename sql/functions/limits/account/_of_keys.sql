@@ -1,4 +1,4 @@
--- odc._of_keys: the keys of an object that another has, too.
+-- odc._of_keys: the part of an object whose keys p_keys also has.
 create or replace function odc._of_keys(p_object jsonb, p_keys jsonb)
 returns jsonb
 language sql immutable as $$

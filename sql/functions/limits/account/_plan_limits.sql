@@ -1,12 +1,13 @@
--- odc._plan_limits: the limits that classes of pending jobs draw on, and what is left of them. Without limits it reads
+-- odc._plan_limits: the limits that apply to classes of pending jobs, and the amounts left. Without limits it reads
 -- one empty table and returns nulls.
 -- Arguments  parallel, one per class: shape, time limit, user, account, QOS; p_what_if: as of decide, where a shape
 --            is negative: -1, -2, …
--- Returns    use_from, use_to  per class its span of use_*, counted from 1; from > to where nothing limits it
---            use_bucket, use_need  a limit, and what one job of the class takes of it: more than `left` is passed over
---            use_more     what it takes in addition for each node above its least number
---            left, consumes, reasons  per limit: what is left, whether a start takes its need away, Slurm's name.
---            Limits per job are there only for classes whose jobs exceed them
+-- Returns    use_from, use_to  per class its span of use_*, counted from 1; from > to if no limit applies
+--            use_bucket, use_need  a limit, and the amount that one job of the class needs; with more than `left` it is
+--            skipped
+--            use_more     the additional amount for each node above its minimum number
+--            left, consumes, reasons  per limit: the amount left, whether a start consumes it, Slurm's name.
+--            Limits per job are included only for classes whose jobs exceed them
 create or replace function odc._plan_limits(
     p_now timestamptz, p_class_shapes integer[], p_class_limits_s integer[], p_class_uids integer[],
     p_class_accounts integer[], p_class_qos integer[], p_what_if jsonb default null,
@@ -14,7 +15,7 @@ create or replace function odc._plan_limits(
     out "left" bigint[], out consumes boolean[], out reasons text[])
 language plpgsql stable set search_path = odc, pg_temp set enable_nestloop = off as $$
 declare
-    -- asks: classes alike but for shape and time
+    -- asks: groups of classes that differ only in shape and time
     v_uids integer[];  v_accounts integer[];  v_qos integer[];  v_partitions text[];
     -- classes
     v_ask integer[];  v_amounts bigint[];       -- nodes, GPUs, CPUs, GPU-milliseconds, nodes that may be added: five per class

@@ -1,6 +1,6 @@
--- odc._priority_parts: the multifactor priority of pending jobs, factor by factor: what a pass computes, on reading.
+-- odc._priority_parts: the multifactor priority of pending jobs, factor by factor, as a pass would compute it now.
 -- Arguments  p_job_ids  null: all of them
--- Returns    factors in millionths; score: millionths of a point, as _multifactor_score; policy: that orders the job's
+-- Returns    factors in millionths; score: millionths of a point, as _multifactor_score; policy: the policy of the job's
 --            (first) partition, and ordering its formula: the score decides there only if that is multifactor
 create or replace function odc._priority_parts(p_now timestamptz, p_job_ids bigint[])
 returns table (job_id bigint, score bigint, age integer, size integer, fair integer, qos integer, partition integer,

@@ -1,4 +1,4 @@
--- odc._qos_json: a QOS as the API has it.
+-- odc._qos_json: a QOS as the API returns it.
 create or replace function odc._qos_json(p_qos odc.qos)
 returns json
 language sql stable as $$

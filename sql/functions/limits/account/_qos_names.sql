@@ -1,4 +1,4 @@
--- odc._qos_names: names of QOS, in their order, as a JSON array; null for null. Deleted ones are left out.
+-- odc._qos_names: names of QOS, sorted, as a JSON array; null if p_ids is null. Deleted ones are left out.
 create or replace function odc._qos_names(p_ids integer[])
 returns json
 language sql stable as $$

@@ -1,10 +1,10 @@
--- odc._refused_by_pending: requests of a batch that are too many for the limit on a user's pending jobs. A task counts as
--- a job. Only submits are counted as they come; where they reach the limit, all pending jobs are, at most every 5 seconds,
--- and otherwise every hour: a count reads every pending row of the user.
--- Arguments  parallel, one per job of the batch: request, user, name, the user's limit, tasks; user null where the job is
---            refused already, limit null where there is none
--- Returns    position: of the first job of each request that is too many, from 1
--- Locks      pending_bound by uid, to the end of the transaction: submits of a user go one by one
+-- odc._refused_by_pending: the requests of a batch that exceed the limit on a user's pending jobs. A task counts as
+-- a job. Each submission is added to a stored count. When that count reaches the limit, all pending jobs are counted
+-- again, at most every 5 seconds, and otherwise every hour: a count reads every pending row of the user.
+-- Arguments  parallel, one per job of the batch: request, user, name, the user's limit, tasks; user null if the job is
+--            already refused, limit null if there is none
+-- Returns    position: of the first job of each refused request, from 1
+-- Locks      pending_bound by uid, to the end of the transaction: submissions of one user are serialised
 create or replace function odc._refused_by_pending(
     p_requests integer[], p_uids integer[], p_users text[], p_limits bigint[], p_tasks integer[], p_now timestamptz)
 returns table ("position" integer, code text, message text, hint text)
@@ -13,7 +13,7 @@ declare
     a       record;
     v_bound pending_bound;
     v_uid   integer;
-    v_taken bigint;                   -- of this user in this batch: not pending yet
+    v_taken bigint;                   -- by this user in this batch: not pending yet
 begin
     for a in
         select j.uid, j.request, min(j.user_name) as user_name, min(j.most) as most, min(j.n)::integer as n, sum(j.tasks) as tasks

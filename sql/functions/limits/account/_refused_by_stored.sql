@@ -1,10 +1,11 @@
--- odc._refused_by_stored: requests of a batch that would add more to the database than their user may in a day. What was
--- added drains evenly, so nothing is counted again; jobs that ended or were cancelled give nothing back, for the database
--- keeps them. Whoever added nothing of late may send one request above the limit, and waits longer then.
--- Arguments  parallel, one per request: uid, user, the user's limit in bytes per day, bytes; uid null where the request is
---            refused already, limit null where there is none
--- Returns    request: its place in the arrays, from 0
--- Locks      stored_bound by uid, to the end of the transaction: submits of a user go one by one
+-- odc._refused_by_stored: the requests of a batch that would add more to the database than their user may add in a day.
+-- The counted amount falls evenly over time, so nothing is recounted. Jobs that ended or were cancelled return nothing,
+-- because the database keeps them. A user with nothing counted may send one request above the limit, and waits longer
+-- then.
+-- Arguments  parallel, one per request: uid, user, the user's limit in bytes per day, bytes; uid null if the request is
+--            already refused, limit null if there is none
+-- Returns    request: its position in the arrays, from 0
+-- Locks      stored_bound by uid, to the end of the transaction: submissions of one user are serialised
 create or replace function odc._refused_by_stored(
     p_uids integer[], p_users text[], p_limits bigint[], p_bytes bigint[], p_now timestamptz)
 returns table (request integer, code text, message text, hint text)

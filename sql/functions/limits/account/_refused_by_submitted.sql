@@ -1,8 +1,8 @@
--- odc._refused_by_submitted: jobs of a batch that are one too many for a limit on submitted jobs. A task counts as a
--- job; what waits and what runs count alike. Jobs of the batch count in their order, refused ones, too.
--- Arguments  parallel, one per job of the batch: user, account, QOS, partitions (as text), tasks; null where it is refused already
+-- odc._refused_by_submitted: the jobs of a batch that exceed a limit on submitted jobs. A task counts as a job; pending
+-- and running jobs count alike. Jobs of the batch count in their order, including refused ones.
+-- Arguments  parallel, one per job of the batch: user, account, QOS, partitions (as text), tasks; null if already refused
 -- Returns    position: of the job, from 1
--- Locks      the limits that hold, to the end of the transaction: submits under the same limit go one by one
+-- Locks      the limits that apply, to the end of the transaction: submissions under the same limit are serialised
 create or replace function odc._refused_by_submitted(
     p_uids integer[], p_accounts integer[], p_qos integer[], p_partitions text[], p_tasks integer[])
 returns table ("position" integer, code text, message text, hint text)

@@ -1,5 +1,5 @@
--- odc._repeats_request: was this request to make something answered before? Notes it down when it was not.
--- Arguments  p_key, p_digest  idempotency key and what tells its request from another; null: none
+-- odc._repeats_request: whether this request to create something was answered before. Records it if it was not.
+-- Arguments  p_key, p_digest  idempotency key, and a digest that identifies its request; null: none
 -- Locks      idempotency by (uid, key); the caller holds the turn
 -- Raises     OD014 KeyReused
 create or replace function odc._repeats_request(p_actor jsonb, p_key text, p_digest text, p_now timestamptz)

@@ -1,7 +1,7 @@
--- odc._resolve_account: the account a job is charged to: the one named, else the user's default, else `default`.
--- Arguments  p_name           as asked; null: none
---            p_partition_ids  where the job may run: an association may be for one of them only
--- Raises     OD002 UnknownAccount; OD026 NotAllowed: only members may use accounts, and the user is none
+-- odc._resolve_account: the account a job is charged to: the requested one, else the user's default, else `default`.
+-- Arguments  p_name           the requested account; null: none
+--            p_partition_ids  where the job may run: an association may be limited to one of them
+-- Raises     OD002 UnknownAccount; OD026 NotAllowed: only members may use accounts, and the user is not a member
 create or replace function odc._resolve_account(p_uid integer, p_user text, p_name text, p_partition_ids integer[])
 returns integer
 language plpgsql stable set search_path = odc, pg_temp as $$

@@ -1,6 +1,6 @@
--- odc._resolve_qos: the QOS a job runs under: the one named, else the default of the user's association, else of the
--- account or the next above, else `normal`.
--- Arguments  p_name  as asked; null: none
+-- odc._resolve_qos: the QOS a job runs under: the requested one, else the default of the user's association, else of the
+-- account or the nearest account above, else `normal`.
+-- Arguments  p_name  the requested QOS; null: none
 -- Raises     OD004 UnknownQos; OD026 NotAllowed
 create or replace function odc._resolve_qos(
     p_uid integer, p_user text, p_account_id integer, p_partition_ids integer[], p_name text)
@@ -11,7 +11,7 @@ declare
     v_id    integer;
     v_names text;
 begin
-    -- Where nobody has said anything, which is how it begins.
+    -- The case in which nothing is configured, as after an installation.
     select q.id into v_id
       from qos as q join account as a on a.id = p_account_id
      where q.name = coalesce(p_name, 'normal') and not q.restricted and q.deleted_at is null

@@ -1,7 +1,7 @@
--- odc._running_use: what running jobs hold and have used so far, per account, user, QOS and partition.
--- An exclusive job holds what its allocations say; any other what it asked for. CPUs are billed as GPUs where that
--- is more: account_setting.cpus_per_gpu of them as one.
--- Returns    used_ms: GPU-milliseconds as billed, not yet times the QOS's usage factor
+-- odc._running_use: the resources of running jobs and their usage so far, per account, user, QOS and partition.
+-- An exclusive job counts with its allocations; any other job with its request. CPUs are billed as GPUs if that is
+-- more: account_setting.cpus_per_gpu CPUs count as one GPU.
+-- Returns    used_ms: GPU-milliseconds as billed, not yet multiplied by the QOS's usage factor
 create or replace function odc._running_use(p_now timestamptz)
 returns table (account_id integer, uid integer, qos_id integer, partition_id integer,
                jobs bigint, nodes bigint, gpus bigint, cpus bigint, used_ms bigint)

@@ -1,5 +1,5 @@
--- odc._shape_amounts: what a job of a shape takes of limits: nodes, GPUs, CPUs. One that is exclusive counts with the
--- largest node it might get, for it takes all of it; one of n to m nodes with n.
+-- odc._shape_amounts: the amounts that a job of a shape counts with in limits: nodes, GPUs, CPUs. An exclusive job counts
+-- with the largest node it might get, because it takes all of it; a job on n to m nodes counts with n.
 create or replace function odc._shape_amounts(p_shape odc.shape)
 returns table (nodes bigint, gpus bigint, cpus bigint)
 language sql stable as $$

@@ -1,6 +1,7 @@
--- odc._time_spoken_for: GPU time that limits in GPU-minutes count, times the QOS's usage factor: what ended attempts
--- used, decayed; and of running jobs all from their start to their limit, or to now where there is none or it is over.
--- Returns    partition_id: null for what has ended
+-- odc._time_spoken_for: GPU time counted by limits in GPU-minutes, multiplied by the QOS's usage factor: the usage of
+-- ended attempts, decayed; and for running jobs their start to their limit, or to p_now if they have no limit or exceed
+-- it.
+-- Returns    partition_id: null for ended attempts
 create or replace function odc._time_spoken_for(p_now timestamptz)
 returns table (account_id integer, uid integer, qos_id integer, partition_id integer, gpu_ms bigint)
 language sql stable as $$

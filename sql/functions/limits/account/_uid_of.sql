@@ -1,6 +1,6 @@
--- odc._uid_of: the uid of a user: as the accounts have it, else as this machine says, else as logins, jobs or API keys
--- know the name. In the accounts a name is one person and a person has one name.
--- Arguments  p_uid  what the machine or the request says; null: neither does
+-- odc._uid_of: the uid of a user: from the accounts, else from this machine, else from logins, jobs or API keys that
+-- have the name. In the accounts a name is one person and a person has one name.
+-- Arguments  p_uid  from the machine or the request; null: neither gives one
 -- Raises     OD027 UnknownUser, OD028 InUse: the accounts have the name with another uid, or the uid with another name
 create or replace function odc._uid_of(p_user text, p_uid integer)
 returns integer

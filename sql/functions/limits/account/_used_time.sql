@@ -1,6 +1,6 @@
--- odc._used_time: GPU-milliseconds used per account and user, as billed: what ended attempts used, decayed to now,
--- and what running ones have used so far. Who waits and has used nothing has a row, too.
--- Returns    one row per account and user with an association, a job or a past
+-- odc._used_time: GPU-milliseconds used per account and user, as billed: ended attempts, decayed to p_now, plus the usage
+-- of running jobs so far. A user who has used nothing has a row, too.
+-- Returns    one row per account and user with an association, running jobs or past usage
 create or replace function odc._used_time(p_now timestamptz)
 returns table (account_id integer, uid integer, used_ms bigint)
 language sql stable as $$

@@ -1,4 +1,4 @@
--- odc._user_name: the name of a user, as jobs and associations know it.
+-- odc._user_name: the name of a user, from jobs and associations.
 create or replace function odc._user_name(p_uid integer)
 returns text
 language sql stable as $$

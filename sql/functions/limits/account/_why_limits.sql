@@ -1,7 +1,7 @@
 -- odc._why_limits: the limits that keep a pending job from starting, and the running jobs that use them up.
--- Returns    per limit one row with the whole sentence and until: when enough of it comes free by the time limits of
---            those jobs, null when that is not in sight; then a row per job that uses it, soonest end first, 16 at most.
---            No rows: no limit is in its way.
+-- Returns    per limit one row with the whole sentence and until: when the time limits of those jobs release enough of
+--            it, null if that is not in sight; then a row per job that uses it, soonest end first, at most 16.
+--            No rows: no limit applies.
 create or replace function odc._why_limits(p_job_id bigint, p_now timestamptz)
 returns table (cause text, reason text, "text" text, "limit" text, job_id bigint, gpus integer, until timestamptz)
 language plpgsql stable set search_path = odc, pg_temp as $$

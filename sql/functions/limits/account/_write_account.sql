@@ -1,4 +1,4 @@
--- odc._write_account: give an account what a request says; the rest stays.
+-- odc._write_account: apply the changes of a request to an account; the rest stays.
 -- Arguments  p_ask  any of parent (null: none), description, organisation, shares, default_qos, qos (null: as the
 --                   account above), limits
 -- Raises     OD002 UnknownAccount, OD004 UnknownQos, OD010 BadRequest: a cycle, a value out of range

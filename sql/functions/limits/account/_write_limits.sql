@@ -1,7 +1,7 @@
--- odc._write_limits: set and take away limits.
+-- odc._write_limits: set and remove limits.
 -- Arguments  p_scope, p_scope_id  as resource_limit
---            p_limits  {per: {what: value}}; value null: no such limit any more
--- Raises     OD010 BadRequest: no such limit, one that has no meaning there, or a value out of range
+--            p_limits  {per: {what: value}}; value null: remove the limit
+-- Raises     OD010 BadRequest: no such limit, a limit that has no meaning there, or a value out of range
 create or replace function odc._write_limits(p_scope text, p_scope_id integer, p_limits jsonb)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$

@@ -1,7 +1,8 @@
--- odc._write_qos: give a QOS what a request says; the rest stays.
+-- odc._write_qos: apply the changes of a request to a QOS; the rest stays.
 -- Arguments  p_ask  any of description, priority, restricted, deny_on_limit, usage_factor, preempts, preempt_mode,
 --                   exempt_s, grace_s, idle_warn_s, idle_release_s, limits
--- Raises     OD004 UnknownQos, OD010 BadRequest: one that preempts itself, by others or not; a value out of range
+-- Raises     OD004 UnknownQos, OD010 BadRequest: it would preempt itself, directly or through others; a value out of
+--            range
 create or replace function odc._write_qos(p_id integer, p_ask jsonb)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$

@@ -1,7 +1,7 @@
--- odc.create_account: make an account, by an operator. One that was deleted comes back under its name, anew.
+-- odc.create_account: create an account, by an operator. A deleted account of that name is restored with default values.
 -- Arguments  p_actor        {user, uid, operator}
 --            p_ask          as _write_account
---            p_key, p_digest  idempotency key and what tells its request from another; null: none
+--            p_key, p_digest  idempotency key, and a digest that identifies its request; null: none
 -- Returns    the account as JSON text
 -- Locks      the turn; idempotency by (uid, key)
 -- Raises     OD010 BadRequest, OD013 NotOwner, OD014 KeyReused, OD028 InUse, and what _write_account raises

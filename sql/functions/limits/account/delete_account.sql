@@ -1,6 +1,6 @@
--- odc.delete_account: delete an account, by an operator, with its users' memberships and its limits. What was used
--- stays, for the books.
--- Returns    the account as it was, JSON text
+-- odc.delete_account: delete an account, by an operator, with its users' memberships and its limits. Its usage is kept
+-- for accounting.
+-- Returns    the account before its deletion, JSON text
 -- Locks      the turn
 -- Raises     OD002 UnknownAccount, OD012 WrongState, OD013 NotOwner, OD028 InUse: accounts below it, or jobs
 create or replace function odc.delete_account(p_actor jsonb, p_name text, p_now timestamptz)

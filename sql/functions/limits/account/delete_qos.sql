@@ -1,7 +1,7 @@
--- odc.delete_qos: delete a QOS, by an operator, with its limits; lists that name it lose it.
--- Returns    the QOS as it was, JSON text
+-- odc.delete_qos: delete a QOS, by an operator, with its limits; it is removed from lists that name it.
+-- Returns    the QOS before its deletion, JSON text
 -- Locks      the turn
--- Raises     OD004 UnknownQos, OD012 WrongState, OD013 NotOwner, OD028 InUse: jobs, or somebody's default
+-- Raises     OD004 UnknownQos, OD012 WrongState, OD013 NotOwner, OD028 InUse: by jobs, or as a default
 create or replace function odc.delete_qos(p_actor jsonb, p_name text, p_now timestamptz)
 returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$

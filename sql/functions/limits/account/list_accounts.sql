@@ -1,5 +1,5 @@
 -- odc.list_accounts: accounts, each after the one above it.
--- Arguments  p_name  null: all of them
+-- Arguments  p_name  null: all
 -- Returns    a JSON array
 -- Raises     OD002 UnknownAccount
 create or replace function odc.list_accounts(p_name text)

@@ -1,6 +1,6 @@
--- odc.list_priorities: the multifactor priority of pending jobs with its parts, the highest first.
+-- odc.list_priorities: the multifactor priority of pending jobs with its parts, highest first.
 -- Arguments  p_job_ids, p_users, p_accounts, p_partitions  null: any
---            p_limit    at most so many
+--            p_limit    maximum number of jobs
 -- Returns    JSON {at, weights, max_age_s, half_life_s, jobs: [{id, user, account, qos, partition, policy, ordering,
 --            priority, nice, factors: {age, ...: 0 to 1}, points: {age, ...}}], more}
 create or replace function odc.list_priorities(

@@ -1,5 +1,5 @@
--- odc.list_qos: QOS, the highest priority first.
--- Arguments  p_name  null: all of them
+-- odc.list_qos: QOS, highest priority first.
+-- Arguments  p_name  null: all
 -- Returns    a JSON array
 -- Raises     OD004 UnknownQos
 create or replace function odc.list_qos(p_name text)

@@ -1,9 +1,9 @@
--- odc.list_shares: the account tree with what each account and user has of shares, has used, and how that ranks.
--- Arguments  p_now   used time is decayed to it
+-- odc.list_shares: the account tree with the shares, usage and rank of each account and user.
+-- Arguments  p_now   usage is decayed to this moment
 -- Returns    JSON {at, half_life_s, used_s, shares: [{account, user, uid, depth, raw_shares, norm_shares, used_s,
---            effective_usage, level_fs, fairshare}]}, each account before what is below it. used_s: GPU-seconds as
---            billed. norm_shares, effective_usage: of what its siblings have together; level_fs: the one over the
---            other, null where nothing was used. fairshare: the factor, 0 to 1, of users only.
+--            effective_usage, level_fs, fairshare}]}, each account before its children. used_s: GPU-seconds as
+--            billed. norm_shares, effective_usage: as a fraction of its siblings' total; level_fs: norm_shares divided by
+--            effective_usage, null if nothing was used. fairshare: the factor, 0 to 1, for users only.
 create or replace function odc.list_shares(p_now timestamptz)
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$

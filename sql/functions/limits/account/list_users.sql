@@ -1,5 +1,5 @@
 -- odc.list_users: users of accounts, and coordinators.
--- Arguments  p_user  null: all of them
+-- Arguments  p_user  null: all
 -- Returns    a JSON array of {user, uid, default_account, coordinates, accounts: [{account, partition, shares, ...}]}
 -- Raises     OD027 UnknownUser
 create or replace function odc.list_users(p_user text)

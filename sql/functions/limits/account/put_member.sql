@@ -1,15 +1,15 @@
--- odc.put_member: add a user to an account, or change one; by an operator or a coordinator.
--- A name in use keeps its uid, whoever asks. Only operators give a uid, or change another user's default account.
+-- odc.put_member: add a user to an account, or change a membership; by an operator or a coordinator.
+-- A name in use keeps its uid. Only operators may give a uid, or change another user's default account.
 -- Arguments  p_actor  {user, uid, operator}
---            p_uid    of the user, as the machine says; null: it does not know the name
---            p_new    add; else change
+--            p_uid    of the user, from the machine; null: it does not know the name
+--            p_new    add; otherwise change
 --            p_ask    partition (which membership; null: the one for all partitions), and any of shares, default,
 --                     default_qos, qos (null: as the account), limits, uid (as the request gives it)
---            p_key, p_digest  idempotency key and what tells its request from another; null: none
+--            p_key, p_digest  idempotency key, and a digest that identifies its request; null: none
 -- Returns    the user as JSON text
 -- Locks      the turn; login_user, share: a first login chooses its uid before or after this
 -- Raises     OD001 UnknownPartition, OD002 UnknownAccount, OD004 UnknownQos, OD010 BadRequest, OD013 NotOwner,
---            OD014 KeyReused, OD027 UnknownUser, OD028 InUse: is a member already,
+--            OD014 KeyReused, OD027 UnknownUser, OD028 InUse: already a member,
 --            or as _uid_of and _check_identity
 create or replace function odc.put_member(
     p_actor jsonb, p_account text, p_user text, p_uid integer, p_new boolean, p_ask jsonb, p_now timestamptz,

@@ -1,4 +1,4 @@
--- odc.remove_member: take a user out of an account, by an operator or a coordinator. Their jobs there stay.
+-- odc.remove_member: remove a user from an account, by an operator or a coordinator. Their jobs there stay.
 -- Arguments  p_partition  the membership for this partition only; null: all of the user's memberships there
 -- Returns    {"user", "account"} as JSON text
 -- Locks      the turn

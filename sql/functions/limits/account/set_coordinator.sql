@@ -1,5 +1,5 @@
--- odc.set_coordinator: let a user change the users of an account and of those below it, or no longer; by an operator.
--- Arguments  p_uid  of the user, as the machine says; null: it does not know the name
+-- odc.set_coordinator: allow or forbid a user to manage the users of an account and of those below it; by an operator.
+-- Arguments  p_uid  of the user, from the machine; null: it does not know the name
 --            p_on   or off
 -- Returns    the account as JSON text
 -- Locks      the turn; login_user, share: a first login chooses its uid before or after this

@@ -1,6 +1,6 @@
--- odc.set_github_user: which GitHub user's keys are the actor's own.
+-- odc.set_github_user: set the GitHub user whose keys are the actor's own.
 -- Arguments  p_actor        {user, uid, operator}
---            p_github_user  null: none any more
+--            p_github_user  null: remove it
 -- Returns    JSON {user, uid, github_user}
 create or replace function odc.set_github_user(p_actor jsonb, p_github_user text, p_now timestamptz)
 returns text

@@ -1,7 +1,7 @@
--- odc._booking_candidates: the nodes among which those of a booking are chosen, and what speaks against each.
+-- odc._booking_candidates: the nodes that a booking may choose from, and any obstacle to each.
 -- Arguments  p_booking  need not be in the table
--- Returns    per node: up: may start jobs; taken_by, taken_from, taken_to: another booking that has it while this one
---            is on; busy_job, busy_until: the running job that reaches farthest into the next window; jobs, planned:
+-- Returns    per node: up: may start jobs; taken_by, taken_from, taken_to: another booking that has it at the same
+--            time; busy_job, busy_until: the running job that reaches farthest into the next window; jobs, planned:
 --            how many jobs run on it and how many are planned there; domain: where gangs of whole nodes must stay together
 create or replace function odc._booking_candidates(p_booking odc.booking, p_now timestamptz)
 returns table (

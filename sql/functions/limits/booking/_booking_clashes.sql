@@ -1,8 +1,8 @@
--- odc._booking_clashes: the other bookings that are on at a time when this one is, whatever their nodes.
--- What repeats does so by the week, so two that meet at all after p_now do so within two weeks of the moment when
+-- odc._booking_clashes: the other bookings that are active at some time when this one is, whatever their nodes.
+-- Repetition is weekly, so two bookings that ever overlap after p_now do so within two weeks of the moment when
 -- both have begun.
--- Arguments  p_booking  need not be in the table; its id is not its own rival
--- Returns    per booking the first of its occurrences that overlaps one of p_booking's
+-- Arguments  p_booking  need not be in the table; it does not clash with its own id
+-- Returns    per booking its first occurrence that overlaps one of p_booking's
 create or replace function odc._booking_clashes(p_booking odc.booking, p_now timestamptz)
 returns table (booking_id integer, name text, starts_at timestamptz, ends_at timestamptz)
 language sql stable as $$

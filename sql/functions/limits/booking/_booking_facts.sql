@@ -1,4 +1,4 @@
--- odc._booking_facts: a booking as events tell of it.
+-- odc._booking_facts: a booking as events record it.
 create or replace function odc._booking_facts(p_booking odc.booking)
 returns jsonb
 language sql stable as $$

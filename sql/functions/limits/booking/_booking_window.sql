@@ -1,5 +1,5 @@
--- odc._booking_window: the occurrence of a booking that is on or comes next.
--- Returns    nulls when there is none any more
+-- odc._booking_window: the current or next occurrence of a booking.
+-- Returns    nulls if there is none
 create or replace function odc._booking_window(
     p_booking odc.booking, p_now timestamptz, out starts_at timestamptz, out ends_at timestamptz)
 language sql stable as $$

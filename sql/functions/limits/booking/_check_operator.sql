@@ -1,6 +1,6 @@
--- odc._check_operator: refuse who is no operator.
+-- odc._check_operator: require an operator.
 -- Arguments  p_actor  {user, uid, operator}
---            p_what   what only operators may do: change nodes
+--            p_what   the action, for the message: change nodes
 -- Raises     OD013 NotOwner
 create or replace function odc._check_operator(p_actor jsonb, p_what text)
 returns void

@@ -1,9 +1,10 @@
 -- odc._choose_nodes: the nodes of a new or changed booking.
--- Of more than it needs: those it has already, then those that are up, those on which the fewest jobs run or are
--- planned, by id; several of an EFA type in one EFA domain where one has enough that are up.
+-- If there are more than it needs, it prefers the nodes it already has, then nodes that are up, then those with the
+-- fewest running and planned jobs, then by id. Several nodes of an EFA type come from one EFA domain if one has enough
+-- that are up.
 -- Arguments  p_booking  need not be in the table
 --            p_mine     the nodes it has
--- Raises     OD008 NeverFits: there are not so many; OD019 BookingConflict: other bookings have them, or running
+-- Raises     OD008 NeverFits: there are too few nodes; OD019 BookingConflict: other bookings have them, or running
 --            jobs reach into the window
 create or replace function odc._choose_nodes(p_booking booking, p_mine integer[], p_now timestamptz)
 returns integer[]

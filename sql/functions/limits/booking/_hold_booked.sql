@@ -1,6 +1,7 @@
--- odc._hold_booked: hold the pending jobs that were to run in bookings which are over or deleted.
--- Arguments  p_booking_id  all of this booking's; null: of any, those that nothing else keeps from starting
--- Locks      pending. The caller has the turn
+-- odc._hold_booked: hold the pending jobs of bookings that are over or deleted.
+-- Arguments  p_booking_id  all jobs of this booking; null: of any booking, those that only the booking keeps from
+--                          starting
+-- Locks      pending. The caller holds the turn
 create or replace function odc._hold_booked(p_booking_id integer, p_actor text, p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$

@@ -1,5 +1,5 @@
--- odc._listed_nodes: the names of the nodes that a shape is confined to, by its list and by its booking.
--- Returns    null: it is not
+-- odc._listed_nodes: the names of the nodes that a shape is limited to, by its node list and by its booking.
+-- Returns    null: no limit
 create or replace function odc._listed_nodes(p_shape odc.shape)
 returns text[]
 language sql stable as $$

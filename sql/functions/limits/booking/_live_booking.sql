@@ -1,4 +1,4 @@
--- odc._live_booking: the booking of a name that is on or to come, locked for a change.
+-- odc._live_booking: the current or future booking of a name, locked for a change.
 -- Locks      booking
 -- Raises     OD018 UnknownBooking, OD012 WrongState: it is over
 create or replace function odc._live_booking(p_name text)

@@ -1,4 +1,4 @@
--- odc._longest_run_s: the longest time limit with which a job could still run inside a booking from a moment on.
+-- odc._longest_run_s: the longest time limit with which a job can run inside a booking if it starts at a moment.
 -- Returns    seconds; null: the booking is over by then
 create or replace function odc._longest_run_s(p_booking odc.booking, p_at timestamptz)
 returns integer

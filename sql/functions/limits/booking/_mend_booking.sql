@@ -1,7 +1,8 @@
--- odc._mend_booking: replace nodes that a booking has lost, take in new ones that it is about, and say what it lacks.
--- One chosen by count loses a node that is not UP or is gone, where another can take its place: free of other bookings
--- and of running jobs that reach into the window. One for maintenance keeps its nodes, because they may be down for it.
--- Locks      booking. The caller has the turn
+-- odc._mend_booking: replace nodes that a booking has lost, add new nodes that match it, and record what it lacks.
+-- A booking chosen by count gives up a node that is not UP or is gone if another can replace it: one without other
+-- bookings and without running jobs that reach into the window. A maintenance booking keeps its nodes, which may be
+-- down for it.
+-- Locks      booking. The caller holds the turn
 create or replace function odc._mend_booking(p_booking_id integer, p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$

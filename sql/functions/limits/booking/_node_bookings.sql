@@ -1,4 +1,4 @@
--- odc._node_bookings: per booked node the booking that has it now and the one that has it next.
+-- odc._node_bookings: per booked node its current booking and its next one.
 -- Returns    JSON objects {id, name, kind, starts_at, ends_at}; null: none
 create or replace function odc._node_bookings(p_now timestamptz)
 returns table (node_id integer, booking json, next_booking json)

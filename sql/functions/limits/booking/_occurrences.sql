@@ -1,5 +1,5 @@
--- odc._occurrences: when a booking is on: its occurrences that touch a stretch of time, in order.
--- Its times of day are UTC, where every day has 86,400 s.
+-- odc._occurrences: the occurrences of a booking that touch a period, in order.
+-- Its times of day are in UTC, where every day has 86,400 s.
 -- Arguments  p_starts_at, p_duration_s, p_repeats, p_until  as the table booking has them
 --            p_from, p_to  an occurrence touches them when it ends after p_from and begins before p_to
 create or replace function odc._occurrences(

@@ -1,4 +1,4 @@
--- odc._owns_booking: may jobs of a user and an account run in a booking?
+-- odc._owns_booking: whether jobs of a user and an account may run in a booking.
 -- Arguments  p_account_id  the job's account; null: any that the user has used or belongs to
 create or replace function odc._owns_booking(p_booking odc.booking, p_uid integer, p_account_id integer)
 returns boolean

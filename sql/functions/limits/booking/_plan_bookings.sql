@@ -1,6 +1,6 @@
--- odc._plan_bookings: when which nodes are closed to all but the jobs of a booking.
--- Returns    the windows that are on or to come, in order of starts_at and node_id: of a booking that comes once its
---            one; of one that repeats those of the next 60 days, and the next one however far away
+-- odc._plan_bookings: the nodes that are closed to all jobs except those of a booking, and when.
+-- Returns    the current and future windows, in order of starts_at and node_id: the only one of a booking that does not
+--            repeat; of a repeating one those of the next 60 days, and the next one however far away
 create or replace function odc._plan_bookings(p_now timestamptz)
 returns table (node_id integer, starts_at timestamptz, ends_at timestamptz, booking_id integer)
 language sql stable as $$

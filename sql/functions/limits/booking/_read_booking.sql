@@ -1,8 +1,9 @@
--- odc._read_booking: what a request makes of a booking, checked in all but whether its nodes are to be had.
--- Arguments  p_booking  as it is; all null for a new one
---            p_ask      what the request says: name, kind, starts_at, ends_at or duration_s, repeats, until,
+-- odc._read_booking: a booking as a request would create or change it. Everything is checked except whether its nodes are
+-- available.
+-- Arguments  p_booking  the current row; all null for a new booking
+--            p_ask      the request: name, kind, starts_at, ends_at or duration_s, repeats, until,
 --                       node_list, gpu_type, partition, all_nodes, node_count, users [{name, uid}], accounts,
---                       ignore_running, comment. A uid that is null is looked for among those who have used odc
+--                       ignore_running, comment. A uid that is null is looked up among the users of odc
 -- Raises     OD001 UnknownPartition, OD002 UnknownAccount, OD005 UnknownGpuType, OD007 UnknownNode, OD010 BadRequest,
 --            OD019 BookingConflict: the name is taken
 create or replace function odc._read_booking(p_booking booking, p_ask jsonb, p_now timestamptz)

@@ -1,5 +1,6 @@
--- odc._read_booking_nodes: which nodes a request wants for a booking: by name; or of a type, a partition or both, so
--- many or all of them; or all there are. A change by names or to all says it anew; one by type, partition and count keeps the others of these.
+-- odc._read_booking_nodes: the nodes that a request wants for a booking: by name; or a number or all of a type, a
+-- partition or both; or all nodes. A change by names or to all nodes replaces the earlier choice; a change of type,
+-- partition or count keeps the other two.
 -- Arguments  as _read_booking
 -- Raises     OD001 UnknownPartition, OD005 UnknownGpuType, OD007 UnknownNode, OD010 BadRequest
 create or replace function odc._read_booking_nodes(p_booking booking, p_ask jsonb)

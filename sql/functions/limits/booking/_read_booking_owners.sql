@@ -1,4 +1,4 @@
--- odc._read_booking_owners: who may use a booking, as a request says.
+-- odc._read_booking_owners: the users and accounts that may use a booking, from a request.
 -- Arguments  as _read_booking
 -- Raises     OD002 UnknownAccount, OD010 BadRequest
 create or replace function odc._read_booking_owners(p_booking booking, p_ask jsonb)

@@ -1,5 +1,5 @@
--- odc._read_booking_times: the times that a request gives a booking. A change that says only an end moves that of
--- the occurrence that is on or comes next, and with it the length of all.
+-- odc._read_booking_times: the times of a booking, from a request. A change of only the end moves the end of the
+-- current or next occurrence, and thereby changes the length of all.
 -- Arguments  as _read_booking
 -- Raises     OD010 BadRequest
 create or replace function odc._read_booking_times(p_booking booking, p_ask jsonb, p_now timestamptz)
@@ -26,7 +26,7 @@ begin
         raise exception using errcode = 'OD010',
             message = 'nothing says when the booking begins', hint = 'Say it: --start now+2h, or starts_at.';
     end if;
-    -- On weekdays it comes from the first one on.
+    -- Repeated on weekdays, it begins on the first weekday.
     if b.repeats = 'weekdays' and extract(isodow from b.starts_at at time zone 'UTC') > 5 then
         b.starts_at := b.starts_at
                        + make_interval(secs => (8 - extract(isodow from b.starts_at at time zone 'UTC'))::integer * 86400);

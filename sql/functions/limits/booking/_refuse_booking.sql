@@ -1,5 +1,5 @@
--- odc._refuse_booking: say why a booking cannot have its nodes.
--- Arguments  p_count  how many it needs
+-- odc._refuse_booking: report why a booking cannot have its nodes.
+-- Arguments  p_count  number of nodes it needs
 -- Raises     OD008 NeverFits, OD019 BookingConflict; always one of them
 create or replace function odc._refuse_booking(p_booking booking, p_count integer, p_now timestamptz)
 returns void
@@ -41,7 +41,7 @@ begin
             hint = 'Choose another time or other nodes, or change the other booking: `odcctl booking list`.';
     end if;
 
-    -- What the jobs are that reach into it, and when enough of the nodes are rid of them.
+    -- The jobs that reach into the window, and when enough of the nodes are free of them.
     select string_agg(format('job %s on %s until %s', t.busy_job, t.names, coalesce(_iso(t.busy_until), 'no end')),
                       ', ' order by t.busy_until, t.busy_job)
            || case when max(t.jobs) > 10 then format(' and %s more', max(t.jobs) - 10) else '' end

@@ -1,4 +1,4 @@
--- odc._refuse_no_booking: say that no booking of a name is on or to come.
+-- odc._refuse_no_booking: report that a name has no current or future booking.
 -- Raises     OD012 WrongState: it is over; OD018 UnknownBooking; always one of them
 create or replace function odc._refuse_no_booking(p_name text)
 returns void

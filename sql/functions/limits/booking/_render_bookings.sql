@@ -1,5 +1,6 @@
--- odc._render_bookings: bookings as the JSON array of the API, by when they begin.
--- Returns    state: at p_now, whether or not a sweep has seen it; starts_at and ends_at: of the occurrence that is on or comes next; of one that is over as it was made
+-- odc._render_bookings: bookings as the JSON array of the API, ordered by start.
+-- Returns    state: at p_now, even before a sweep has updated it; starts_at and ends_at: of the current or next
+--            occurrence; of a booking that is over, as it was created
 create or replace function odc._render_bookings(p_ids integer[], p_now timestamptz)
 returns json
 language sql stable as $$

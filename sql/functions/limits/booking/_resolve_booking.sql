@@ -1,12 +1,12 @@
 -- odc._resolve_booking: the booking that a job asks to run in.
--- Arguments  p_name          as asked for
+-- Arguments  p_name          the requested name
 --            p_who           {user, uid, operator}; operators may use any
---            p_account_id    the job's
---            p_at            when the job may begin at the soonest
---            p_asked_s       its time limit as asked for; null: not said
+--            p_account_id    of the job
+--            p_at            the earliest time at which the job may begin
+--            p_asked_s       its requested time limit; null: none requested
 --            p_time_limit_s  its time limit otherwise
--- Returns    the booking's id, and the time limit: one that was not asked for is cut to the window
--- Locks      booking for share: it does not end or go before the job is written
+-- Returns    the booking's id, and the time limit: a limit that was not requested is cut to the window
+-- Locks      booking for share: it neither ends nor disappears before the job is written
 -- Raises     OD018 UnknownBooking; OD012 WrongState: it is over; OD013 NotOwner; OD009 LimitExceeded
 create or replace function odc._resolve_booking(
     p_name text, p_uid integer, p_user text, p_operator boolean, p_account_id integer, p_at timestamptz,

@@ -1,6 +1,6 @@
--- odc._sweep_bookings: let bookings begin and end, mend those whose nodes changed, and hold jobs whose booking is over.
--- Returns    when the next one begins or ends; null: none does
--- Locks      booking by id; pending. The caller has the turn
+-- odc._sweep_bookings: begin and end bookings, mend those whose nodes changed, and hold jobs whose booking is over.
+-- Returns    when the next booking begins or ends; null: none does
+-- Locks      booking by id; pending. The caller holds the turn
 create or replace function odc._sweep_bookings(p_now timestamptz)
 returns timestamptz
 language plpgsql volatile set search_path = odc, pg_temp as $$

@@ -1,6 +1,6 @@
--- odc._turn_booking: let a booking be on, to come or over, as the time is; an event tells of the change.
--- The jobs of one that is over are held.
--- Locks      booking; pending rows of its jobs. The caller has the turn
+-- odc._turn_booking: set a booking's state to current, future or over, according to the time, and record the change as
+-- an event. The jobs of a booking that is over are held.
+-- Locks      booking; pending rows of its jobs. The caller holds the turn
 create or replace function odc._turn_booking(p_booking_id integer, p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$

@@ -1,8 +1,9 @@
 -- odc._why_bookings: the bookings that keep a pending job from nodes it could run on.
--- Of a job that runs in no booking: windows that are on, or that its time limit reaches into, from the moment when
--- each node has what it needs: now, or when all that runs there is over. Of one that does: why not now.
--- Returns    a row per booking and window, soonest first, 16 at most. until: when the window ends; of a job's own
---            booking when it begins. node: null when there are several, which the text names
+-- For a job outside any booking: windows that are current, or that its time limit reaches into. The start is the moment
+-- when each node has what it needs: now, or when all jobs there have ended. For a job in a booking: why it does not
+-- start now.
+-- Returns    a row per booking and window, soonest first, at most 16. until: when the window ends; for a job's own
+--            booking when it begins. node: null if there are several, which the text names
 create or replace function odc._why_bookings(p_job_id bigint, p_now timestamptz)
 returns table (cause text, text text, booking_id integer, node text, until timestamptz)
 language sql stable as $$

@@ -1,8 +1,8 @@
--- odc.create_booking: set nodes aside for a window to come, by an operator.
+-- odc.create_booking: set nodes aside for a future window, by an operator.
 -- Arguments  p_actor        {user, uid, operator}
 --            p_ask          as _read_booking
---            p_key, p_digest  idempotency key and what tells its request from another; null: none
--- Returns    the booking as JSON text; under a known key that of the first request
+--            p_key, p_digest  idempotency key, and a digest that identifies its request; null: none
+-- Returns    the booking as JSON text; if the key is known, the booking of the first request
 -- Locks      the turn; idempotency by (uid, key)
 -- Raises     OD013 NotOwner, OD014 KeyReused, OD008 NeverFits, OD019 BookingConflict, and what _read_booking raises
 create or replace function odc.create_booking(

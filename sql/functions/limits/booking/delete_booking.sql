@@ -1,6 +1,6 @@
--- odc.delete_booking: give the nodes of a booking back, by an operator. Its pending jobs are held, its running ones
--- go on to their limit.
--- Returns    the booking as it was left, as JSON text
+-- odc.delete_booking: release the nodes of a booking, by an operator. Its pending jobs are held; its running jobs
+-- continue until their limit.
+-- Returns    the deleted booking, as JSON text
 -- Locks      the turn; booking; pending
 -- Raises     OD013 NotOwner, OD012 WrongState, OD018 UnknownBooking
 create or replace function odc.delete_booking(p_actor jsonb, p_name text, p_now timestamptz)

@@ -1,6 +1,6 @@
--- odc.edit_booking: change a booking that is on or to come, by an operator. Nodes that it may keep it keeps.
+-- odc.edit_booking: change a current or future booking, by an operator. It keeps its nodes as far as the change allows.
 -- Arguments  p_actor  {user, uid, operator}
---            p_ask    as _read_booking; only what changes. The kind stays
+--            p_ask    as _read_booking; only the changes. The kind cannot change
 -- Returns    the booking as JSON text
 -- Locks      the turn; booking; pending
 -- Raises     OD013 NotOwner, OD012 WrongState, OD018 UnknownBooking, and what create_booking raises

@@ -1,6 +1,6 @@
--- odc.list_bookings: the bookings that who asks may see: an operator all, others those they own.
+-- odc.list_bookings: the bookings that the caller may see: all for an operator, otherwise those the caller owns.
 -- Arguments  p_actor  {user, uid, operator}
---            p_all    those that are over, too: the newest 1000
+--            p_all    include the newest 1000 that are over
 -- Returns    a JSON array as text
 create or replace function odc.list_bookings(p_actor jsonb, p_all boolean, p_now timestamptz)
 returns text

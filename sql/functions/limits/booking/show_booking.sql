@@ -1,4 +1,4 @@
--- odc.show_booking: one booking: the one of that name that is on or to come, else the last that was.
+-- odc.show_booking: one booking: the current or future one of that name, else the last one.
 -- Arguments  p_actor  {user, uid, operator}
 -- Returns    a JSON object as text
 -- Raises     OD013 NotOwner, OD018 UnknownBooking

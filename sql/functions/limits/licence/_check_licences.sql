@@ -1,4 +1,4 @@
--- odc._check_licences: refuse licences that there are not, or not so many of.
+-- odc._check_licences: refuse licences that do not exist, or more of them than exist.
 -- Arguments  p_licences  {"name": count, …}; null: none
 -- Raises     OD025 UnknownLicence, OD008 NeverFits
 create or replace function odc._check_licences(p_licences jsonb)

@@ -1,4 +1,4 @@
--- odc._licence_use: every licence, and how many of it running jobs hold.
+-- odc._licence_use: every licence, and how many of it running jobs use.
 create or replace function odc._licence_use()
 returns table (name text, total integer, used bigint)
 language sql stable as $$

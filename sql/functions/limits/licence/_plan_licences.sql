@@ -1,8 +1,8 @@
--- odc._plan_licences: the licences that classes of pending jobs draw on, and what is left of them, in the form of
+-- odc._plan_licences: the licences that classes of pending jobs need, and how many are left, in the form of
 -- _plan_limits. Without licences it reads one empty table and returns nulls.
--- Arguments  p_class_shapes  shape ids, one per class;  p_what_if  as of decide, where a shape is negative: -1, -2, …
--- Returns    use_from, use_to  per class its span of use_*, counted from 1; from > to where it needs none
---            use_bucket, use_need  a licence, and how many of it one job of the class holds
+-- Arguments  p_class_shapes  shape ids, one per class;  p_what_if  as in decide, where a shape is negative: -1, -2, …
+-- Returns    use_from, use_to  per class its span of use_*, counted from 1; from > to if it needs none
+--            use_bucket, use_need  a licence, and how many of it one job of the class needs
 --            left, consumes, reasons  per licence: how many are left; true; Slurm's name
 create or replace function odc._plan_licences(
     p_class_shapes integer[], p_what_if jsonb default null,

@@ -1,6 +1,6 @@
--- odc._why_licences: the licences that a pending job needs more of than are left, and the running jobs that hold them.
--- Returns    a row per licence (limit_name, no other_job_id; until: enough of it comes free) and one per holder, at
---            most 16 a licence, soonest end first
+-- odc._why_licences: the licences of which too few are left for a pending job, and the running jobs that use them.
+-- Returns    a row per licence (limit_name, no other_job_id; until: when enough of it is released) and one per job that
+--            uses it, at most 16 per licence, soonest end first
 create or replace function odc._why_licences(p_job_id bigint)
 returns table (cause text, text text, other_job_id bigint, limit_name text, until timestamptz)
 language sql stable as $$

@@ -1,7 +1,7 @@
--- odc.delete_licence: forget a licence, by an operator.
--- Returns    what it was, as JSON text
+-- odc.delete_licence: delete a licence, by an operator.
+-- Returns    the deleted licence, as JSON text
 -- Locks      the turn; licence
--- Raises     OD013 NotOwner; OD025 UnknownLicence; OD012 WrongState: jobs hold it or wait for it
+-- Raises     OD013 NotOwner; OD025 UnknownLicence; OD012 WrongState: jobs use it or wait for it
 create or replace function odc.delete_licence(p_actor jsonb, p_name text, p_now timestamptz)
 returns text
 language plpgsql volatile set search_path = odc, pg_temp as $$

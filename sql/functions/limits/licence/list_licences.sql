@@ -1,4 +1,4 @@
--- odc.list_licences: every licence, how many there are, are held, and are waited for.
+-- odc.list_licences: every licence, with how many exist, are in use, and are waited for.
 -- Returns    a JSON array as text
 create or replace function odc.list_licences()
 returns text

@@ -1,5 +1,5 @@
--- odc.set_licence: make a licence, or change how many there are of it, by an operator. Jobs that hold more than there
--- are then go on; none starts until enough have come back.
+-- odc.set_licence: create a licence, or change how many of it exist, by an operator. Running jobs continue even if they
+-- use more than exist then; no job that needs it starts until enough are released.
 -- Returns    the licence as JSON text
 -- Locks      the turn; licence
 -- Raises     OD013 NotOwner, OD010 BadRequest

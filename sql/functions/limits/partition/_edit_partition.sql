@@ -1,7 +1,7 @@
--- odc._edit_partition: the partition with these changes; what is not among them stays.
+-- odc._edit_partition: the partition with these changes applied; everything else stays.
 -- Arguments  p_changes  {state, is_default, policy, placement, tier, max_time_limit_s,
---                       default_time_limit_s, max_nodes, def_mem_per_cpu_mib}, null where null means none;
---                       all_nodes, node_list are not looked at here
+--                       default_time_limit_s, max_nodes, def_mem_per_cpu_mib}; null removes a setting;
+--                       all_nodes, node_list are ignored here
 -- Raises     OD029 UnknownPolicy, OD010 BadRequest
 create or replace function odc._edit_partition(p_partition partition, p_changes jsonb)
 returns partition

@@ -1,4 +1,4 @@
--- odc._edit_policy: the policy with these changes; what is not among them stays.
+-- odc._edit_policy: the policy with these changes applied; everything else stays.
 -- Arguments  p_changes  {ordering, max_wait_s (null: none), backfill, plan_depth}
 -- Raises     OD010 BadRequest
 create or replace function odc._edit_policy(p_policy policy, p_changes jsonb)

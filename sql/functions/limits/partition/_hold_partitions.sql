@@ -1,4 +1,4 @@
--- odc._hold_partitions: no partition is deleted until this transaction ends; many may hold them at once.
+-- odc._hold_partitions: prevent the deletion of partitions until this transaction ends; many sessions may do so at once.
 -- Locks      advisory 0x6F6465 ("ode"), shared
 create or replace function odc._hold_partitions()
 returns void

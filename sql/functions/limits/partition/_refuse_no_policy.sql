@@ -1,4 +1,4 @@
--- odc._refuse_no_policy: refuse the name of a policy that is none.
+-- odc._refuse_no_policy: refuse the name of a policy that does not exist.
 -- Raises     OD029 UnknownPolicy
 create or replace function odc._refuse_no_policy(p_name text)
 returns void

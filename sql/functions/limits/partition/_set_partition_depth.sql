@@ -1,5 +1,5 @@
--- odc._set_partition_depth: how many protected jobs a partition plans, which its policy says.
--- Raises     OD012 WrongState: other partitions have that policy, too; OD010 BadRequest
+-- odc._set_partition_depth: set how many protected jobs a partition plans, which is a setting of its policy.
+-- Raises     OD012 WrongState: other partitions use that policy, too; OD010 BadRequest
 create or replace function odc._set_partition_depth(p_actor jsonb, p_partition partition, p_changes jsonb, p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$

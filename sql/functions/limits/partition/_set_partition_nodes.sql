@@ -1,4 +1,4 @@
--- odc._set_partition_nodes: which nodes a partition has.
+-- odc._set_partition_nodes: set the nodes of a partition.
 -- Arguments  p_changes  {all_nodes: true} or {node_list: [names]}; neither: nothing changes
 -- Locks      node_free rows whose group changes
 -- Raises     OD007 UnknownNode, OD010 BadRequest

@@ -1,6 +1,6 @@
--- odc.create_partition: by an operator.
+-- odc.create_partition: create a partition, by an operator.
 -- Arguments  p_actor    {user, uid, operator}
---            p_changes  as of edit_partition; without all_nodes and node_list it has no nodes
+--            p_changes  as in edit_partition; without all_nodes and node_list it has no nodes
 -- Returns    the partition as JSON text
 -- Locks      the turn; partition; node_free
 -- Raises     OD013 NotOwner, OD028 InUse, and as edit_partition

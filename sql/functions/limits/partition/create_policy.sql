@@ -1,6 +1,6 @@
--- odc.create_policy: by an operator.
+-- odc.create_policy: create a policy, by an operator.
 -- Arguments  p_actor    {user, uid, operator}
---            p_like     the policy to begin with; null: none, and the ordering is needed
+--            p_like     the policy to copy from; null: none, and p_changes must have the ordering
 --            p_changes  {ordering, max_wait_s, backfill, plan_depth}
 -- Returns    the policy as JSON text
 -- Locks      the turn

@@ -1,6 +1,6 @@
--- odc.delete_partition: by an operator; with its limits. Jobs that ended there keep its name.
+-- odc.delete_partition: delete a partition and its limits, by an operator. Jobs that ended there keep its name.
 -- Arguments  p_actor  {user, uid, operator}
--- Returns    the partition as it was, as JSON text
+-- Returns    the partition before its deletion, as JSON text
 -- Locks      the turn; advisory 0x6F6465, against submits (_hold_partitions); partition; node_free
 -- Raises     OD013 NotOwner, OD001 UnknownPartition, OD012 WrongState: the default one, OD028 InUse: jobs, bookings or
 --            memberships name it

@@ -1,5 +1,5 @@
--- odc.delete_policy: by an operator; odc stays, because new partitions have it.
--- Returns    the policy as it was, as JSON text
+-- odc.delete_policy: delete a policy, by an operator. Policy `odc` cannot be deleted, because new partitions use it.
+-- Returns    the policy before its deletion, as JSON text
 -- Locks      the turn; policy
 -- Raises     OD013 NotOwner, OD029 UnknownPolicy, OD028 InUse
 create or replace function odc.delete_policy(p_actor jsonb, p_name text, p_now timestamptz)

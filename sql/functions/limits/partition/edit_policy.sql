@@ -1,4 +1,4 @@
--- odc.edit_policy: change a policy, by an operator; the next pass goes by it.
+-- odc.edit_policy: change a policy, by an operator; it applies from the next pass on.
 -- Arguments  p_actor    {user, uid, operator}
 --            p_changes  see _edit_policy
 -- Returns    the policy as JSON text

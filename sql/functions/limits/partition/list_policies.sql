@@ -1,4 +1,4 @@
--- odc.list_policies: the policies, and the partitions that have them.
+-- odc.list_policies: the policies, and the partitions that use them.
 -- Arguments  p_names  only these; null: all
 -- Returns    a JSON array
 create or replace function odc.list_policies(p_names text[] default null)

@@ -1,7 +1,7 @@
--- odc._close_tasks: of arrays that wait task by task (aftercorr), close the tasks whose counterparts, where there
--- are any, have not ended with success; open the others.
+-- odc._close_tasks: for arrays that wait task by task (aftercorr), close the tasks whose counterparts have not ended
+-- with success; open the others, and those without a counterpart.
 -- Rows are found by index: see _singleton_verdicts.
--- Arguments  p_job_ids  arrays that wait; the others are passed over
+-- Arguments  p_job_ids  arrays that wait; other jobs are skipped
 -- Locks      pending rows of these arrays
 create or replace function odc._close_tasks(p_job_ids bigint[])
 returns void

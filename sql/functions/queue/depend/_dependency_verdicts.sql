@@ -1,8 +1,8 @@
--- odc._dependency_verdicts: how waiting dependencies of these jobs stand now; not singletons, nor tasks of aftercorr.
--- A target that was cancelled before it started counts as ended without success, and, for `after`, as started.
--- An array as a whole has started when no task of it waits for its first start, has ended when all have; afterok
--- fails with the first task that does.
--- Arguments  p_target_ids  only those on these jobs and arrays; null: all
+-- odc._dependency_verdicts: the current verdict on each waiting dependency of these jobs, except singletons and
+-- aftercorr. A target that was cancelled before it started counts as ended without success, and, for `after`, as started.
+-- A whole array has started when none of its tasks waits for its first start, and has ended when all have ended.
+-- afterok fails with the first task that fails.
+-- Arguments  p_target_ids  only dependencies on these jobs and arrays; null: on any
 -- Returns    met, waiting or never; due_at when only a delay is left
 create or replace function odc._dependency_verdicts(p_job_ids bigint[], p_target_ids bigint[], p_now timestamptz)
 returns table (job_id bigint, ord integer, verdict odc.dependency_state, due_at timestamptz)

@@ -1,4 +1,4 @@
--- odc._has_task: has (or had) this array that task?
+-- odc._has_task: whether this array has (or had) that task.
 create or replace function odc._has_task(p_array_id bigint, p_task integer)
 returns boolean
 language sql stable as $$

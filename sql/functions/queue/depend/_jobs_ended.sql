@@ -1,6 +1,7 @@
--- odc._jobs_ended: jobs have ended, with their state in job. Counts the tasks of their arrays and wakes what waits.
--- Arguments  p_job_ids  ids of jobs, tasks, and rows of tasks cancelled together
---            p_ran      they were running until now; false: they were waiting
+-- odc._jobs_ended: jobs have ended, and job has their state. Counts the tasks of their arrays and judges the jobs that
+-- depend on them.
+-- Arguments  p_job_ids  ids of jobs, of tasks, and of rows of tasks cancelled together
+--            p_ran      they were running until now; false: they were pending
 -- Locks      the caller holds the turn; array_job; as _refresh_open_counts and _judge_dependencies
 create or replace function odc._jobs_ended(p_job_ids bigint[], p_now timestamptz, p_ran boolean default false)
 returns void

@@ -1,4 +1,4 @@
--- odc._jobs_requeued: attempts have ended and their jobs wait again. Counts the tasks of their arrays.
+-- odc._jobs_requeued: attempts have ended and their jobs are pending again. Counts the tasks of their arrays.
 -- Arguments  p_job_ids  ids of jobs that were running until now
 -- Locks      the caller holds the turn; array_job; as _refresh_open_counts
 create or replace function odc._jobs_requeued(p_job_ids bigint[], p_now timestamptz)

@@ -1,6 +1,6 @@
--- odc._jobs_started: jobs have been placed. Counts the tasks of their arrays, and wakes what waits for a start. What
--- they waited for themselves is over, also when they are requeued.
--- Arguments  p_job_ids  ids with a row in running; of tasks, their own
+-- odc._jobs_started: jobs have been placed. Counts the tasks of their arrays and judges the jobs that wait for a start.
+-- Their own dependencies are over, even if they are requeued later.
+-- Arguments  p_job_ids  ids with a row in running; for array tasks, the task's own id
 -- Locks      the caller holds the turn; array_job; as _refresh_open_counts and _judge_dependencies
 create or replace function odc._jobs_started(p_job_ids bigint[], p_now timestamptz)
 returns void

@@ -1,8 +1,8 @@
--- odc._judge_dependencies: look again at what these pending jobs wait for; those that need wait no more are ready.
--- Level triggered: it asks how the targets stand, not what just happened to them, so it may be called at any time.
--- Rows are found by index however small the tables were when the plans were made: see _singleton_verdicts.
--- Arguments  p_job_ids     who waits; null: nobody
---            p_target_ids  what they wait for that may have changed; null: anything
+-- odc._judge_dependencies: check the dependencies of these pending jobs; jobs that need not wait any longer become ready.
+-- Level triggered: it reads the targets' current state, not what just happened to them, so it may be called at any time.
+-- Rows are found by index, however small the tables were when the plans were made: see _singleton_verdicts.
+-- Arguments  p_job_ids     the jobs that wait; null: none
+--            p_target_ids  the targets that may have changed; null: any
 -- Locks      the caller holds the turn; dependency and pending rows of these jobs
 create or replace function odc._judge_dependencies(
     p_job_ids bigint[], p_now timestamptz, p_target_ids bigint[] default null)
@@ -26,7 +26,7 @@ begin
           from _singleton_verdicts(p_job_ids) as v
          where d.job_id = v.job_id and d.ord = v.ord;
     end if;
-    -- Task by task: over when the array waited for has ended; tasks that are still closed then stay so.
+    -- Task by task: the dependency is over when the target array has ended; tasks still closed then stay closed.
     with over as materialized (
         select d.job_id, d.ord, p.closed_tasks
           from unnest(p_job_ids) as w (id)
@@ -53,7 +53,7 @@ begin
                       end::dependency_state as state
                  from dependency as d
                 cross join lateral (
-                      -- Closed tasks hold themselves back; the array as a whole is lost when no task is left but those.
+                      -- Closed tasks wait by themselves; the array as a whole can never start when only closed tasks are left.
                       select case when d.kind <> 'aftercorr' then d.state
                                   when d.state = 'never' and p.tasks <@ p.closed_tasks then 'never'
                                   else 'met' end as state) as t
@@ -68,7 +68,7 @@ begin
          where p.job_id = v.job_id and p.dependency <> v.state
         returning p.array_job_id, p.tasks
     )
-    -- A task with a row of its own that is let go takes its place before those of the range.
+    -- A released task with a row of its own is counted before the tasks of the range.
     select array_agg(distinct array_job_id) filter (where tasks is null and array_job_id is not null)
       into v_arrays from changed;
     if v_arrays is not null then

@@ -1,4 +1,4 @@
--- odc._name_key: what a singleton is single in: its user and its name.
+-- odc._name_key: the key of a singleton, made of its user and its name.
 create or replace function odc._name_key(p_uid integer, p_name text)
 returns bigint
 language sql immutable as $$

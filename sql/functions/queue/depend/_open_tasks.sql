@@ -1,6 +1,6 @@
--- odc._open_tasks: tasks have ended: open their counterparts of arrays that wait for them one by one (aftercorr).
+-- odc._open_tasks: tasks have ended; open their counterparts in arrays that wait task by task (aftercorr).
 -- Arguments  p_ended_ids    rows that have ended
---            p_waiting_ids  arrays that wait for one of their arrays; the others are passed over
+--            p_waiting_ids  arrays that wait for an array of these tasks; other jobs are skipped
 -- Locks      the caller holds the turn; pending rows of the arrays that wait
 create or replace function odc._open_tasks(p_ended_ids bigint[], p_waiting_ids bigint[])
 returns void

@@ -1,5 +1,5 @@
--- odc._refresh_open_counts: how many tasks of these arrays may start now: those not closed, within the throttle.
--- Tasks with a row of their own (held once, or requeued) come before those of the range.
+-- odc._refresh_open_counts: recount how many tasks of these arrays may start now: not closed, and within the throttle.
+-- Tasks with a row of their own (once held, or requeued) come before those of the range.
 -- Rows are found by index: see _singleton_verdicts.
 -- Locks      the pending rows of these arrays
 create or replace function odc._refresh_open_counts(p_array_ids bigint[])

@@ -1,6 +1,6 @@
--- odc._refused_dependencies: dependencies on what does not exist.
--- Arguments  p_jobs  jobs as submitted; of each its "dependency" {any, terms: [{kind, target_id, target_task}]}
--- Returns    the position (from 1) of a job that cannot be taken, and why
+-- odc._refused_dependencies: find dependencies on jobs or tasks that do not exist.
+-- Arguments  p_jobs  jobs as submitted; each has a "dependency" {any, terms: [{kind, target_id, target_task}]}
+-- Returns    the position (from 1) of each job that cannot be accepted, and why
 create or replace function odc._refused_dependencies(p_jobs jsonb[])
 returns table ("position" integer, code text, message text, hint text)
 language sql stable as $$

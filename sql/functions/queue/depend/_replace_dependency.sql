@@ -1,7 +1,7 @@
--- odc._replace_dependency: let a pending job wait for other things than before, or (a null text) for nothing.
+-- odc._replace_dependency: replace the dependencies of a pending job, or remove them (null text).
 -- The caller then counts again which tasks of its array may start.
 -- Arguments  p_dependency  {text, any, terms}
--- Raises     OD011 BadDependency: what does not exist, or what waits for this very job
+-- Raises     OD011 BadDependency: the target does not exist, or waits for this job
 create or replace function odc._replace_dependency(p_job_id bigint, p_dependency jsonb, p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$

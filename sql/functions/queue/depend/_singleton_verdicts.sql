@@ -1,7 +1,7 @@
--- odc._singleton_verdicts: which singletons have no earlier live job of their user and name any more.
+-- odc._singleton_verdicts: the singletons that no longer have an earlier live job of the same user and name.
 -- The work is one index lookup per live job of these users plus one sort, however few rows the tables had when the plan
 -- was made: `offset 0` and enable_seqscan leave the planner one way to find each row.
--- Arguments  p_job_ids  pending jobs, whatever they wait for
+-- Arguments  p_job_ids  pending jobs, whatever their dependencies
 create or replace function odc._singleton_verdicts(p_job_ids bigint[])
 returns table (job_id bigint, ord integer)
 language plpgsql stable set search_path = odc, pg_temp set enable_seqscan = off as $$

@@ -1,6 +1,6 @@
--- odc._take_tasks: take the lowest open tasks of arrays out of their ranges; each gets a row of its own in job.
--- The last task of an array takes the range's own row, as in Slurm; its pending row is gone then.
--- Arguments  p_job_ids, p_counts  the arrays' ids, and how many tasks to take of each (at most those open)
+-- odc._take_tasks: take the lowest open tasks out of the ranges of arrays; each gets a row of its own in job.
+-- The last task of an array takes the range's own row, as in Slurm; its pending row is then gone.
+-- Arguments  p_job_ids, p_counts  the arrays, and how many tasks to take from each (at most the open ones)
 -- Returns    the range's id, the task's id and its number
 -- Locks      pending rows of the ranges
 create or replace function odc._take_tasks(p_job_ids bigint[], p_counts integer[], p_now timestamptz)

@@ -1,5 +1,5 @@
--- odc._write_dependencies: what jobs just queued wait for; those that need not wait are ready after it.
--- Arguments  p_ids   ids of the jobs, null where there is none; their pending rows say 'waiting'
+-- odc._write_dependencies: store the dependencies of jobs just queued; jobs that need not wait are then ready.
+-- Arguments  p_ids   ids of the jobs, null for a position without one; their pending rows are in state 'waiting'
 --            p_jobs  the jobs as submitted, parallel
 -- Locks      the caller holds the turn; the pending rows of these jobs
 create or replace function odc._write_dependencies(p_ids bigint[], p_jobs jsonb[], p_now timestamptz)
@@ -12,7 +12,7 @@ begin
     with term as (
         insert into dependency (job_id, ord, kind, target_id, target_task, delay_s, name_key)
         select u.id, t.ord,
-               -- Task by task only where both are arrays; else it is afterok.
+               -- Task by task only if both are arrays; otherwise it is afterok.
                case when d.kind = 'aftercorr' and (p.tasks is null or a.job_id is null or d.target_task is not null)
                     then 'afterok' else d.kind end::dependency_kind,
                d.target_id, d.target_task, coalesce(d.delay_s, 0),

@@ -1,4 +1,4 @@
--- odc._dispatch: all that an executor needs to run one attempt, as JSON; see odcd.records.dispatch.Dispatch.
+-- odc._dispatch: everything an executor needs to run one attempt, as JSON; see odcd.records.dispatch.Dispatch.
 -- Returns a set and uses begin atomic, so that PostgreSQL inlines it: many attempts need one join, not ten joins each.
 create or replace function odc._dispatch(
     p_job odc.job, p_term bigint, p_attempt integer, p_partition_id integer, p_started_at timestamptz,

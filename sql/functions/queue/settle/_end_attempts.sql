@@ -1,4 +1,4 @@
--- odc._end_attempts: close attempts whose members have all ended; each job ends or goes back to the queue.
+-- odc._end_attempts: close attempts whose members have all ended. Each job ends or returns to the queue.
 -- Arguments  p_job_ids  running jobs, locked by the caller
 -- Locks      usage; pending, running, job, node_free, allocation, gpu_now, gpu_use rows of these jobs
 create or replace function odc._end_attempts(p_job_ids bigint[], p_now timestamptz)
@@ -6,13 +6,13 @@ returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
     v_max_launches constant integer := 5;
-    v_max_boxes    constant integer := 3;   -- attempts to start a reservation; once it was active there is no other
+    v_max_boxes    constant integer := 3;   -- attempts to start a reservation; one that was active never starts again
     v_ended    bigint[];
     v_requeued bigint[];
 begin
     perform _charge_usage(p_job_ids, p_now);
     perform _release_disks(p_job_ids, p_now);
-    -- Whoever had ended before a preemptor's stop went out ended by itself.
+    -- A victim that exited before its stop was sent ended by itself.
     update running as r set intent = null, intent_by = null, preemption = null
      where r.job_id = any (p_job_ids) and r.intent = 'preempt'
        and (r.stop_sent_at is null or r.exited_at < r.stop_sent_at);
@@ -48,7 +48,7 @@ begin
           join job as j on j.id = r.job_id
           left join reservation as v on v.job_id = r.job_id
          cross join lateral (select v.job_id is null or v.launched_at is null and r.attempt < v_max_boxes as once_more) as o
-         -- A machine could not launch one member of a gang while another ran: the job has run.
+         -- One member of a gang could not be launched while another ran: the job has run.
          cross join lateral (select coalesce(r.exit_cause = 'launch' and r.running_at is not null, false)) as h (half_launched)
          where r.job_id = any (p_job_ids)
     ), gone as (
@@ -78,7 +78,7 @@ begin
     ), done as materialized (
         select g.*, v.state as end_state, v.reason as end_reason, v.again, v.may_requeue, n.names, n.gpus, n.real_gpus, n.cpus,
                case when g.exit_signal is null then g.exit_code else 0 end as code,
-               -- When it ended, not when we learned of it; never before it started or after now.
+               -- When the attempt ended, not when odc learned of it; never before its start or after p_now.
                greatest(g.started_at, least(p_now, coalesce(g.exited_at, p_now))) as over_at
           from gone as g
           join verdict as v on v.job_id = g.job_id
@@ -95,7 +95,7 @@ begin
     ), looked as (
         delete from gpu_now as g where g.job_id = any (p_job_ids)
     ), owed as (
-        -- What its GPUs did is asked later, whoever leads then: see odc.store_gpu_use.
+        -- Its GPU usage is fetched later, by the leader of that time: see odc.store_gpu_use.
         insert into gpu_use as u (job_id, attempt, gpus, running_at, ended_at, source)
         select d.job_id, d.attempt, d.real_gpus, least(d.running_at, d.over_at), d.over_at, coalesce(m.source, 'nvml')
           from done as d

@@ -1,5 +1,5 @@
--- odc.dispatch_of: the last attempt (or the given one) of a job, live or ended; for reading its output.
--- Members of an ended attempt say rank and node only. Null: the job never started.
+-- odc.dispatch_of: the last attempt (or the given one) of a job, live or ended, for reading its output.
+-- Members of an ended attempt have only rank and node. Null: the job never started.
 create or replace function odc.dispatch_of(p_job_id bigint, p_attempt integer default null)
 returns text
 language sql stable as $$

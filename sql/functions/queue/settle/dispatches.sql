@@ -1,4 +1,4 @@
--- odc.dispatches: the running attempts of these jobs (null: of all), as odcd.records.dispatch.Dispatch in JSON.
+-- odc.dispatches: the running attempts of these jobs (null: of all jobs), as odcd.records.dispatch.Dispatch in JSON.
 -- Raises     OD020 LeadershipLost
 create or replace function odc.dispatches(p_term bigint, p_job_ids bigint[])
 returns table (body text)
@@ -6,7 +6,7 @@ language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
     perform _hold_term(p_term);
     return query
-    -- All members in one join: without statistics, a join per job would read every node for each job.
+    -- All members in one join: without statistics, a join per job would read all nodes for each job.
     with member as materialized (
         select a.job_id, a.rank, jsonb_build_object(
                    'rank', a.rank, 'node', n.name, 'gpu_type', n.gpu_type,

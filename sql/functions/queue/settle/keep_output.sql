@@ -1,5 +1,5 @@
--- odc.keep_output: keep what a member wrote, which its executor is about to lose. The last one kept counts.
--- Arguments  p_content  zlib;  p_written  bytes it wrote, of which p_content may lack the middle
+-- odc.keep_output: store a member's output, which its executor is about to lose. The longest version is kept.
+-- Arguments  p_content  compressed by zlib;  p_written  bytes the member wrote; p_content may lack the middle
 create or replace function odc.keep_output(
     p_job_id bigint, p_attempt integer, p_rank integer, p_content bytea, p_written bigint, p_now timestamptz)
 returns void

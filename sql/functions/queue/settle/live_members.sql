@@ -1,5 +1,5 @@
--- odc.live_members: the members that have not ended, of all running attempts.
--- Returns    job, attempt, rank, and whether its executor has said that it started
+-- odc.live_members: the members of all running attempts that have not ended.
+-- Returns    job, attempt, rank, and whether the executor has reported that the member started
 create or replace function odc.live_members(p_term bigint)
 returns table (job_id bigint, attempt integer, rank integer, started boolean)
 language plpgsql volatile set search_path = odc, pg_temp as $$

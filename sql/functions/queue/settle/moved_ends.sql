@@ -1,6 +1,6 @@
--- odc.moved_ends: running attempts whose time limit moved since the executor took it. Until note_ends is called they come again:
--- an executor that was away would end a job that was extended.
--- Returns    ends_at null: no time limit any more
+-- odc.moved_ends: running attempts whose time limit changed since the executor last received it. They are returned until
+-- note_ends is called: otherwise an executor that was away would end a job that was extended.
+-- Returns    ends_at null: the job no longer has a time limit
 -- Raises     OD020 LeadershipLost
 create or replace function odc.moved_ends(p_term bigint)
 returns table (job_id bigint, attempt integer, ends_at timestamptz)

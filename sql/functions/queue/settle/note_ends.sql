@@ -1,5 +1,5 @@
--- odc.note_ends: the executor has taken these time limits.
--- Arguments  parallel arrays, as moved_ends gave them: one that has moved since is still to be told
+-- odc.note_ends: record that the executor has received these time limits.
+-- Arguments  parallel arrays, as moved_ends returned them; moved_ends returns a limit again if it has changed since
 -- Raises     OD020 LeadershipLost
 create or replace function odc.note_ends(
     p_term bigint, p_job_ids bigint[], p_attempts integer[], p_ends timestamptz[])

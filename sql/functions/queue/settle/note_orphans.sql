@@ -1,5 +1,5 @@
--- odc.note_orphans: write down that an executor found running what no job has, and removes it.
--- Arguments  p_names  as the executor names them, as in odc-7-1-0: job, attempt, rank
+-- odc.note_orphans: record that an executor found something running that belongs to no job, and removes it.
+-- Arguments  p_names  the executor's names, such as odc-7-1-0: job, attempt, rank
 -- Raises     OD020 LeadershipLost
 create or replace function odc.note_orphans(p_term bigint, p_names text[], p_now timestamptz)
 returns void

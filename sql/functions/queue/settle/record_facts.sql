@@ -1,7 +1,7 @@
--- odc.record_facts: write what an executor saw of members; facts already known, or of attempts that are over, change
--- nothing. When one member of a gang fails, the database wants the others ended.
--- Arguments  parallel arrays: job, attempt, rank, kind (started, exited, lost, start_failed), when, exit code,
---            signal, cause (timeout, oom, launch, unknown), detail, whether it speaks against the node; null: none does
+-- odc.record_facts: record what an executor observed of members. Facts that are already known, or that belong to ended
+-- attempts, change nothing. When one member of a gang fails, the others are marked to be ended.
+-- Arguments  parallel arrays: job, attempt, rank, kind (started, exited, lost, start_failed), time, exit code,
+--            signal, cause (timeout, oom, launch, unknown), detail, and whether the node may be at fault (null: none is)
 -- Returns    ids of the jobs whose attempt ended by these facts
 -- Locks      term for share; the turn; running by job, allocation
 -- Raises     OD020 LeadershipLost
@@ -20,7 +20,7 @@ begin
 
     with fact as materialized (
         select f.job_id, f.rank, f.kind, f.at, f.exit_code, f.signal, f.cause, f.detail,
-               -- What was to end anyway accuses nobody.
+               -- A member that was to end anyway is no evidence against its node.
                case when f.suspect is not true or r.intent is not null then null
                     when f.kind = 'lost' then 'lost' when f.kind = 'start_failed' then 'launch' else 'failed' end as strike
           from unnest(p_job_ids, p_attempts, p_ranks, p_kinds, p_ats, p_exit_codes, p_signals, p_causes, p_details, p_suspects)
@@ -51,9 +51,9 @@ begin
         select m.job_id, count(*) filter (where m.ended) as ended, max(m.begun_at) as begun_at,
                max(m.ended_at) as ended_at,
                max(m.exit_code) as exit_code, max(m.detail) as detail,
-               -- A member that failed by itself tells more than those that were ended for it.
+               -- The signal of a member that failed by itself matters more than those of members ended because of it.
                case when coalesce(max(m.exit_code), 0) = 0 then max(m.signal) end as signal,
-               -- The cause that decides, when members ended in different ways.
+               -- The cause that decides when members ended in different ways.
                (array_agg(m.cause order by array_position(
                    array['lost', 'timeout', 'oom', 'launch', 'start_failed', 'failed'], m.cause))
                 filter (where m.cause is not null))[1] as cause
@@ -63,14 +63,14 @@ begin
        set live_members = r.live_members - t.ended,
            exit_code = case when r.exit_cause is null then greatest(r.exit_code, t.exit_code) else r.exit_code end,
            exit_signal = case when r.exit_cause is null then greatest(r.exit_signal, t.signal) else r.exit_signal end,
-           -- The first cause decides; but what may have run must not pass for what never did.
+           -- The first cause decides, except that a job that may have run must not count as never launched.
            exit_cause = case when r.exit_cause = 'launch' and t.cause = 'lost' then 'lost'
                              else coalesce(r.exit_cause, t.cause) end,
            exit_detail = coalesce(r.exit_detail, t.detail),
            running_at = coalesce(r.running_at, t.begun_at),
            exited_at = greatest(r.exited_at, t.ended_at),
            state = case when r.intent is not null or (t.cause is not null and r.live_members > t.ended) then 'COMPLETING'
-                        -- A reservation is when all its members are ready: see _activate_reservations.
+                        -- A reservation becomes RUNNING when all its members are ready: see _activate_reservations.
                         when t.begun_at is not null and r.state = 'CONFIGURING'
                              and not exists (select from reservation as v where v.job_id = r.job_id) then 'RUNNING'
                         else r.state end::job_state,

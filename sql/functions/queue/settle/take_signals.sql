@@ -1,5 +1,5 @@
--- odc.take_signals: running jobs that asked for a signal before their time limit and are due for it; marks them signalled.
--- For executors that do not keep the time themselves.
+-- odc.take_signals: running jobs whose signal before the time limit is due; marks them as signalled.
+-- For executors that do not track time limits themselves.
 -- Raises     OD020 LeadershipLost
 create or replace function odc.take_signals(p_term bigint, p_now timestamptz)
 returns table (job_id bigint, attempt integer, signal integer, batch_only boolean)

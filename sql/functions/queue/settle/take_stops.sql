@@ -1,7 +1,7 @@
--- odc.take_stops: running attempts that the database wants ended and whose executor has not been told,
--- or not within a minute; marks them told.
--- Arguments  p_again  tell of all: a new leader cannot know what its predecessor got sent
--- Returns    grace_s: what is left of the grace that the QOS of a preempted job gives it; null: the usual one
+-- odc.take_stops: running attempts to end whose executor has received no stop, or none within the last minute;
+-- records that the stop is sent now.
+-- Arguments  p_again  return all of them: a new leader does not know which stops its predecessor delivered
+-- Returns    grace_s: what is left of the grace period of a preempted job's QOS; null: the executor's usual one
 create or replace function odc.take_stops(p_term bigint, p_now timestamptz, p_again boolean default false)
 returns table (job_id bigint, attempt integer, intent text, grace_s double precision)
 language plpgsql volatile set search_path = odc, pg_temp as $$

@@ -1,4 +1,4 @@
--- odc.unstarted_jobs: running attempts placed before p_before of which some member has not started.
+-- odc.unstarted_jobs: running attempts placed before p_before that have a member that has not started.
 create or replace function odc.unstarted_jobs(p_term bigint, p_before timestamptz)
 returns table (job_id bigint)
 language plpgsql volatile set search_path = odc, pg_temp as $$

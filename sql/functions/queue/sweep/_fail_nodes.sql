@@ -1,7 +1,7 @@
--- odc._fail_nodes: jobs with members on nodes that have been down for too long are to end; whether there are any.
--- Where most nodes fall silent at once, it is the way to them that is broken, not they: as long as that is so, and three or
--- more are, nothing is ended.
--- Arguments  p_grace  how long is not too long; null: nothing is too long. What an operator took down keeps its jobs
+-- odc._fail_nodes: mark jobs for NODE_FAIL if a member's node has been down for too long; return whether there are any.
+-- When most nodes go silent at once, the network to them is broken, not the nodes. While three or more nodes, and most of
+-- all nodes, are silent, no job is ended.
+-- Arguments  p_grace  how long a node may be down; null: forever. Nodes taken down by an operator keep their jobs
 -- Locks      running and allocation rows of these jobs
 create or replace function odc._fail_nodes(p_grace interval, p_now timestamptz)
 returns boolean

@@ -1,4 +1,4 @@
--- odc._next_end: when the next running job reaches its time limit, or is to be signalled before it.
+-- odc._next_end: when the next running job reaches its time limit, or is due for its signal before the limit.
 create or replace function odc._next_end()
 returns timestamptz
 language sql stable as $$

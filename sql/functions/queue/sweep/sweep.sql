@@ -1,11 +1,12 @@
--- odc.sweep: what time alone does: begin times, delays, deadlines, limits overrun, nodes away for too long, bookings;
--- repairs of the books; and housekeeping.
--- Arguments  p_keeps_time  the executor ends jobs at their limits, so that only what it left is looked for here
---            p_node_grace  jobs of a node that has been down for so long, and not by an operator, end; null: they go on
---            p_quarantine  nodes that eat jobs are quarantined; false: none is, and those that were return; null: not now
---            p_canaries    what is quarantined can be tried
---            p_stale_after  reservations that have waited for so long are cancelled; null: none is
--- Returns    when it should run next: the next begin time, delay, deadline or booking, at most a minute from now
+-- odc.sweep: apply what the passing of time alone causes: begin times, delays, deadlines, exceeded time limits, nodes
+-- down for too long, bookings; also repairs of the books, and housekeeping.
+-- Arguments  p_keeps_time  the executor ends jobs at their limits; the sweep ends only those it left running
+--            p_node_grace  end jobs of a node that has been down this long, unless an operator took it down; null: never
+--            p_quarantine  true: quarantine nodes on which jobs keep failing; false: end all quarantines; null: do
+--                          neither now
+--            p_canaries    quarantined nodes can be tested by canaries
+--            p_stale_after  cancel reservations that have waited this long; null: none
+-- Returns    when it should run next: the next begin time, delay, deadline or booking, at most one minute from now
 -- Locks      term for share; the turn; server; booking; pending and running rows that are due; node by name, when one is quarantined
 -- Raises     OD020 LeadershipLost
 create or replace function odc.sweep(
@@ -14,7 +15,7 @@ create or replace function odc.sweep(
 returns timestamptz
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    -- The executor ends a job at its limit and may take its grace; what is not gone then is asked for again.
+    -- The executor ends a job at its limit, and the job may use its grace; a job still there after that is stopped again.
     v_overrun constant interval := '60 seconds';
     v_begun   bigint[];
     v_late    bigint[];
@@ -37,7 +38,7 @@ begin
     if v_begun is not null then
         perform _refresh_open_counts(v_begun);
     end if;
-    -- Delays that are over; and what might have been missed, though turns see to it that nothing is.
+    -- Delays that are over, and changes that might have been missed, although turns prevent that.
     perform _judge_dependencies(
         (select array_agg(distinct d.job_id) from dependency as d
           where d.state = 'waiting' and d.kind in ('after', 'singleton')), p_now);
@@ -46,7 +47,7 @@ begin
     if v_late is not null then
         perform _end_pending(v_late, null, null, 'DEADLINE', 'odcd', p_now);
     end if;
-    -- Before limits are looked at: those that are not active yet have not begun to use their time.
+    -- Before time limits are checked: the time of reservations that are not active yet has not begun.
     v_boxes := _sweep_reservations(p_stale_after, p_now);
     v_boxes := _sweep_disks(p_now) or v_boxes;
     update running

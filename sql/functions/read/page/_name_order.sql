@@ -1,5 +1,5 @@
--- odc._name_order: a name such that n2 comes before n10: each number in it is led by how long it is.
--- Most names have one number, at their end: that needs no regular expression but one, a fifth of the time.
+-- odc._name_order: a sort key with which n2 comes before n10: each number in the name is padded with zeros.
+-- Most names have one number, at their end: a single regular expression handles them in a fifth of the time.
 create or replace function odc._name_order(p_name text)
 returns text
 language sql immutable as $$

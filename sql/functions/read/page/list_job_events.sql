@@ -1,5 +1,5 @@
--- odc.list_job_events: the last events of one job, oldest first; of an array's row none of its elements'.
--- Arguments  p_limit  events at most
+-- odc.list_job_events: the last events of one job, oldest first; of an array's row, without those of its tasks.
+-- Arguments  p_limit  maximum number of events
 -- Returns    a JSON array of {at, kind, actor, detail}
 create or replace function odc.list_job_events(p_job_id bigint, p_limit integer)
 returns text

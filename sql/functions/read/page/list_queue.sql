@@ -1,15 +1,16 @@
--- odc.list_queue: a page of live jobs in the order in which the queue will start them.
--- Running ones by start; then those that had a place at the last refresh of the expected starts, by it; then those
--- that had none: they came since, lack something, or are behind the last place that is looked at.
--- Arguments  p_filters  as of odc.list_jobs
---            p_place    where a page ended that had places: only higher ones come; null: from the first on
---            p_after    where one ended that had none, as of odc.list_jobs: the id of a running job, or of a pending
---                       one negated; null with p_place
---            p_limit    jobs at most
+-- odc.list_queue: a page of live jobs in the order in which the queue will start them: running jobs by start; then those
+-- with a position at the last refresh of the expected starts, by position; then those without one: they are newer,
+-- lack something, or are behind the last position that a refresh computes.
+-- Arguments  p_filters  as in odc.list_jobs
+--            p_place    the last position on the page before: only higher ones follow; null: from the first on
+--            p_after    if that page ended with a job without a position, its cursor as in odc.list_jobs: the id of a
+--                       running job, or of a pending one negated; null with p_place
+--            p_limit    maximum number of jobs
 --            p_fields   the keys wanted; null: all
---            p_now      planned starts before it are given as it
--- Returns    one row: the jobs as a JSON array; the place of each, or null; and where the next page goes on, both null: there is none
--- Raises     OD010 BadRequest: an unknown field; OD001, OD002, OD004: a partition, account or QOS that is not there
+--            p_now      earlier planned starts are shown as p_now
+-- Returns    one row: the jobs as a JSON array; the position of each, or null; and where the next page starts (both
+--            null: there is none)
+-- Raises     OD010 BadRequest: an unknown field; OD001, OD002, OD004: a partition, account or QOS that does not exist
 create or replace function odc.list_queue(
     p_filters jsonb, p_place integer, p_after bigint, p_limit integer, p_fields text[], p_now timestamptz)
 returns table (jobs text, places integer[], next_place integer, next bigint)
@@ -17,7 +18,7 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_at   record := odc._live_cursor(p_after);
     v_if   record;
-    v_ids  bigint[];    -- one more than asked, so that it is known whether there is a next page
+    v_ids  bigint[];    -- one more than requested, to find out whether there is a next page
     v_sections integer[];
 begin
     if p_filters ?| '{partition,account,qos}' then
@@ -61,7 +62,7 @@ begin
         next_place := places[p_limit];
         next := case v_sections[p_limit] when 0 then v_ids[p_limit] when 2 then -v_ids[p_limit] end;
     end if;
-    -- Those behind all places lack something; where they will stand nobody knows.
+    -- Jobs behind all positions lack something; their future position is unknown.
     places := array(select nullif(least(p, 1000000), 1000000) from unnest(places[:p_limit]) with ordinality as u (p, n) order by u.n);
     return next;
 end;

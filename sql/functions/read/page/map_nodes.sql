@@ -1,7 +1,7 @@
--- odc.map_nodes: every node with whose its GPUs are, by type and name.
+-- odc.map_nodes: every node with the users of its GPUs, by type and name.
 -- Returns    a row per node: its name, its GPU type, and a JSON text {name, gpu_type, state (UP, DRAIN, DOWN), reason, gpus,
---            cpus, cpus_used, jobs (on it), foreign (GPUs used by what odc does not run, a mask), booking, next_booking,
---            held: [[job_id, user, name, mask], ...]}; bit n of a mask is GPU n
+--            cpus, cpus_used, jobs (on it), foreign (GPUs used by software that odc does not run, a mask), booking,
+--            next_booking, held: [[job_id, user, name, mask], ...]}; bit n of a mask is GPU n
 create or replace function odc.map_nodes(p_now timestamptz)
 returns table (name text, gpu_type text, body text)
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -9,7 +9,7 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 begin
     return query
     with held as (
-        -- Sorted once, and without keys: thousands of them are most of what this costs.
+        -- Sorted once, and without keys: with thousands of jobs, these are most of the cost.
         select a.node_id, json_agg(json_build_array(a.job_id, a.user_name, a.name, a.gpu_mask)) as jobs
           from (select al.node_id, al.job_id, al.gpu_mask, j.user_name, j.name
                   from allocation as al

@@ -1,7 +1,7 @@
--- odc.show_attempts: the attempts of a job that have ended, the first one first.
--- Arguments  p_job_id  one job; of an array none has attempts of its own
--- Returns    a JSON array of {attempt, state, started_at (it held its nodes), running_at, ended_at, node_names, exit_code, signal,
---            reason, requeued}
+-- odc.show_attempts: the ended attempts of a job, first one first.
+-- Arguments  p_job_id  one job; an array has no attempts of its own
+-- Returns    a JSON array of {attempt, state, started_at (when it got its nodes), running_at, ended_at, node_names,
+--            exit_code, signal, reason, requeued}
 create or replace function odc.show_attempts(p_job_id bigint)
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$

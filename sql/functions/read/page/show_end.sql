@@ -1,6 +1,6 @@
--- odc.show_end: until when a running job runs.
--- Returns    likely_end_at by what jobs like it did, never before now (null: nothing is known of any); ends_at its limit, of a
---            dev server when it expires, as users are told: the grace comes after it (null: it has none). No row: it does not run
+-- odc.show_end: when a running job is expected to end, and its latest end.
+-- Returns    likely_end_at from the run times of similar jobs, never before p_now (null: none known); ends_at: its
+--            limit, for a dev server its expiry; the grace period follows (null: no limit). No row: it does not run
 create or replace function odc.show_end(p_job_id bigint, p_now timestamptz)
 returns table (likely_end_at timestamptz, ends_at timestamptz)
 language plpgsql stable set search_path = odc, pg_temp as $$

@@ -1,17 +1,18 @@
--- odc.show_gantt: what runs, is planned and is booked on nodes, as bars in time.
+-- odc.show_gantt: the running and planned jobs and the bookings of nodes, as bars in time.
 -- Arguments  p_types, p_nodes  only nodes of these GPU types, of these names; null: all
---            p_offset, p_limit which of them, in the order of odc.map_nodes
---            p_from, p_to      the stretch of time that is looked at
+--            p_offset, p_limit the page of nodes, in the order of odc.map_nodes
+--            p_from, p_to      the period: bookings within it, and planned starts before p_to
 -- Returns    JSON {at, from, to, node_count, next (an offset or null), nodes: [{name, gpu_type, gpus, state, reason, bars: [{kind
---            (running, planned, booking), job_id, array_job_id, array_task_id, array_tasks, name, user, gpus, gpu_indexes (of what
---            runs), starts_at, likely_end_at (null: nothing is known), ends_at (its limit; null: it has none)}]}]}: bars by kind and
---            start. A planned start before now is given as now; what outlasts its limit is given to end now
+--            (running, planned, booking), job_id, array_job_id, array_task_id, array_tasks, name, user, gpus,
+--            gpu_indexes (of running jobs), starts_at, likely_end_at (null: unknown), ends_at (its limit; null: it has
+--            none)}]}]}: bars by kind and start. An earlier planned start is shown as p_now; a job past its limit is
+--            shown to end at p_now
 create or replace function odc.show_gantt(
     p_types text[], p_nodes text[], p_offset integer, p_limit integer, p_from timestamptz, p_to timestamptz,
     p_now timestamptz)
 returns text
 language plpgsql stable set search_path = odc, pg_temp set plan_cache_mode = force_custom_plan as $$
--- A plan that does not know how few nodes are asked for reads all that is live: ten times as long.
+-- A generic plan does not know how few nodes are requested and reads all live jobs: ten times slower.
 declare
     v_ids   integer[];
     v_names text[];
@@ -25,7 +26,7 @@ begin
     v_names := array(select n.name from node as n where n.id = any (v_ids));
 
     with live as (
-        -- Every member of a job that has one here: all of them run as long.
+        -- All members of a job that has one here, because they run equally long.
         select r.job_id, r.started_at, r.ends_at, row_number() over (order by r.job_id) as ord, r.uid, r.shape_id,
                r.time_limit_s, j.name, j.user_name, j.array_job_id, j.array_task_id
           from running as r

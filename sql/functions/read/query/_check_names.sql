@@ -1,5 +1,5 @@
--- odc._check_names: refuse a filter by what does not exist, which could only find nothing.
--- Arguments  p_filters  as of odc.list_jobs: partition, account and qos are looked at, one name or []
+-- odc._check_names: refuse a filter by a name that does not exist, because it could find nothing.
+-- Arguments  p_filters  as in odc.list_jobs: checks partition, account and qos, each one name or []
 -- Raises     OD001 UnknownPartition, OD002 UnknownAccount, OD004 UnknownQos
 create or replace function odc._check_names(p_filters jsonb)
 returns void

@@ -1,4 +1,4 @@
--- odc._duration: a time limit as users write it: 01:30:00, 30-00:00:00.
+-- odc._duration: a time limit in the format that users write: 01:30:00, 30-00:00:00.
 create or replace function odc._duration(p_seconds integer)
 returns text
 language sql stable as $$

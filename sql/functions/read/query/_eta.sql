@@ -1,6 +1,6 @@
--- odc._eta: when a job is expected to start, as the API tells it. Nothing is in the past, and nothing after the planned
--- start, which may have moved since the expectation was made.
--- Arguments  p_p10, p_p50, p_p90  as the last refresh left them in odc.eta, or null
+-- odc._eta: when a job is expected to start, as the API returns it. No value is in the past, or after the planned
+-- start, which may have moved since the prediction was made.
+-- Arguments  p_p10, p_p50, p_p90  from odc.eta, as of the last refresh, or null
 --            p_planned_at         the planned start, or null
 create or replace function odc._eta(
     p_p10 timestamptz, p_p50 timestamptz, p_p90 timestamptz, p_planned_at timestamptz, p_now timestamptz)

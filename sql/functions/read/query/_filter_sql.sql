@@ -1,5 +1,5 @@
--- odc._filter_sql: the conditions of a list that every kind of job has in common.
--- Arguments  p_filters                  as of odc.list_jobs; their values stay in the $1 of the query, only keys are read here
+-- odc._filter_sql: the conditions of a list that apply to every kind of job.
+-- Arguments  p_filters                  as in odc.list_jobs; only keys are read here, their values stay in the query's $1
 --            p_id, p_account, p_qos     the columns' SQL; user and name are of odc.job as j
 create or replace function odc._filter_sql(p_filters jsonb, p_id text, p_account text, p_qos text)
 returns text
@@ -10,7 +10,7 @@ language sql immutable as $$
                         'lateral odc.resolve_jobs(s.job_id, s.tasks) as r)'),
           ('job_ids', p_id, '%s in (select i::bigint from jsonb_array_elements_text($1 -> ''job_ids'') as i)'),
           ('ended_since', '', 'j.ended_at >= ($1 ->> ''ended_since'')::timestamptz%s'),
-          -- A string holds itself: one user or a list of them.
+          -- The operator ? accepts one user as a string or a list of users.
           ('user', '', '$1 -> ''user'' ? j.user_name%s'),
           ('name', '', '$1 -> ''name'' ? j.name%s'),
           ('text', '', '(strpos(lower(j.name), lower($1 ->> ''text'')) > 0 or strpos(lower(j.user_name), lower($1 ->> ''text'')) > 0 '

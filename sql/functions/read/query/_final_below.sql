@@ -1,6 +1,6 @@
--- odc._final_below: what transactions below this one wrote to this database will not change any more.
--- The snapshot knows the open transactions of the whole server; those of other databases, and autovacuum's, are
--- left out as far as the caller's rights let it see them: they write nothing here and may stay open for long.
+-- odc._final_below: a transaction id below which everything written to this database is final.
+-- The snapshot includes the open transactions of the whole server. Those of other databases, and autovacuum's, are
+-- ignored as far as the caller's rights show them: they write nothing here and may stay open for a long time.
 create or replace function odc._final_below()
 returns xid8
 language sql stable as $$

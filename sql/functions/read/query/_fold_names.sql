@@ -1,4 +1,5 @@
--- odc._fold_names: names as one list in Slurm's bracket form, sorted: gpu-[01-03,07],ws1. As odcd.slurm.hostlists.
+-- odc._fold_names: names as one list in Slurm's bracket form, sorted: gpu-[01-03,07],ws1. Same form as
+-- odcd.slurm.hostlists.
 create or replace function odc._fold_names(p_names text[])
 returns text
 language sql immutable as $$

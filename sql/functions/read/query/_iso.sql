@@ -1,4 +1,4 @@
--- odc._iso: a moment as JSON has it: ISO 8601, UTC, whole seconds, Z.
+-- odc._iso: a moment in the form used in JSON: ISO 8601, UTC, whole seconds, Z.
 -- Arguments  p_at  null and infinity give null
 create or replace function odc._iso(p_at timestamptz)
 returns text

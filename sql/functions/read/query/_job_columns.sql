@@ -1,6 +1,6 @@
--- odc._job_columns: the select list that renders odc.pending_job and its sisters (as v) for the API.
--- Arguments  p_fields  the keys wanted, in any order; null: all of them
--- Returns    SQL text; it refers to $1, the moment of the request: a planned start is never in the past
+-- odc._job_columns: the select list that renders odc.pending_job, running_job or ended_job (as v) for the API.
+-- Arguments  p_fields  the keys wanted, in any order; null: all
+-- Returns    SQL text; it refers to $1, the time of the request: a planned start is never in the past
 -- Raises     OD010 BadRequest: a key that jobs do not have
 create or replace function odc._job_columns(p_fields text[])
 returns text

@@ -1,6 +1,6 @@
--- odc._live_cursor: where a page of live jobs goes on.
--- Arguments  p_after  the id of a running job, or of a pending one negated; null: at the begin
--- Returns    at    when it started, or was queued; its nice, of a pending one
+-- odc._live_cursor: where a page of live jobs starts.
+-- Arguments  p_after  the id of a running job, or of a pending one negated; null: at the beginning
+-- Returns    at    when it started or was queued; for a pending job also its nice
 create or replace function odc._live_cursor(p_after bigint, out at timestamptz, out nice integer)
 language plpgsql stable set search_path = odc, pg_temp as $$
 begin

@@ -1,6 +1,6 @@
 -- odc._live_filters: the conditions of a list of live jobs, as SQL text about l, a row of odc.running or odc.pending.
--- Arguments  p_filters  as of odc.list_jobs; their values stay in the $1 of the query, only keys are read here
--- Returns    joined   what else the query joins: only a name needs the wide table
+-- Arguments  p_filters  as in odc.list_jobs; only keys are read here, their values stay in the query's $1
+-- Returns    joined   an additional join of the query: only filters by name need the wide table
 --            running, pending  the conditions of either
 create or replace function odc._live_filters(p_filters jsonb, out joined text, out running text, out pending text)
 language sql immutable as $$

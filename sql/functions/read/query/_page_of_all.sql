@@ -1,6 +1,6 @@
 -- odc._page_of_all: the query that picks a page of all jobs, newest first, for odc.list_jobs.
--- Arguments  p_filters  as of odc.list_jobs
--- Returns    SQL text giving one array of ids, one more than asked; parameters as of odc._page_of_live
+-- Arguments  p_filters  as in odc.list_jobs
+-- Returns    SQL text returning one array of ids, one more than requested; parameters as in odc._page_of_live
 create or replace function odc._page_of_all(p_filters jsonb)
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$

@@ -1,9 +1,9 @@
 -- odc._page_of_ended: the query that picks a page of ended jobs, last ended first, for odc.list_jobs.
 -- It reads one index range per user, or per state if no user is given, so it reads only the page and the rows that the
 -- other filters skip.
--- Arguments  p_filters  as of odc.list_jobs; state is there
--- Returns    SQL text giving one array of ids, one more than asked, in order; parameters as of odc._page_of_live. The cursor
---            is the id of a job: the page begins behind its end
+-- Arguments  p_filters  as in odc.list_jobs; state is present
+-- Returns    SQL text returning one array of ids, one more than requested, in order; parameters as in
+--            odc._page_of_live. The cursor is the id of a job: the page begins after its end
 create or replace function odc._page_of_ended(p_filters jsonb)
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -21,7 +21,7 @@ begin
                    select j.id, j.ended_at
                      from odc.job as j
                     where %2$s and j.state is not null
-                      -- A job that retention has deleted has no end: all jobs behind it were deleted before it.
+                      -- A job that retention has deleted has no end: all jobs after it in this order were deleted before it.
                       and (j.ended_at, j.id) < (case when $2 is null then 'infinity'::timestamptz
                                                      else (select c.ended_at from odc.job as c where c.id = $2) end,
                                                 coalesce($2, 9223372036854775807))

@@ -1,6 +1,6 @@
 -- odc._page_of_live: the query that picks a page of live jobs for odc.list_jobs.
--- Arguments  p_filters  as of odc.list_jobs
--- Returns    SQL text giving one array of cursors, in order and one more than asked; its parameters are
+-- Arguments  p_filters  as in odc.list_jobs
+-- Returns    SQL text returning one array of cursors, in order and one more than requested; its parameters are
 --            $1 the filters, $2 the cursor, $3 the limit, $4 and $5 when the cursor's job started or
 --            was queued, and its nice
 create or replace function odc._page_of_live(p_filters jsonb)

@@ -1,6 +1,7 @@
--- odc._preemption_of: the last preemption of a job, as the API tells it: what running.preemption holds, and a sentence.
--- Arguments  p_now_going  of a job that runs: its running.preemption
---            p_before     look for it among the attempts before this one; null: do not look
+-- odc._preemption_of: the last preemption of a job, as the API returns it: the content of running.preemption, and a
+-- sentence.
+-- Arguments  p_now_going  of a running job: its running.preemption
+--            p_before     search the attempts before this one; null: do not search
 create or replace function odc._preemption_of(p_job_id bigint, p_now_going jsonb, p_before integer)
 returns jsonb
 language sql stable as $$

@@ -1,5 +1,5 @@
--- odc._preemption_text: what running.preemption says, as a sentence: "preempted by job 12 (QOS urgent) after 3 h; 24
--- GPU-hours lost". Null for null.
+-- odc._preemption_text: running.preemption as a sentence: "preempted by job 12 (QOS urgent) after 3 h; 24
+-- GPU-hours lost". Null if p_preemption is null.
 create or replace function odc._preemption_text(p_preemption jsonb)
 returns text
 language sql immutable as $$

@@ -1,4 +1,4 @@
--- odc._refuse_unknown: say that a selector names nothing.
+-- odc._refuse_unknown: report that a selector matches nothing.
 -- Raises     OD006 UnknownJob, always
 create or replace function odc._refuse_unknown(p_job_id bigint, p_tasks int4multirange)
 returns void

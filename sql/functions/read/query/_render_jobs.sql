@@ -1,9 +1,9 @@
 -- odc._render_jobs: jobs as the JSON array of the API.
--- Arguments  p_ids     which ones; what is no job (any more) is left out
---            p_order   'live': running ones by start, then pending ones in the planner's order;
+-- Arguments  p_ids     the jobs; ids that are not (or no longer) jobs are left out
+--            p_order   'live': running jobs by start, then pending ones in the planner's order;
 --                      'newest': highest id first; 'oldest'; 'given': as in p_ids
 --            p_fields  the keys wanted; null: all
---            p_now     a planned start before it is given as it
+--            p_now     an earlier planned start is shown as p_now
 -- Raises     OD010 BadRequest: an unknown field
 create or replace function odc._render_jobs(p_ids bigint[], p_order text, p_fields text[], p_now timestamptz)
 returns text
@@ -15,7 +15,7 @@ declare
     v_from    text;
     v_jobs    text;
 begin
-    -- Only the views that have rows to give are planned: that is most of the cost of a short list.
+    -- Only the views that have rows to return are planned: planning is most of the cost of a short list.
     v_from := concat_ws(' union all ',
         case when v_running <> '{}' then 'select 0 as section, w.* from odc.running_job as w where w.id = any ($2)' end,
         case when v_pending <> '{}' then 'select 1 as section, w.* from odc.pending_job as w where w.id = any ($3)' end,

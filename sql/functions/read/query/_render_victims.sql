@@ -1,5 +1,5 @@
--- odc._render_victims: whom a plan ends for one job, as the previews of the API tell it; dearest first.
--- Arguments  p_victims, p_for, p_costs  as decide returns them;  p_job_id  for this one
+-- odc._render_victims: the jobs that a plan ends for one job, as the previews of the API return them; highest cost first.
+-- Arguments  p_victims, p_for, p_costs  as decide returns them;  p_job_id  the preemptor
 create or replace function odc._render_victims(
     p_now timestamptz, p_victims bigint[], p_for bigint[], p_costs bigint[], p_job_id bigint)
 returns jsonb

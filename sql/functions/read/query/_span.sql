@@ -1,4 +1,4 @@
--- odc._span: a length of time for people: 2 d 3 h, 3 h, 2 h 30 min, 5 min, 45 s.
+-- odc._span: a duration for people: 2 d 3 h, 3 h, 2 h 30 min, 5 min, 45 s.
 create or replace function odc._span(p_seconds bigint)
 returns text
 language sql immutable as $$

@@ -1,4 +1,4 @@
--- odc._task_count: how many tasks a multirange holds; null for no array.
+-- odc._task_count: the number of tasks in a multirange; null if it is not an array.
 create or replace function odc._task_count(p_tasks int4multirange)
 returns bigint
 language sql immutable strict as $$

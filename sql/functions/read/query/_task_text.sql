@@ -1,5 +1,5 @@
--- odc._task_text: tasks of an array as sbatch writes them: 0-9,12 and the throttle as %4.
--- Arguments  p_tasks     what int4multirange holds: [low, high)
+-- odc._task_text: tasks of an array in sbatch's form: 0-9,12, and the throttle as %4.
+-- Arguments  p_tasks     as int4multirange writes it: [low, high)
 --            p_throttle  null: none
 create or replace function odc._task_text(p_tasks int4multirange, p_throttle integer)
 returns text

@@ -1,4 +1,4 @@
--- odc._tasks_of: the tasks that odc._task_text wrote, as a multirange; null gives null.
+-- odc._tasks_of: the tasks that odc._task_text wrote, as a multirange; null if p_text is null.
 create or replace function odc._tasks_of(p_text text)
 returns int4multirange
 language sql stable as $$

@@ -1,4 +1,4 @@
--- odc._unit_hours: so many seconds of GPUs or CPUs for people: 24 GPU-hours, 1.5 GPU-hours, 40 GPU-minutes, 0 GPU-seconds.
+-- odc._unit_hours: seconds of GPUs or CPUs for people: 24 GPU-hours, 1.5 GPU-hours, 40 GPU-minutes, 0 GPU-seconds.
 create or replace function odc._unit_hours(p_seconds bigint, p_unit text)
 returns text
 language sql immutable as $$

@@ -1,7 +1,7 @@
--- odc._why_blocked: all that keeps one pending job from starting, as the `why` of the API.
--- A job of its own shape's refusal alone is not asked here: odc.pending_job has that at hand.
+-- odc._why_blocked: everything that keeps one pending job from starting, as the `why` of the API.
+-- It does not answer for a job that only its shape's refusal holds back: odc.pending_job has that answer.
 -- Arguments  p_job_id  a pending job
--- Returns    a JSON array of {cause, text, and what applies of job_id, limit, node, gpus, until}
+-- Returns    a JSON array of {cause, text, and the applicable ones of job_id, limit, node, gpus, until}
 create or replace function odc._why_blocked(p_job_id bigint)
 returns json
 language sql stable as $$

@@ -1,5 +1,5 @@
 -- odc._why_dependency: the dependencies that one job still waits for, or can never meet.
--- Returns    a sentence each, with the job waited for and when it ends at the latest, where known
+-- Returns    a sentence each, with the target job and its latest end, if known
 create or replace function odc._why_dependency(p_job_id bigint)
 returns table (text text, job_id bigint, until timestamptz)
 language sql stable as $$
@@ -30,7 +30,7 @@ language sql stable as $$
                       else j.array_job_id = d.target_id and j.array_task_id = d.target_task end
            limit 1
       ) as t on true
-      -- Of an array that spoilt it, the first task that did: its other tasks may still wait or run.
+      -- For an array that made success impossible, the first task that failed: its other tasks may still wait or run.
       left join lateral (
           select e.state, coalesce('task ' || e.array_task_id || ' is', 'tasks ' || e.array_tasks || ' are') as tasks
             from odc.job as e

@@ -1,6 +1,6 @@
 -- odc._why_planned: the running jobs that must end before a job with a planned start can have its nodes.
--- Returns    per job, and amount on each of its nodes: the node (null: several, which the text names), the GPUs it holds
---            there in all, and when its time limit ends, soonest first; 16 of them at most
+-- Returns    per job, and amount on each of its nodes: the node (null: several, which the text names), the GPUs it uses
+--            there in total, and when its time limit ends, soonest first; at most 16
 create or replace function odc._why_planned(p_job_id bigint)
 returns table (text text, job_id bigint, node text, gpus integer, until timestamptz)
 language sql stable as $$

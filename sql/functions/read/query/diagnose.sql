@@ -1,7 +1,7 @@
--- odc.diagnose: the state of the whole in numbers, for `odcctl diag`. Reads hot tables only.
--- Arguments  p_now  the moment of the answer
+-- odc.diagnose: the state of the system in numbers, for `odcctl diag`. Reads hot tables only.
+-- Arguments  p_now  the time of the answer
 -- Returns    JSON {at, leader, jobs, pending_tasks, oldest_pending_s, nodes, gpus, last_pass, planned, eta, last_event_id};
---            jobs counts rows by state (an array's waiting tasks are one), pending_tasks every task
+--            jobs counts rows by state (an array's pending tasks are one row), pending_tasks counts every task
 create or replace function odc.diagnose(p_now timestamptz)
 returns text
 language sql stable as $$

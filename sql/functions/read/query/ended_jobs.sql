@@ -1,6 +1,6 @@
--- odc.ended_jobs: how the jobs of a selector ended, once all of them have.
--- Arguments  p_job_id, p_tasks  as of odc.resolve_jobs
--- Returns    null while any of them is live; else a JSON array of {id, array_task_id, state, exit_code, signal}
+-- odc.ended_jobs: how the jobs of a selector ended, after all of them have ended.
+-- Arguments  p_job_id, p_tasks  as in odc.resolve_jobs
+-- Returns    null while any of them is live; otherwise a JSON array of {id, array_task_id, state, exit_code, signal}
 -- Raises     OD006 UnknownJob
 create or replace function odc.ended_jobs(p_job_id bigint, p_tasks int4multirange)
 returns text
@@ -9,7 +9,7 @@ declare
     v_jobs text;
     v_live boolean;
 begin
-    -- While anything is live, a large array is not read for nothing.
+    -- Avoid reading a large array while any of it is live.
     if p_tasks is null and not exists (select from settled_among(array[p_job_id])) then
         return null;
     end if;

@@ -1,6 +1,7 @@
--- odc.explain_job: why one job has not started, and when it should; of one that is being preempted: for whom. Of a job that could start as far as it itself
--- goes, all that is in its way is named: with that gone, the next pass starts it.
--- Arguments  p_now  a planned start before it is given as it
+-- odc.explain_job: why one job has not started, and when it should; for a job that is being preempted, by which job.
+-- For a job without conditions of its own that hold it back, it names every obstacle: without them, the next pass
+-- starts it.
+-- Arguments  p_now  an earlier planned start is shown as p_now
 -- Returns    JSON {job_id, state, reason, why, planned_start_at, eta}
 -- Raises     OD006 UnknownJob
 create or replace function odc.explain_job(p_job_id bigint, p_now timestamptz)
@@ -28,7 +29,7 @@ begin
           into v_why
           from (select * from _why_waiting(p_job_id, p_now) with ordinality
                  union all
-                -- It would run still, had nobody preempted it.
+                -- It would still run without the preemption.
                 select 'preempted', _preemption_text(t.preemption), (t.preemption ->> 'by')::bigint, null, null, null, null, null, 1000000
                   from pending as p
                   join attempt as t on t.job_id = p.job_id and t.attempt = p.attempt - 1

@@ -1,4 +1,4 @@
--- odc.last_event: the event that odc.events_after would give last now; 0 when there is none.
+-- odc.last_event: the last event that odc.events_after would return now; 0 if there is none.
 create or replace function odc.last_event()
 returns bigint
 language sql stable as $$

@@ -1,4 +1,4 @@
--- odc.list_fragmentation: how free GPUs lie on the nodes, per type; see odc.fragmentation.
+-- odc.list_fragmentation: how free GPUs are distributed over the nodes, per type; see odc.fragmentation.
 -- Returns    a JSON array
 create or replace function odc.list_fragmentation()
 returns text

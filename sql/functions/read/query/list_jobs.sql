@@ -1,24 +1,24 @@
 -- odc.list_jobs: a page of jobs for the API.
--- Arguments  p_filters  all optional, all must hold: ids [{job_id, tasks}], job_ids [], user (one or []),
+-- Arguments  p_filters  all optional, all must match: ids [{job_id, tasks}], job_ids [], user (one or []),
 --                       name [], partition [], account [], qos [], state [], ended_since,
 --                       text (in a name, a user's name or a comment)
 --            p_ended    false: live jobs, running ones by start, then pending ones in the planner's order;
 --                       true: all jobs, newest id first; if the filters select only ended jobs, last ended first
---            p_after    the cursor of the page before: of all jobs an id; of live ones the id of a running
---                       job, or of a pending one negated. A job that moved on since keeps its place
---            p_limit    jobs at most
+--            p_after    the cursor of the page before: for all jobs an id; for live jobs the id of a running
+--                       job, or of a pending one negated. A job whose state changed since keeps its place
+--            p_limit    maximum number of jobs
 --            p_fields   the keys wanted; null: all
---            p_now      planned starts before it are given as it
+--            p_now      earlier planned starts are shown as p_now
 -- Returns    one row: the jobs as a JSON array, and the cursor of the next page or null
--- Raises     OD010 BadRequest: an unknown field; OD001, OD002, OD004: a partition, account or QOS that is not there
+-- Raises     OD010 BadRequest: an unknown field; OD001, OD002, OD004: a partition, account or QOS that does not exist
 create or replace function odc.list_jobs(
     p_filters jsonb, p_ended boolean, p_after bigint, p_limit integer, p_fields text[], p_now timestamptz)
 returns table (jobs text, next bigint)
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_from constant record := odc._live_cursor(case when not p_ended then p_after end);
-    v_ids  bigint[];    -- one more than asked, so that it is known whether there is a next page
-    v_over boolean;     -- only ended jobs are asked for
+    v_ids  bigint[];    -- one more than requested, to find out whether there is a next page
+    v_over boolean;     -- only ended jobs are requested
 begin
     if p_filters ?| '{partition,account,qos}' then
         perform _check_names(p_filters);

@@ -1,7 +1,7 @@
--- odc.list_nodes: every node with what of it is used, by name.
--- Arguments  p_now  a job past its end is expected to be gone now
--- Returns    a JSON array; state in sinfo's words; free_at is when the time limits of all its jobs are over;
---            booking and next_booking: {id, name, kind, starts_at, ends_at} of the one that has it now, or next
+-- odc.list_nodes: every node with its use, by name.
+-- Arguments  p_now  a job past its end is expected to end now
+-- Returns    a JSON array; state in sinfo's words; free_at: when the time limits of all its jobs are over;
+--            booking and next_booking: {id, name, kind, starts_at, ends_at} of its current and its next booking
 create or replace function odc.list_nodes(p_now timestamptz)
 returns text
 language sql stable as $$

@@ -1,10 +1,10 @@
--- odc.list_usage: what was used from p_since to p_until, in groups; of what still runs, so far.
--- Arguments  p_by        user, account, qos, partition, gpu_type, kind: what makes a group, one or several
+-- odc.list_usage: the usage from p_since to p_until, in groups; running jobs count so far.
+-- Arguments  p_by        user, account, qos, partition, gpu_type, kind: one or several, which define the groups
 --            p_filters   {user: [], account: [], gpu_type: [], kind}: only these
--- Returns    a JSON array, the most used first, of {group: {user: …}, jobs: that ran then, gpu_s, cpu_s, began: that began then for
---            the first time, wait_s: of these, {mean, median, most}, from submit or the begin time until the start, of
---            reservations until it was active; failed: ended so, early: reservations that ended before their time, early_gpu_s: what
---            they gave back by that}
+-- Returns    a JSON array, the most used first, of {group: {user: …}, jobs: that ran in the period, gpu_s, cpu_s,
+--            began: that started in it for the first time, wait_s: of these, {mean, median, most}, from submission or
+--            the begin time until the start, for reservations until active; failed: ended in the period as failed,
+--            early: reservations that ended before their time, early_gpu_s: the GPU time they released by that}
 create or replace function odc.list_usage(
     p_by text[], p_filters jsonb, p_since timestamptz, p_until timestamptz, p_now timestamptz)
 returns text

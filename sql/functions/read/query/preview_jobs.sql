@@ -1,19 +1,19 @@
--- odc.preview_jobs: where and when each of these jobs would start if it alone were submitted now, and whom it would
--- delay. Writes nothing: decide plans the queue with and without it, as deep as a pass does: what a pass promises is what
--- can be delayed or lost.
+-- odc.preview_jobs: where and when each of these jobs would start if it alone were submitted now, and which jobs it would
+-- delay. Writes nothing: decide plans the queue with and without it, to the same depth as a pass. So the delays cover
+-- every start that a pass promises.
 -- Arguments  p_asks  a JSON array of jobs as odc.submit_jobs takes them
 -- Returns    a JSON array, per job {node_count, gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, time_limit_s,
 --            start_at, promised, node_names, limit, reason, delays: [{job_id, from, to (null: its planned start is lost)}],
---            victims: [{job_id, user, qos, mode, ran_s, grace_s, lost_gpu_s or lost_cpu_s, text}] whom it would preempt,
---            refused: null | {code, message, hint}}; start_at is p_now when it starts at once, null when it is not among the
---            first starts planned, no end is in sight, or a limit (Slurm's name of it) is in its way: reason is Slurm's,
---            as the queue would show it. promised: a pass would protect that start; beyond the plan depth nobody does.
---            What holds it back by itself (hold, dependency, begin time) is not looked at
+--            victims: [{job_id, user, qos, mode, ran_s, grace_s, lost_gpu_s or lost_cpu_s, text}] that it would preempt,
+--            refused: null | {code, message, hint}}; start_at is p_now if it starts at once; null if it is not among the
+--            first planned starts, no end is in sight, or a limit (Slurm's name of it) applies: reason is Slurm's,
+--            as the queue would show it. promised: a pass would protect that start; beyond the plan depth none is
+--            protected. The job's own conditions (hold, dependency, begin time) are ignored
 create or replace function odc.preview_jobs(p_asks jsonb, p_now timestamptz)
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$
 declare
-    v_depth constant integer := 100;    -- so deep a job is looked for that no pass would protect
+    v_depth constant integer := 100;    -- the plan depth used to find a start for a job that no pass would protect
     v_base   record;                -- the plan without it
     v_plan   record;
     v_delays jsonb;

@@ -1,7 +1,7 @@
--- odc.resolve_jobs: the rows that a selector names: a job, an array with its elements, or elements.
+-- odc.resolve_jobs: the rows that a selector matches: a job, an array with its tasks, or tasks.
 -- Arguments  p_job_id  a job or an array
---            p_tasks   elements of array p_job_id; null: all of it
--- Returns    ids of elements that have started, and of the row of those that have not, which the last of
+--            p_tasks   tasks of array p_job_id; null: all of it
+-- Returns    ids of tasks that have started, and of the row of those that have not, which the last of
 --            them takes when it starts; none if unknown
 create or replace function odc.resolve_jobs(p_job_id bigint, p_tasks int4multirange)
 returns table (job_id bigint)

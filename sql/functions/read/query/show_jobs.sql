@@ -1,6 +1,6 @@
--- odc.show_jobs: all there is to tell of a job, or of every row of an array, oldest first.
--- Arguments  p_job_id, p_tasks  as of odc.resolve_jobs
---            p_now              a planned start before it is given as it
+-- odc.show_jobs: all details of a job, or of every row of an array, oldest first.
+-- Arguments  p_job_id, p_tasks  as in odc.resolve_jobs
+--            p_now              an earlier planned start is shown as p_now
 -- Returns    a JSON array, never empty
 -- Raises     OD006 UnknownJob
 create or replace function odc.show_jobs(p_job_id bigint, p_tasks int4multirange, p_now timestamptz)

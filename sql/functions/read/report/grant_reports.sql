@@ -1,7 +1,7 @@
--- odc.grant_reports: let the role odc_report read the views of schema odc_report. Every start of odcd calls it; call it after you have
--- made that role.
+-- odc.grant_reports: allow the role odc_report to read the views of schema odc_report. Every start of odcd calls it;
+-- call it after you have created that role.
 -- Locks      the schema's lock of odcd/database/schema.py, when something is lacking
--- Returns    whether there is such a role
+-- Returns    whether the role exists
 create or replace function odc.grant_reports()
 returns boolean
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -9,7 +9,7 @@ begin
     if not exists (select from pg_roles where rolname = 'odc_report') then
         return false;
     end if;
-    -- Only what is lacking: a grant is a write, and others start at the same time.
+    -- Grant only what is missing: a grant is a write, and other daemons may start at the same time.
     if not has_schema_privilege('odc_report', 'odc_report', 'usage')
        or exists (select from pg_class as c
                    where c.relnamespace = 'odc_report'::regnamespace and c.relkind = 'v'

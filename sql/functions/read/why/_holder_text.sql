@@ -1,6 +1,6 @@
--- odc._holder_text: what a running job holds that another waits for, until when, and what preemption makes of it.
+-- odc._holder_text: the resources of a running job that another job waits for, until when, and the effect of preemption.
 -- Arguments  p_gpus, p_cpus  on each of the nodes;  p_names  the nodes, folded;  p_nodes  how many
---            p_for           the job that waits;  p_now  null: an exemption that ends is not told
+--            p_for           the job that waits;  p_now  null: leave out the end of an exemption
 create or replace function odc._holder_text(
     p_job_id bigint, p_gpus integer, p_cpus integer, p_names text, p_nodes bigint, p_until timestamptz, p_for bigint,
     p_now timestamptz)

@@ -1,7 +1,7 @@
--- odc._why_before: the jobs that stand before a pending job in the order of the queue and could be in its way.
--- Each class is read in its order up to the job, so the cost follows the classes and what is found.
--- Arguments  p_without  not these
---            p_most     where there are more, reading ends soon after so many
+-- odc._why_before: the jobs ahead of a pending job in the order of the queue that could be in its way.
+-- Each class is read in its order up to the job, so the cost depends on the classes and the jobs found.
+-- Arguments  p_without  skip these
+--            p_most     if there are more, reading stops soon after this many
 -- Returns    their ids; an array is one
 create or replace function odc._why_before(p_job_id bigint, p_now timestamptz, p_without bigint[], p_most integer)
 returns bigint[]
@@ -16,7 +16,7 @@ declare
     v_class   integer;          -- the job's own
     v_rivals  integer[];
     v_caps    integer[];  v_after_ats timestamptz[];  v_after_ids bigint[];
-    v_chunk   integer := 1;     -- rows of a class at once; the first are known already
+    v_chunk   integer := 1;     -- number of rows read of a class at once; the first row is already known
     v_lead    bigint;  v_score float8;
     v_from    integer;  v_to integer;  i integer;
     v_before  bigint[] := '{}';
@@ -51,7 +51,7 @@ begin
             p_now, false, array_fill(v_chunk, array[v_classes]), v_without, v_caps, v_after_ats, v_after_ids,
             c.head_ats, c.head_ids, c.head_counts, c.shape_ids, c.limits_s, c.uids, c.accounts, c.qos_ids, c.nices, c.tiers,
             c.orderings, c.depths, c.max_waits_s, c.backfills, c.sizes, c.fairs, c.statics, c.age_weight, c.max_age_s);
-        -- They are in order: its place among them, by halving.
+        -- They are sorted: find its place among them by binary search.
         v_from := 0;  v_to := coalesce(cardinality(q.job_ids), 0) + 1;
         while v_to - v_from > 1 loop
             i := (v_from + v_to) / 2;

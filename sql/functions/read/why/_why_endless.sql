@@ -1,6 +1,6 @@
--- odc._why_endless: where a pending job would start soonest if what runs without a time limit ended: as many nodes as it
--- needs, of one type and EFA domain, with the least that runs there without an end. For a job that has no start in sight.
--- Returns    null: there are not so many nodes
+-- odc._why_endless: where a pending job would start soonest if the running jobs without a time limit ended: as many
+-- nodes as it needs, of one type and EFA domain, with the fewest such jobs. For a job that has no start in sight.
+-- Returns    null: there are too few nodes
 create or replace function odc._why_endless(p_job_id bigint)
 returns text[]
 language sql stable as $$

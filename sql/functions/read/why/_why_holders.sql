@@ -1,8 +1,8 @@
--- odc._why_holders: the running jobs that must end before a job can start on given nodes, as few as will do: without
--- any one of them ended, its node would not fit the job.
--- Arguments  p_node_names  the nodes it is to have;  p_by  only what ends until then, by its limit; null: any
---            p_without     jobs that are named already
--- Returns    per job and node what it holds there and when its time limit ends, soonest first
+-- odc._why_holders: the running jobs that must end before a job can start on given nodes, as few as possible: if any
+-- one of them stayed, its node would not fit the job.
+-- Arguments  p_node_names  the nodes it is to have;  p_by  only jobs whose limit ends by then; null: any
+--            p_without     jobs that are already named
+-- Returns    per job and node the amounts it uses there and when its time limit ends, soonest first
 create or replace function odc._why_holders(
     p_job_id bigint, p_node_names text[], p_by timestamptz, p_without bigint[])
 returns table (job_id bigint, node text, gpus integer, cpus integer, until timestamptz)
@@ -12,7 +12,7 @@ declare
     v_shape shape;
     v_node  record;
     v_held  record;
-    v_gpus integer;  v_cpus integer;  v_mem integer;    -- to spare on the node if all these jobs were gone
+    v_gpus integer;  v_cpus integer;  v_mem integer;    -- free on the node if all these jobs were gone
 begin
     select s.* into v_shape from pending as p join shape as s on s.id = p.shape_id where p.job_id = p_job_id;
     for v_node in
@@ -27,7 +27,7 @@ begin
           into v_gpus, v_cpus, v_mem
           from allocation as a
          where a.node_id = v_node.id and (p_by is null or a.ends_at <= p_by or a.job_id = any (p_without));
-        -- The last to end goes first from the list, if the node does without its share.
+        -- The last to end is removed from the list first, if the node fits without its share.
         for v_held in
             select a.job_id, a.gpus, a.cpus, a.mem_mib, a.ends_at
               from allocation as a

@@ -1,5 +1,5 @@
--- odc._why_nodes: the nodes that would serve a pending job and are down, drained, or in use by what odc does not run; 16 at
--- most.
+-- odc._why_nodes: the nodes that fit a pending job but are down, drained, or used by software that odc does not run; at
+-- most 16.
 create or replace function odc._why_nodes(p_job_id bigint)
 returns table (text text, node text)
 language sql stable as $$

@@ -1,5 +1,5 @@
--- odc._why_rivals: which shapes could stand in the way of a pending job: those that a node of its could serve as well, at
--- the same time (in a booking run its own jobs only), or that draw on what it draws on.
+-- odc._why_rivals: the shapes that could be in the way of a pending job: those that can use one of its nodes, in the same
+-- booking or both outside any, or that share its limits or licences.
 create or replace function odc._why_rivals(p_job_id bigint, p_shape_ids integer[])
 returns integer[]
 language sql stable as $$

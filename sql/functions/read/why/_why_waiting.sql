@@ -1,24 +1,24 @@
--- odc._why_waiting: what keeps a ready job from starting. decide is asked as if the jobs named so far were gone, until
--- the job starts: first as if it were alone in the queue, which tells what of the running jobs is in its way, then with the
--- whole queue, then with those only that stand before it. What is named is proved by a last look at the whole queue; where
--- many stand before it, they are counted, and the look at the job alone proves that with them gone it starts.
+-- odc._why_waiting: what keeps a ready job from starting. It calls decide as if the jobs named so far were gone, until
+-- the job starts: first as if the job were alone in the queue, which finds the running jobs in its way; then with the
+-- whole queue; then with only the jobs ahead of it. A last plan with the whole queue proves the named causes. If many
+-- jobs are ahead of it, they are counted, and the plan with the job alone proves that it starts without them.
 -- Arguments  p_job_id  a pending job that is ready
--- Returns    causes in the order in which they were found: cause, a sentence, and what applies of job, limit, booking,
---            node, GPUs, until
+-- Returns    causes in the order in which they were found: cause, a sentence, and the applicable ones of job, limit,
+--            booking, node, GPUs, until
 create or replace function odc._why_waiting(p_job_id bigint, p_now timestamptz)
 returns table (cause text, text text, job_id bigint, "limit" text, booking_id integer, node text, gpus integer, until timestamptz)
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 declare
     v_max_looks constant integer := 12;
-    v_few    constant integer := 64;    -- so many that stand before it are looked at in turn
-    v_many   constant integer := 100;   -- so many are counted
-    v_first  constant integer := 8;     -- and so many of many are named
+    v_few    constant integer := 64;    -- up to this many jobs ahead of it are examined in turn
+    v_many   constant integer := 100;   -- up to this many are counted
+    v_first  constant integer := 8;     -- and this many of many are named
     v_limit  boolean := false;
     v_shape  integer;
     v_only   bigint[] := array[p_job_id];   -- as if only these were pending; null: the whole queue
     v_gone   bigint[] := '{}';          -- jobs named so far
-    v_before bigint[];                  -- jobs that stood before it at the last look at the whole queue
+    v_before bigint[];                  -- jobs ahead of it in the last plan with the whole queue
     v_plan   record;
     v_head   integer;
     v_at     timestamptz;
@@ -26,10 +26,10 @@ declare
     v_more   bigint[];
     v_looks  integer := 0;
     v_looked boolean := false;
-    v_alone  boolean := true;           -- what runs is being looked for
-    v_long   boolean := false;          -- many stand before it
+    v_alone  boolean := true;           -- looking for running jobs in its way
+    v_long   boolean := false;          -- many jobs are ahead of it
     v_free   boolean := false;          -- alone in the queue it starts without those named
-    v_starts boolean := false;          -- and with the others, too
+    v_starts boolean := false;          -- and with the other jobs, too
     h        record;
 begin
     for cause, text, "limit", job_id, gpus, until in
@@ -44,7 +44,7 @@ begin
         return;
     end if;
     select p.shape_id into v_shape from pending as p where p.job_id = p_job_id;
-    -- A protected job of the last pass need not be looked for: its start and nodes are known.
+    -- A job that the last pass protected needs no plan: its start and nodes are known.
     select l.planned_start_at, l.node_names into v_at, v_nodes from planned as l where l.job_id = p_job_id and l.node_names <> '{}';
 
     loop
@@ -77,7 +77,7 @@ begin
                 return next;
             end if;
             for h in
-                -- A gang's nodes of one size in one line.
+                -- One line for all nodes of a gang with equal amounts.
                 select w.job_id, w.gpus, w.cpus, w.until, count(*) as nodes, _fold_names(array_agg(w.node order by w.place)) as names,
                        min(w.place) as place
                   from _why_holders(p_job_id, v_nodes, v_at, v_gone) with ordinality as w (job_id, node, gpus, cpus, until, place)
@@ -92,7 +92,7 @@ begin
             end loop;
             v_gone := v_gone || v_more;
             if v_more = '{}' and v_looked then
-                -- No end of a job would do: nodes or bookings are in its way, and who would be there before it.
+                -- No end of a job would help: nodes or bookings are in its way, or jobs that would get there before it.
                 exit when v_at is null;
                 v_alone := false;  v_only := null;
             end if;
@@ -103,8 +103,8 @@ begin
             v_before := _why_before(p_job_id, p_now, v_gone, v_many + v_first);
             v_long := cardinality(v_before) > v_few;
         end if;
-        -- Others are before it: those that would start now, and the protected job it stands behind, or, where it is
-        -- protected itself and nobody starts, those that are so before it.
+        -- Other jobs are ahead of it: those that would start now, and the protected job it is behind; or, if it is
+        -- protected itself and no other job starts, the protected jobs ahead of it.
         for h in
             with other as materialized (
                 select distinct on (u.id) u.id, u.at, u.protected, l.time_limit_s, l.shape_id
@@ -125,7 +125,7 @@ begin
                 select * from other as o
                  where o.shape_id = any ((select _why_rivals(p_job_id, array_agg(distinct a.shape_id)) from other as a)::integer[])
             )
-            -- When the plan that is kept lets it start; a plan without those named so far has other times.
+            -- The start in the stored plan; a plan without the jobs named so far has other times.
             select b.id, d.planned_start_at as at,
                    case when b.time_limit_s < 2147483647
                         then d.planned_start_at + make_interval(secs => b.time_limit_s) end as ends_at

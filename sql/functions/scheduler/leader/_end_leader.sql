@@ -1,4 +1,4 @@
--- odc._end_leader: terminate the backends of the daemon that led, and wait until that of its passes is gone.
+-- odc._end_leader: terminate the backends of the former leader, and wait until the backend of its passes is gone.
 -- Arguments  p_backend_pid  the backend of its passes
 --            p_old_tokens   the last word of each application_name of that daemon
 --            p_tokens       the caller's own tokens, whose backends are kept: the caller may have led before
@@ -15,7 +15,7 @@ begin
             or substring(application_name from '[^ ]+$') = any (p_old_tokens)
                and substring(application_name from '[^ ]+$') <> all (p_tokens));
     perform pg_terminate_backend(pid) from unnest(v_pids) as pid;
-    -- The others need not be gone: whoever holds the term keeps the caller waiting for its row.
+    -- The other backends need not be gone yet: while one holds the term, the caller waits for that row.
     perform pg_terminate_backend(pid, 1000) from unnest(v_pids) as pid where pid = p_backend_pid;
 end;
 $$;

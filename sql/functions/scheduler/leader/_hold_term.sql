@@ -1,4 +1,4 @@
--- odc._hold_term: keep leadership for the rest of the transaction, or refuse.
+-- odc._hold_term: keep leadership for the rest of the transaction, or raise an error.
 -- Arguments  p_term  the term the caller leads under
 -- Locks      term, for key share, to the end of the transaction: raising the term waits for it, a beat does not
 -- Raises     OD020 LeadershipLost: another daemon has raised the term

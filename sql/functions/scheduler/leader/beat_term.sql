@@ -1,4 +1,4 @@
--- odc.beat_term: tell followers that the leader of p_term lives.
+-- odc.beat_term: show followers that the leader of p_term is alive.
 -- Raises     OD020 LeadershipLost: another daemon has raised the term
 create or replace function odc.beat_term(p_term bigint)
 returns void

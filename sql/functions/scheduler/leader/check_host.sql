@@ -1,4 +1,4 @@
--- odc.check_host: refuse a local executor beside one of another machine that leads or runs jobs.
+-- odc.check_host: refuse a local executor if another machine's local executor leads or runs jobs on this database.
 -- Raises     OD021 OtherHost
 create or replace function odc.check_host(p_machine_id text, p_host_name text)
 returns void

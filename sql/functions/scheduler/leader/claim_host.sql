@@ -1,4 +1,4 @@
--- odc.claim_host: make one machine the one whose processes the local executor runs.
+-- odc.claim_host: record this machine as the one whose processes the local executor runs.
 -- Arguments  p_machine_id, p_host_name  this machine
 -- Raises     OD021 OtherHost: the database belongs to another machine's local executor and has jobs there
 -- Locks      term

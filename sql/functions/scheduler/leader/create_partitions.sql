@@ -1,8 +1,8 @@
 -- odc.create_partitions: create the PostgreSQL partitions that the next ids need.
 -- A new partition begins where the highest one ends. It is created when less than half a span of ids is left, so that a
 -- site at a million jobs a day creates one of each parent every 100 days and has weeks to retry.
--- A new table is filled with the parent's definition and then attached: that needs no lock that a reader or writer of the
--- parent holds, unlike `create table ... partition of`.
+-- A new table is filled with the parent's definition and then attached: unlike `create table ... partition of`, that does
+-- not conflict with the locks of the parent's readers and writers.
 -- Returns    the names of the partitions that were created; none while another session creates them
 -- Locks      advisory 0x6F6466 ("odf"), if it is free; the partitioned parents, share update exclusive, only when one is missing
 -- Raises     55P03 lock_not_available after 2 s; nothing was created then
@@ -10,14 +10,14 @@ create or replace function odc.create_partitions()
 returns text[]
 language plpgsql volatile set search_path = odc, pg_temp set lock_timeout = '2s' as $$
 declare
-    -- Names keep the numbering of the first partitions, which held so many ids each.
+    -- Names keep the numbering of the first partitions, which had this many ids each.
     v_unit  constant bigint := 2000000;
     v_made  text[] := '{}';
     v_part  record;
     v_upper bigint;
     v_name  text;
 begin
-    -- Two that create the same table would fail; the other one does it.
+    -- Two sessions that create the same table would fail; the other session creates it.
     if not pg_try_advisory_xact_lock(7300198) then
         return v_made;
     end if;

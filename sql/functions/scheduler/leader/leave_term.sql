@@ -1,4 +1,4 @@
--- odc.leave_term: let go of leadership at a clean stop, so that a follower need not wait for the lease.
+-- odc.leave_term: release leadership at a clean stop, so that a follower need not wait for the lease.
 create or replace function odc.leave_term(p_term bigint)
 returns void
 language sql volatile as $$

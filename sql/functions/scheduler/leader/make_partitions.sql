@@ -1,5 +1,5 @@
--- odc.make_partitions: create_partitions as daemons of version 23 call it.
--- Arguments  p_ahead  is ignored
+-- odc.make_partitions: create_partitions, under the name that daemons of version 23 call.
+-- Arguments  p_ahead  ignored
 -- Locks      as create_partitions
 create or replace function odc.make_partitions(p_ahead integer default 3)
 returns void

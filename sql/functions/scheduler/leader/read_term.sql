@@ -1,4 +1,4 @@
--- odc.read_term: who leads. vacant: the holder released the term, or the connection of its passes is gone;
+-- odc.read_term: the current leader. vacant: the holder released the term, or the connection of its passes is gone;
 -- a caller may then take the term without waiting for the lease.
 create or replace function odc.read_term()
 returns table (term bigint, beat bigint, holder text, host text, vacant boolean)

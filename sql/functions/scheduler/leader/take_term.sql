@@ -1,13 +1,13 @@
--- odc.take_term: raise the term and lead, unless somebody else moved since the caller last looked.
+-- odc.take_term: raise the term and become leader, unless the row has changed since the caller last read it.
 -- It first terminates the old leader's backends, so that none of them keeps the row locked. A backend that waits for a
 -- stopped client to read its answer would keep the lock for as long as the client is stopped.
--- Arguments  p_term, p_beat  the row as the caller has seen it, unchanged for the lease on its own clock,
---                            or with a holder that let go or whose backend is gone
---            p_holder        who takes it, for people to read
+-- Arguments  p_term, p_beat  the row as the caller has seen it: unchanged for the lease on the caller's own clock,
+--                            or with a holder that released it or whose backend is gone
+--            p_holder        the new leader's name, for people to read
 --            p_host          the host it runs on
 --            p_now           the daemon's clock
 --            p_tokens        the last word of each application_name of this daemon
--- Returns    the new term, or null when the row has changed
+-- Returns    the new term, or null if the row has changed
 -- Locks      term, for update, waits at most 2 s for it; the locks of odc._finish_recovery, on a PostgreSQL that was
 --            promoted or restored
 -- Raises     55P03: another backend has locked the row; call it again
@@ -20,7 +20,7 @@ declare
     v_term bigint;
     v_skip bigint;
 begin
-    -- Without a lock: a beat may come meanwhile, and is seen below.
+    -- Without a lock: a beat may still arrive, and is detected below.
     select * into strict v_old from term;
     if v_old.term <> p_term or v_old.beat <> p_beat then
         return null;

@@ -1,6 +1,6 @@
--- odc._allow_nodes: per node, whether the lists of a job (--nodelist, --exclude) let it run there.
--- Arguments  p_shape_id  below 0: that of a hypothetical job, p_what_if[-1 - p_shape_id];  p_claimed: the ids of the nodes
---            that the job claims, with commas: it runs nowhere else; null: it claims none
+-- odc._allow_nodes: per node, whether a job's lists (--nodelist, --exclude) allow it to run there.
+-- Arguments  p_shape_id  negative: the shape of a hypothetical job, p_what_if[-1 - p_shape_id]
+--            p_claimed   ids of the nodes that the job claims, separated by commas: it may run only there; null: none
 create or replace function odc._allow_nodes(p_node_ids integer[], p_shape_id integer, p_what_if jsonb, p_claimed text)
 returns boolean[]
 language plpgsql stable set search_path = odc, pg_temp as $$

@@ -1,7 +1,7 @@
--- odc._booking_points: the bookings as points of time, as decide keeps them: a moment at which a node's free amounts
--- matter; a node has a list of them. Of a booking nothing is free from then on, until it ends.
--- Returns    in order of time: node (its place in p_node_ids), head: minus the booking, at and until: microseconds from
---            p_now, next: the node's point before; first: per node its last point. 0: none
+-- odc._booking_points: the bookings as points, in the form that decide uses. A point is a moment at which a node's free
+-- amounts matter; each node has a list of points. From a booking's start until its end nothing is free.
+-- Returns    in order of time: node (its position in p_node_ids); head: minus the booking id; at and until: microseconds
+--            from p_now; next: the node's previous point; first: per node its last point. 0: none
 create or replace function odc._booking_points(
     p_now timestamptz, p_node_ids integer[],
     out nodes integer[], out heads integer[], out ats bigint[], out untils bigint[], out next integer[],

@@ -1,8 +1,8 @@
--- odc._choose_blocks: of nodes that fit a gang, those that lie in the fewest topology blocks.
--- While more nodes are wanted than any block has: all of the fullest block; then the rest of the block that has the
--- fewest that are enough. Ties go to the lower block number.
+-- odc._choose_blocks: of the nodes that fit a gang, choose nodes in the fewest topology blocks.
+-- While more nodes are needed than any block has, take all of the fullest block. Then take the rest from the block with
+-- the fewest nodes that are enough. Ties go to the lower block number.
 -- Arguments  p_nodes  node positions, in order of preference;  p_blocks  per node position its block
---            p_want   how many nodes at most;  p_most  how many blocks at most; null: any number
+--            p_want   maximum number of nodes;  p_most  maximum number of blocks; null: no limit
 create or replace function odc._choose_blocks(p_nodes integer[], p_blocks integer[], p_want integer, p_most integer)
 returns integer[]
 language plpgsql immutable set search_path = odc, pg_temp as $$

@@ -1,10 +1,10 @@
--- odc._choose_domain: the EFA domain in which a gang looks for its nodes next: of those with the most nodes that it can use,
--- the one with the fewest whole nodes. 0 stands for all nodes that need no domain.
--- Arguments  p_groups      the groups it may use;  p_tried: domains that it need not try again
---            p_whole_nodes it takes whole nodes;  p_gpus: or so many GPUs of each
---            p_least, p_most  nodes it takes
---            p_domain, p_group_gpus, p_whole  per group: domain, GPUs of a node, nodes with all of them free
--- Returns    -1 when none is left
+-- odc._choose_domain: the EFA domain that a gang tries next: among the domains with the most nodes that it can use, the
+-- one with the fewest whole nodes. 0 stands for all nodes that need no domain.
+-- Arguments  p_groups      the groups it may use;  p_tried: domains to skip
+--            p_whole_nodes it takes whole nodes;  p_gpus: otherwise, GPUs that it takes per node
+--            p_least, p_most  minimum and maximum number of nodes
+--            p_domain, p_group_gpus, p_whole  per group: domain, GPUs per node, nodes with all GPUs free
+-- Returns    -1: no domain is left
 create or replace function odc._choose_domain(
     p_groups integer[], p_tried integer[], p_whole_nodes boolean, p_gpus integer, p_least integer, p_most integer,
     p_domain integer[], p_group_gpus integer[], p_whole integer[])

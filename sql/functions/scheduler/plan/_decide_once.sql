@@ -1,22 +1,23 @@
--- odc._decide_once: which pending jobs start now and where, and when those that cannot will start.
--- Reads and returns; writes nothing. Order comes from _plan_classes and _plan_slice, protection from _plan_protect,
--- limits from _plan_buckets; this function is the placement between them, on local int arrays (a node, a shape, a
--- class, a group is its position in them).
+-- odc._decide_once: which pending jobs start now and where, and when the others will start.
+-- Reads and returns; writes nothing. _plan_classes and _plan_slice give the order, _plan_protect the protection, and
+-- _plan_buckets the limits. This function is the placement between them, on local integer arrays: a node, a shape, a
+-- class or a group is identified by its position in them.
 --
--- The queue is walked in order. A job takes the fullest nodes that fit (or the emptiest: partition.placement): nodes
--- hang in lists by group and level, their free GPUs (eighths of the CPUs where there are none). A gang takes distinct
--- nodes of one partition, of one type when it has GPUs, of one EFA domain when it takes whole nodes of an EFA type,
--- and of few topology blocks when it takes whole nodes or wishes it; of n to m nodes as many as fit. A job that does not fit
--- becomes protected while fewer than plan_depth protected jobs claim one of its groups: it gets a planned start and
--- is pinned to nodes, as a point of their time. Behind it a job may start on such a node if it ends before that
--- point, if the node has room for both, or if the pin can move to a spare node that fits as well.
--- A job refused makes every longer job of its shape hopeless (dead), so a walk tries few of them. A job over a limit
--- is passed over with its class and never protected.
--- A job that does not fit and whose QOS preempts others may end some of them: see _plan_preempt. It is protected when
--- their grace is over, whatever the depth; in later passes it claims these nodes and comes before all others.
+-- It walks the queue in order. A job takes the fullest nodes that fit (or the emptiest: partition.placement). Nodes are
+-- in lists by group and level; the level is the number of free GPUs (eighths of the CPUs in groups without GPUs). A gang
+-- takes distinct nodes of one partition, of one type if it has GPUs, and of one EFA domain if it takes whole nodes of an
+-- EFA type. If it takes whole nodes or asks for few topology blocks, its nodes lie in few blocks. A gang of n to m nodes
+-- takes as many as fit.
+-- A job that does not fit becomes protected while fewer than plan_depth protected jobs claim any of its groups. It gets
+-- a planned start and is pinned to nodes, as a point on them. A later job may start on such a node if it ends
+-- before that point, if the node has room for both, or if the pin can move to a spare node that fits as well.
+-- Once a job is refused, no longer job of its shape can start (dead), so a walk tries few jobs. A job over a limit is
+-- skipped with its class and never protected.
+-- A job that does not fit and whose QOS preempts others may end some of them: see _plan_preempt. Its planned start is the
+-- end of their grace, whatever the depth; in later passes it claims these nodes and comes before all other jobs.
 --
 -- Arguments, returns  as decide, and
---            p_kept  jobs that keep the planned starts they have: each claims the nodes on which it was planned
+--            p_kept  jobs that keep their planned starts: each claims the nodes on which it was planned
 create or replace function odc._decide_once(
     p_now timestamptz, p_what_if jsonb, p_start_limit integer,
     p_chunk integer, p_depth integer, p_without bigint[], p_digest boolean, p_kept bigint[], p_only bigint[],
@@ -48,58 +49,58 @@ declare
     v_mem integer[];       v_jobs integer[];   v_block integer[];
     v_first integer[];          -- first node of a list: (group - 1) * 64 + level + 1
     v_next integer[];  v_prev integer[];
-    v_filled bigint[];          -- which lists have nodes: per level words of 60 groups, a bit each
+    v_filled bigint[];          -- lists that have nodes: per level words of 60 groups, a bit each
     v_words integer;  v_alt_words bigint[];  v_some_groups bigint;
     v_place_of_bit constant integer[] := '{0,1,2,40,3,16,41,24,4,13,17,60,42,20,25,55,5,0,14,11,18,0,0,29,43,31,21,52,26,45,56,48,6,33,0,39,15,23,12,59,19,54,0,10,0,28,30,51,44,47,32,38,22,58,53,9,27,50,46,37,57,8,49,36,7,35,34}';
-                                -- of a bit of such a word, by its remainder when divided by 67: which one it is, from 1
-    v_whole integer[];          -- nodes of a group with all its GPUs free
+                                -- position (from 1) of a bit in such a word, by the remainder of the bit's value divided by 67
+    v_whole integer[];          -- per group: nodes with all GPUs free
     v_group_gpus integer[];  v_group_cpus integer[];  v_group_mems integer[];  v_domain integer[];
     v_free_gpus bigint[];  v_free_cpus bigint[];  v_free_nodes bigint[];
-    -- protected jobs, and points: moments at which a node's free amounts matter (see _plan_protect)
+    -- protected jobs; points: moments at which a node's free amounts matter (see _plan_protect)
     v_heads integer := 0;  v_h_at bigint[];  v_h_gpus integer[];  v_h_cpus integer[];  v_h_mem integer[];
-    v_h_row integer[];           -- where in head_jobs
-    v_hp_from integer[];  v_hp_next integer[];   -- its points; from here on there may be spare ones
-    v_hp_search integer[];  v_hp_tried integer[];  v_hp_spent boolean[];  -- in the search at hand: up to where it was tried
+    v_h_row integer[];           -- position in head_jobs
+    v_hp_from integer[];  v_hp_next integer[];   -- its first point; its next point that may be spare
+    v_hp_search integer[];  v_hp_tried integer[];  v_hp_spent boolean[];  -- in the current search: how far tried
     v_claims integer[];  v_claimer bigint[];
     v_points integer := 0;  v_pt_first integer[];  v_pt_next integer[];  v_pt_node integer[];  v_pt_head integer[];
     v_pt_at bigint[];  v_pt_end bigint[];  v_pt_gpus integer[];  v_pt_cpus integer[];  v_pt_mem integer[];
     v_pt_pin boolean[];
-    v_soon constant integer := 300;  v_few constant integer := 4;  -- a job of few nodes: look at who ends soon first
-    v_queue_digest bigint;  v_released_digest bigint;  -- of every v_q and v_m, of every v_r, when p_digest asks for them
+    v_soon constant integer := 300;  v_few constant integer := 4;  -- for few nodes, read the first releases only
+    v_queue_digest bigint;  v_released_digest bigint;  -- of every v_q and v_m, and of every v_r, if p_digest is set
     v_short boolean;  v_released boolean := false;  v_ev_at bigint[];  v_ev_ref integer[];  v_ev_starts integer := 0;  v_st_from integer[];
     v_depth integer[];          -- per shape
-    v_full integer[];           -- per shape: 1 when its claims are used up; -h - 1: they were not when h were protected
-    v_nowhere bigint[];         -- per shape: a job this long has no start in sight
+    v_full integer[];           -- per shape: 1: its claims are used up; -h - 1: they were not when h jobs were protected
+    v_nowhere bigint[];         -- per shape: no start is in sight for a job this long
     -- shapes
     v_shape_ids integer[];  v_count integer[];  v_max integer[];  v_need_gpus integer[];  v_need_cpus integer[];
     v_need_mem integer[];
     v_alt_from integer[];   v_alt_to integer[];  v_from integer[];  v_mid integer[];  v_to integer[];  v_alt_group integer[];
     v_alt_part integer[];
     v_alt_spread boolean[];  v_exclusive boolean[];  v_listed boolean[];  v_booking integer[];
-    v_dead integer[];           -- per shape: a longer time limit cannot start
-    v_dead_wish integer[];      -- nor one in few topology blocks
+    v_dead integer[];           -- per shape: jobs with a longer time limit cannot start
+    v_dead_wish integer[];      -- the same, for jobs that ask for few topology blocks
     v_switches integer[];
-    v_allow boolean[];          -- of the shape in v_allow_shape, per node: its lists let it
+    v_allow boolean[];          -- of the shape in v_allow_shape, per node: its lists allow it
     v_allow_shape integer := 0;
     v_refused text[];  v_behind bigint[];
     -- classes
     v_c_shape integer[];  v_c_limit integer[];  v_c_done boolean[];  v_c_reason text[];  v_c_last integer[];
-    v_c_later boolean[];        -- waits for the walk in the policy's backfill order
+    v_c_later boolean[];        -- deferred to the walk in the policy's backfill order
     v_c_defers boolean[];  v_depths integer[];
     v_after_ats timestamptz[];  v_after_ids bigint[];  v_cap integer[];  v_room integer[];  v_chunks integer[];
-    v_left bigint[];            -- limits: what is left of a bucket
+    v_left bigint[];            -- limits: the remaining amount of a bucket
     -- preemption
     v_max_preempt constant integer := 32;
-    v_c_preempts boolean[];     -- per class: its jobs may end others; no more once that helped none
-    v_without bigint[];         -- p_without, and those that claim nodes
+    v_c_preempts boolean[];     -- per class: its jobs may end others; false once preemption did not help one
+    v_without bigint[];         -- p_without, and the jobs that claim nodes
     v_claimed boolean;  v_hit boolean;  v_tries integer := 0;  v_going_at bigint[];
-    v_told bigint;              -- when a job that claims nodes was told to start
+    v_told bigint;              -- the planned start that was promised to a job with a claim
     -- the slice
     v_m record;                 -- _plan_more
     v_job_ids bigint[];  v_ats timestamptz[];  v_leads bigint[];  v_scores float8[];  v_lasts boolean[];
-    v_rows integer;  v_sliced integer;  v_row integer;  r integer;  v_reads integer[];  -- per class: how many rows to read next
-    v_runs integer;  v_run_at integer[];  v_run_end integer[];  -- rows of classes read on, each in order
-    v_queue integer[];          -- those that have rows left, first the one whose next row goes first
+    v_rows integer;  v_sliced integer;  v_row integer;  r integer;  v_reads integer[];  -- per class: number of rows to read next
+    v_runs integer;  v_run_at integer[];  v_run_end integer[];  -- rows of classes read later, each run in order
+    v_queue integer[];          -- runs that have rows left; the one whose next row is first in the order comes first
     v_classes integer[];  v_counts integer[];  v_backfill boolean := false;  v_any boolean;
     -- the job at hand
     s integer;  cl integer;  v_tl integer;  v_len bigint;  v_tasks integer;  k integer;  g integer;  c integer;  m integer;
@@ -107,11 +108,11 @@ declare
     v_pick integer[] := '{}';  v_got integer;  v_want integer;  v_part integer;  v_dom integer;  v_tried integer[];
     v_moved boolean;  z integer;
     v_task integer := 0;  v_search integer := 0;  v_picked integer[];  v_kept_by integer[];  -- per node: the last that took it
-    v_most integer;             -- nodes it takes at most
+    v_most integer;             -- maximum number of nodes it takes
     v_whole_nodes boolean;  v_gather boolean;
-    v_kept integer;  v_keep integer[] := '{}';  -- the most nodes found so far, and fewer than v_most
-    v_wish integer;  v_lapse bigint;  -- at most so many topology blocks; until then
-    -- small change
+    v_kept integer;  v_keep integer[] := '{}';  -- the largest set of nodes found so far, smaller than v_most
+    v_wish integer;  v_lapse bigint;  -- maximum number of topology blocks; until when
+    -- loop variables and scratch values
     a integer;  e integer;  x integer;  y integer;  h integer;  p integer;  q integer;  w integer;  gr integer;  lv integer;
     i integer;  j integer;  lo integer;  v_seg integer;  v_max_level integer;  v_end bigint;
     b bigint;  f bigint;  v_bit bigint;  v_starts integer := 0;  v_allocs integer := 0;
@@ -128,7 +129,7 @@ begin
     select * into v_l from _plan_buckets(p_now, v_c.kept_shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids,
                                       p_what_if);
     if p_digest then
-        -- 64 bits each: nine times cheaper than SHA-256 of what record_send gives.
+        -- 64 bits each: nine times cheaper than a SHA-256 of record_send's output.
         read_digest := int8send(hash_record_extended(v_c, 0)) || int8send(hash_record_extended(v_n, 0))
                        || int8send(hash_record_extended(v_s, 0)) || int8send(hash_record_extended(v_l, 0));
     end if;
@@ -154,7 +155,7 @@ begin
         end if;
     end loop;
     v_depths := case when p_depth is null then v_c.depths else array_fill(p_depth, array[classes]) end;
-    -- A class's shape and what its shape's first partition wants.
+    -- A class's shape, and the order for backfill that the shape's first partition uses.
     select array_agg(array_position(v_shape_ids, u.id) order by u.o), array_agg(u.backfill <> 'order' order by u.o)
       into v_c_shape, v_c_defers
       from unnest(v_c.shape_ids, v_c.backfills) with ordinality as u (id, backfill, o);
@@ -210,7 +211,7 @@ begin
 
     <<slices>>
     loop
-        -- What is free per group bounds how many jobs of a class can be needed.
+        -- The free amounts per group limit how many jobs of a class can be needed.
         for s in 1..cardinality(v_shape_ids) loop
             f := 0;
             if v_dead[s] >= 0 then
@@ -259,7 +260,7 @@ begin
         <<jobs>>
         loop
             if i > 0 and v_lasts[i] then
-                -- More of its class, unless that is over: a run of rows beside the slice.
+                -- Read more rows of this class, unless it is finished: a run of rows beside the slice.
                 cl := v_classes[i];  s := v_c_shape[cl];
                 if not v_c_done[cl] and v_c_later[cl] = v_backfill and (v_c_limit[cl] <= v_dead[s] or v_full[s] <= 0 or v_c_preempts[cl]) then
                     select * into v_m from _plan_more(
@@ -284,7 +285,7 @@ begin
                     end if;
                 end if;
             end if;
-            -- The next row: the slice's, or one of a run that goes before it.
+            -- The next row: from the slice, or from a run whose next row goes before it.
             i := case when v_row <= v_sliced then v_row else 0 end;  r := 0;
             if v_queue <> '{}' then
                 q := v_run_at[v_queue[1]];
@@ -312,7 +313,7 @@ begin
             end if;
             continue when v_c_done[cl] or v_c_later[cl] <> v_backfill;
             if v_full[s] <= 0 and v_full[s] <> -v_heads - 2 then
-                -- Has a group of its been claimed as often as may be since we looked last?
+                -- Has any of its groups reached its maximum number of claims since the last check?
                 v_full[s] := -v_heads - 2;
                 for e in v_from[v_alt_from[s]]..v_to[v_alt_to[s]] loop
                     if v_claims[v_alt_group[e]] >= v_depth[s] then
@@ -382,16 +383,16 @@ begin
                             v_tried := v_tried || v_dom;
                         end if;
 
-                        -- All nodes are gathered where _choose_blocks is to choose from them.
+                        -- All nodes are collected if _choose_blocks will choose from them.
                         v_want := case when v_gather then 1000000 else v_most end;
                         v_got := 0;  v_search := v_search + 1;
                         <<search>>
                         for v_seg in 1..2 loop
-                            -- Groups without GPUs, then those with; a job with GPUs has none of the first.
+                            -- Groups without GPUs, then those with; a job with GPUs uses none of the first.
                             continue when case when v_seg = 1 then v_from[a] > v_mid[a] else v_mid[a] >= v_to[a] end;
                             for lo in g..v_max_level loop
                                 lv := case when v_alt_spread[a] then v_max_level + g - lo else lo end;
-                                -- Its groups that have nodes at this level, a word of 60 after the other.
+                                -- Its groups that have nodes at this level, one word of 60 after the other.
                                 e := 0;  v_some_groups := 0;
                                 loop
                                     while v_some_groups = 0 and e < v_words loop
@@ -412,7 +413,7 @@ begin
                                         if v_gpus[x] >= g and v_cpus[x] >= c and v_mem[x] >= m
                                            and (not v_excl or v_jobs[x] = 0)
                                            and (not v_listed[s] or v_allow[x]) then
-                                            -- Does it stay clear of every point it would run into?
+                                            -- Does it avoid every point that it would run into?
                                             v_at := v_never;  v_ok := v_booking[s] is null;
                                             p := v_pt_first[x];
                                             while p > 0 loop
@@ -428,7 +429,7 @@ begin
                                                     v_at := least(v_at, v_pt_at[p]);
                                                 elsif v_pt_at[p] < v_len and v_pt_pin[p]
                                                       and (v_excl or v_pt_gpus[p] < g or v_pt_cpus[p] < c or v_pt_mem[p] < m) then
-                                                    -- The pin may move to a spare node. What was none once stays none.
+                                                    -- The pin may move to a spare node. A search tries each only once.
                                                     if v_hp_search[h] < v_search then
                                                         v_hp_search[h] := v_search;  v_hp_tried[h] := v_hp_next[h];
                                                         v_hp_spent[h] := true;
@@ -451,13 +452,13 @@ begin
                                                                            and v_pt_cpus[w] >= v_tc and v_pt_mem[w] >= v_tm);
                                                             w := v_pt_next[w];
                                                         end loop;
-                                                        -- A node that this very job is to have is spare again if it does not.
+                                                        -- This job is about to take the node; if it does not, the node is spare again.
                                                         if v_moved and (v_picked[y] = v_search or v_kept_by[y] = v_task) then
                                                             v_moved := false;  v_hp_spent[h] := false;
                                                         end if;
                                                         if v_moved then
                                                             v_pt_pin[q] := true;  v_pt_pin[p] := false;
-                                                            -- Give back on x, take on y, at every point within.
+                                                            -- Return the amounts on x, take them on y, at every point within.
                                                             w := v_pt_first[y];
                                                             while w > 0 loop
                                                                 if v_pt_at[w] >= v_pt_at[q] and v_pt_at[w] < v_pt_end[q] then
@@ -526,7 +527,7 @@ begin
                     v_got := v_kept;  v_pick := v_keep;
                 end if;
                 if v_got < k then
-                    -- Shorter jobs of the shape may do where only a point was in the way.
+                    -- If only a point was in the way, shorter jobs of the shape may still start.
                     j := case when v_some then v_tl - 1 else least(v_tl - 1, v_fail / 1000000)::integer end;
                     if v_wish is null then
                         v_dead[s] := j;
@@ -632,7 +633,7 @@ begin
                     continue;
                 end if;
             end if;
-            -- Protect it.
+            -- Protect it: find its planned start.
             if v_released then
                 v_released := v_r.complete_to is null or (k <= v_few and not v_c_preempts[cl]);
             end if;
@@ -682,7 +683,7 @@ begin
             end loop;
             v_hit := false;
             if v_c_preempts[cl] and v_tries < v_max_preempt then
-                -- May it end others?
+                -- Can it start earlier by ending other jobs?
                 v_tries := v_tries + 1;
                 select * into v_v
                   from _plan_preempt(
@@ -703,7 +704,7 @@ begin
                     victim_for := victim_for || array_fill(v_job_ids[i], array[cardinality(v_v.victims)]);
                     v_going_at := v_going_at || v_v.ends;
                     select * into v_r from _plan_releases(p_now, v_node_ids, p_without, victim_jobs, v_going_at, null);
-                    -- Whoever comes after their grace finds more free.
+                    -- Protected jobs that start after the victims' grace find more free there.
                     for v_try in
                         select n.ord::integer as x, a.gpus, a.cpus, a.mem_mib as mem, u.at as at,
                                (case when a.ends_at < 'infinity' then extract(epoch from a.ends_at - p_now) * 1000000
@@ -732,7 +733,7 @@ begin
             j := coalesce(cardinality(head_jobs), 0) + 1;
             head_jobs[j] := v_job_ids[i];  head_shapes[j] := v_c.kept_shape_ids[cl];  head_fittings[j] := v_h.fitting;
             if v_at is null then
-                -- Its nodes are not there, or are taken without end: it waits in nobody's way.
+                -- Its nodes are down, or allocated without an end in sight: it blocks no other job.
                 head_ats[j] := null;  head_nodes[j] := null;
                 v_nowhere[s] := v_len;
                 v_refused[s] := coalesce(v_refused[s], case when v_wish is null then 'ReqNodeNotAvail' else 'Resources' end);
@@ -747,7 +748,7 @@ begin
             v_h_cpus[v_heads] := c;  v_h_mem[v_heads] := m;
             v_hp_next[v_heads] := v_hp_from[v_heads];  v_hp_search[v_heads] := 0;
             if (v_hit or v_claimed) and v_l.use_from is not null then
-                -- Nobody who starts meanwhile shall take what a limit leaves it.
+                -- Jobs that start in the meantime must not use up the limits it needs.
                 for j in v_l.use_from[cl]..v_l.use_to[cl] loop
                     p := v_l.use_bucket[j];
                     if v_l.consumes[p] then
@@ -755,7 +756,7 @@ begin
                     end if;
                 end loop;
             end if;
-            -- The nodes that came to fit last are pinned, the others are spare.
+            -- The nodes that became free last are pinned; the others are spare.
             w := cardinality(v_h.fit);
             for j in 1..w loop
                 x := v_h.fit[j];  gr := v_group[x];
@@ -794,7 +795,7 @@ begin
         end loop jobs;
 
         exit slices when v_backfill or not true = any (v_c_later);
-        -- Once more for the classes put off, behind the rows of theirs that were dealt with.
+        -- A second walk for the deferred classes, starting after the rows already considered.
         v_backfill := true;
         for cl in 1..classes loop
             if v_c_last[cl] > 0 then
@@ -804,7 +805,7 @@ begin
     end loop slices;
 
     read_digest := read_digest || int8send(coalesce(v_queue_digest, 0)) || int8send(coalesce(v_released_digest, 0));
-    -- Pins have moved: where each protected job is to start is known now only.
+    -- Pins may have moved, so the nodes of each protected job are final only now.
     for h in 1..v_heads loop
         head_nodes[v_h_row[h]] := (
             select string_agg(v_node_ids[t.x]::text, ',' order by t.o)

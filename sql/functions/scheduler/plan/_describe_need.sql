@@ -1,5 +1,5 @@
--- odc._describe_need: what a shape needs, in words, and how many nodes it could use now when that is known: one that fits
--- and is kept for others is not among them. Of n to m nodes n.
+-- odc._describe_need: what a shape needs, in words, and, if known, how many nodes it could use now. Nodes that fit but
+-- are kept for other jobs are not counted. For n to m nodes it says n.
 create or replace function odc._describe_need(p_shape odc.shape, p_fitting integer)
 returns text
 language sql stable as $$

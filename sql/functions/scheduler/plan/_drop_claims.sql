@@ -1,5 +1,5 @@
--- odc._drop_claims: claims that came to nothing though all that was ended for them is gone: a limit, a node or the job
--- itself changed meanwhile. They wait as any other job from here on.
+-- odc._drop_claims: drop claims whose victims are all gone and whose preemptor still did not start, because a limit, a
+-- node or the job itself changed in the meantime. The job then waits like any other.
 -- Returns    whether there were any
 -- Locks      the turn; pending rows
 create or replace function odc._drop_claims(p_now timestamptz)

@@ -1,7 +1,8 @@
--- odc._find_slips: the jobs with a promised start that a plan moves back or takes away. Promises are the planned starts of
--- first come, first served with a plan depth above 1, while no QOS preempts; an array's is not one task's, so not of arrays.
--- Arguments  p_head_jobs, p_head_ats, p_start_jobs  the plan, as decide returns it;  p_without: not these;
---            p_only: of these alone; null: of all
+-- odc._find_slips: the jobs whose promised start a plan delays or removes. Promises are the planned starts under first
+-- come, first served with a plan depth above 1, while no QOS preempts. The planned start of an array is not that of one
+-- task, so arrays have no promises.
+-- Arguments  p_head_jobs, p_head_ats, p_start_jobs  the plan, as decide returns it;  p_without: skip these;
+--            p_only: only these; null: all
 -- Returns    null: none
 create or replace function odc._find_slips(
     p_now timestamptz, p_head_jobs bigint[], p_head_ats timestamptz[], p_start_jobs bigint[], p_without bigint[],

@@ -1,13 +1,13 @@
--- odc._free_gang: the cheapest jobs whose end lets a gang in: k nodes of one domain. A job on several nodes ends on all
--- of them and costs once.
--- Where no job is on two of the nodes, the cheapest nodes of each domain: exact. Else the better of two greedy choices
--- (the cheapest nodes; all jobs without those that are not needed, dearest first), each made minimal; and, of few
--- jobs, a full search. The set returned never does without one of its jobs.
+-- odc._free_gang: the cheapest jobs to end so that a gang fits: k nodes of one domain. A job on several nodes ends on
+-- all of them and costs once.
+-- If no job is on two of the nodes, it takes the cheapest nodes of each domain, which is exact. Otherwise it takes the
+-- better of two greedy choices, each made minimal: the cheapest nodes; or all jobs, minus those not needed, dearest
+-- first. With few jobs it also runs a full search. The returned set always needs each of its jobs.
 -- Arguments  p_domain        per node
---            p_lack_from     per node, and one more: its first row of p_lack_*, what is lacking, as for _free_node
---            p_on_from       per node, and one more: its first row of p_on_*, jobs in order and what they hold there
+--            p_lack_from     per node, and one more: its first row of p_lack_*, the missing amounts, as for _free_node
+--            p_on_from       per node, and one more: its first row of p_on_*, jobs in order and their amounts there
 --            p_ends, p_costs per job, in order of cost
---            p_below         a set that costs this much is of no use; null: any
+--            p_below         a set that costs at least this much is of no use; null: no limit
 -- Returns    positions of jobs, ascending; null: there is no such set
 create or replace function odc._free_gang(
     p_k integer, p_domain integer[],
@@ -17,7 +17,7 @@ create or replace function odc._free_gang(
 returns integer[]
 language plpgsql immutable set search_path = odc, pg_temp as $$
 declare
-    v_max_jobs  constant integer := 16;     -- a full search of more would take too long
+    v_max_jobs  constant integer := 16;     -- a full search of more jobs would take too long
     v_max_steps constant integer := 5000;
     n integer := cardinality(p_domain);  v_jobs integer := coalesce(cardinality(p_costs), 0);
     v_spans boolean;  v_node_cost bigint[];  v_node_jobs text[];  v_node_count integer[];  v_free integer[];
@@ -25,7 +25,7 @@ declare
     v_below bigint := v_best_cost;
     -- jobs: their rows of p_on_*;  rows: their node
     v_of_from integer[];  v_of integer[];  v_node integer[];
-    -- of the domain at hand, with the jobs taken so far gone
+    -- of the current domain, with the jobs taken so far gone
     v_gpus integer[];  v_cpus integer[];  v_mems integer[];  v_short integer[];  v_fit integer;  v_taken boolean[];
     v_list integer[];  v_way integer;  v_cost bigint;  v_count integer;  v_steps integer;  v_stack integer[];  v_pruning boolean;  v_search boolean;
     v_d integer;  x integer;  i integer;  j integer;  l integer;  o integer;  r integer;  sign integer;  v_was integer;
@@ -35,7 +35,7 @@ begin
     v_spans := v_spans and p_k > 1;
     for x in 1..n loop
         v_node_cost[x] := null;  v_node_jobs[x] := null;  v_node_count[x] := 0;
-        -- One node will do: none whose cheapest job costs more than that of another.
+        -- One node is enough: skip a node whose cheapest job costs more than a set already found.
         continue when p_k = 1 and p_lack_from[x] < p_lack_from[x + 1] and p_costs[p_on_job[p_on_from[x]]] >= v_below;
         select _free_node(
                    p_lack_at[p_lack_from[x]:p_lack_from[x + 1] - 1], p_lack_gpus[p_lack_from[x]:p_lack_from[x + 1] - 1],
@@ -70,7 +70,7 @@ begin
     loop
         <<ways>>
         for v_way in 1..case when v_spans then 3 else 1 end loop
-            -- What to begin with: the jobs of the cheapest nodes; all of the domain; none, for a search among all.
+            -- Where to begin: with the jobs of the cheapest nodes; with all of the domain; with none, for the full search.
             if v_way = 1 then
                 select coalesce(array_agg(distinct t.job::integer), '{}') into v_list
                   from (select u.jobs
@@ -105,7 +105,7 @@ begin
             end loop;
             v_stack := '{}';  v_pruning := false;  i := 0;
             loop
-                -- Which job is taken (1) or given back (-1) next?
+                -- Which job to take (1) or give back (-1) next?
                 if v_search then
                     v_steps := v_steps + 1;
                     exit when v_steps > v_max_steps;

@@ -1,12 +1,12 @@
--- odc._free_node: the cheapest of the jobs on one node whose end gives a job what it lacks there; exact, by branch and
--- bound, but for nodes with so many jobs that the steps run out: then the cheapest found.
--- Arguments  p_at, p_gpus, p_cpus, p_mems  what is lacking, at one moment or at several (microseconds); a job that
---                           would have ended by itself until then is no help
---            p_ends, p_costs, p_job_*  jobs: when they would end by themselves, cost of ending them now, what they hold;
+-- odc._free_node: the cheapest jobs on one node to end so that a job gets the amounts it lacks there. Exact, by branch
+-- and bound, unless the node has so many jobs that the steps run out: then the cheapest set found.
+-- Arguments  p_at, p_gpus, p_cpus, p_mems  missing amounts, at one moment or several (microseconds); a job that would
+--                           have ended by itself before that moment does not help
+--            p_ends, p_costs, p_job_*  jobs: when they would end by themselves, cost of ending them now, their amounts;
 --                           in order of cost
---            p_below        a set that costs this much is of no use; null: any
--- Returns    positions of jobs, ascending; empty: nothing is lacking; null: there is no such set. Of sets that cost the
---            same the one with fewest jobs, then the one that comes first.
+--            p_below        a set that costs at least this much is of no use; null: no limit
+-- Returns    positions of jobs, ascending; empty: nothing is missing; null: there is no such set. Among sets of equal
+--            cost, the one with the fewest jobs, then the one that comes first.
 create or replace function odc._free_node(
     p_at bigint[], p_gpus integer[], p_cpus integer[], p_mems integer[],
     p_ends bigint[], p_costs bigint[], p_job_gpus integer[], p_job_cpus integer[], p_job_mems integer[], p_below bigint)
@@ -17,8 +17,8 @@ declare
     n integer := coalesce(cardinality(p_costs), 0);
     v_best integer[];  v_best_cost bigint := coalesce(p_below, 9223372036854775807);  v_best_count integer := 0;
     v_taken integer[] := '{}';  v_count integer := 0;  v_cost bigint := 0;
-    v_rest_gpus bigint[];  v_rest_cpus bigint[];  v_rest_mems bigint[];     -- what the jobs from here on hold
-    v_max_gpus integer[];  v_max_cpus integer[];                            -- the most that one of them holds
+    v_rest_gpus bigint[];  v_rest_cpus bigint[];  v_rest_mems bigint[];     -- total of the jobs from here on
+    v_max_gpus integer[];  v_max_cpus integer[];                            -- maximum of any one of them
     i integer := 1;  j integer;  l integer;  r integer;  v_steps integer := 0;
     g bigint;  c bigint;  m bigint;  v_lower bigint;  v_enough boolean;
 begin
@@ -33,7 +33,7 @@ begin
 
     loop
         v_steps := v_steps + 1;
-        -- What is lacking with these gone: r more jobs are needed at least.
+        -- The amounts still missing with these gone; at least r more jobs are needed.
         v_enough := true;  r := 0;
         for l in 1..cardinality(p_at) loop
             g := p_gpus[l];  c := p_cpus[l];  m := p_mems[l];
@@ -67,7 +67,7 @@ begin
                 continue when v_steps < v_max_steps;
             end if;
         end if;
-        -- Without the last one taken, then.
+        -- Then try without the last job taken.
         exit when v_count = 0 or v_steps >= v_max_steps;
         i := v_taken[v_count];
         v_taken := v_taken[:v_count - 1];  v_count := v_count - 1;  v_cost := v_cost - p_costs[i];

@@ -1,4 +1,4 @@
--- odc._goes_before: whether a job goes before another in the order of _rank_job. Inlined.
+-- odc._goes_before: whether one job comes before another in the order of _rank_job. Inlined.
 create or replace function odc._goes_before(
     p_lead bigint, p_score float8, p_queued_at timestamptz, p_job_id bigint,
     p_other_lead bigint, p_other_score float8, p_other_queued_at timestamptz, p_other_job_id bigint)

@@ -1,10 +1,10 @@
--- odc._hang_nodes: the lists in which decide looks for nodes: by group and level (free GPUs; eighths of the CPUs, rounded
--- up, in groups without GPUs), and in a list by number.
+-- odc._hang_nodes: the lists in which decide looks for nodes: by group and level (free GPUs; in groups without GPUs,
+-- eighths of the CPUs, rounded up); within a list by number.
 -- Arguments  per node: group, free GPUs and CPUs, jobs on it;  per group: GPUs and CPUs of a node
 -- Returns    first: per list, at (group - 1) * 64 + level + 1, its first node; 0: none;  next, prev: per node; 0: none
 --            filled: which lists have a node: per level a word for every 60 groups, a bit for each group
---            max_level: no list is above;  per group: whole: nodes with all its GPUs free; free_gpus, free_cpus; idle: nodes
---            without jobs
+--            max_level: the highest level of a list;  per group: whole: nodes with all GPUs free; free_gpus, free_cpus;
+--            idle: nodes without jobs
 create or replace function odc._hang_nodes(
     p_groups integer[], p_gpus integer[], p_cpus integer[], p_jobs integer[],
     p_group_gpus integer[], p_group_cpus integer[],

@@ -1,5 +1,5 @@
--- odc._keep_plan: keep the planned starts and the refusals of a pass; rows that stay as they are are not written.
--- Arguments  p_pass_id  null when the pass looked at nothing: then both tables are emptied
+-- odc._keep_plan: store the planned starts and the refusals of a pass; unchanged rows are not written.
+-- Arguments  p_pass_id  null if the pass considered no job: then both tables are emptied
 --            the rest   as decide returns them
 create or replace function odc._keep_plan(
     p_pass_id bigint, p_head_jobs bigint[], p_head_ats timestamptz[], p_head_nodes text[],
@@ -37,7 +37,7 @@ begin
       from unnest(p_head_jobs, p_head_ats, p_head_nodes, p_head_fittings, p_head_shapes)
            as h (job_id, at, nodes, fitting, shape_id)
       join shape as s on s.id = h.shape_id
-     -- One that was cancelled since the plan was made waits for nothing.
+     -- A job that was cancelled after the plan was made is not stored.
      where exists (select from pending as p where p.job_id = h.job_id)
         on conflict (job_id) do update
        set pass_id = excluded.pass_id, planned_start_at = excluded.planned_start_at,
@@ -56,7 +56,7 @@ begin
            r.head
       from unnest(p_refused_shapes, p_refused_reasons, p_refused_heads) as r (shape_id, reason, head)
       join shape as s on s.id = r.shape_id
-     -- The same shape, reason and job behind which it waits have the same text.
+     -- Rows with the same shape, reason and job ahead have the same text.
      where not exists (select from refusal as o
                         where o.shape_id = r.shape_id and o.reason = r.reason
                           and o.head_job_id is not distinct from r.head)

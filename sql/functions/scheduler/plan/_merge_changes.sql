@@ -1,5 +1,6 @@
--- odc._merge_changes: what this pass itself will change, in order of time: two lists become one.
--- Arguments  microseconds from the pass's time, and what: h, -h: protected job h starts, ends; 1000000 + s: start s ends
+-- odc._merge_changes: merge two lists of this pass's own changes into one, in order of time.
+-- Arguments  microseconds from the pass's time; and the change: h, -h: protected job h starts, ends; 1000000 + s: start
+--            s ends
 create or replace function odc._merge_changes(
     p_ats bigint[], p_refs integer[], p_new_ats bigint[], p_new_refs integer[], out ats bigint[], out refs integer[])
 language sql immutable set search_path = odc, pg_temp as $$

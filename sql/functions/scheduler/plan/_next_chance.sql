@@ -1,5 +1,5 @@
--- odc._next_chance: the next moment at which time alone may let a pending job start: a wish for few topology blocks
--- lapses, a running job is no longer exempt from preemption, a claim ends. What sweep does is not among them.
+-- odc._next_chance: the next moment at which time alone may let a pending job start: a request for few topology blocks
+-- expires, a running job is no longer exempt from preemption, or a claim ends. Changes made by sweep are not included.
 -- Returns    null: there is none
 create or replace function odc._next_chance(p_now timestamptz)
 returns timestamptz

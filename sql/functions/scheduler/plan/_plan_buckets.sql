@@ -1,5 +1,5 @@
--- odc._plan_buckets: the limits and the licences that the classes draw on, as one list of buckets.
--- Arguments, returns  as _plan_limits; all null when nothing limits anybody
+-- odc._plan_buckets: the limits and the licences that apply to the classes, as one list of buckets.
+-- Arguments, returns  as _plan_limits; all null if no limit applies
 create or replace function odc._plan_buckets(
     p_now timestamptz, p_class_shapes integer[], p_class_limits_s integer[], p_class_uids integer[],
     p_class_accounts integer[], p_class_qos integer[], p_what_if jsonb default null,

@@ -1,16 +1,16 @@
--- odc._plan_classes: the classes of ready jobs, each with its head and what its policy needs to score it.
--- A class has equal shape, time limit, user, account, QOS and nice, and keeps the order of its queue times.
--- A loose index scan finds the heads, so the cost follows the classes, not the jobs.
--- A job to which others leave their nodes (it claims them) is a class of its own, first of all by its tier.
+-- odc._plan_classes: the classes of ready jobs, each with its head and the values that its policy needs to score it.
+-- The jobs of a class have equal shape, time limit, user, account, QOS and nice; they stay in the order of their queue
+-- times. A loose index scan finds the heads, so the cost depends on the number of classes, not of jobs.
+-- A job that claims the nodes of its victims is a class of its own, first in its tier.
 -- Arguments  p_what_if  hypothetical jobs, a class each, queued last: shape and job ids -1, -2, …
---            p_without  these claim nothing
---            p_kept     these claim the nodes on which they were planned, for when they were planned
---            p_only     of these jobs alone; null: of all. Of one job no fair share is needed: it goes before nobody
+--            p_without  ignore claims of these jobs
+--            p_kept     these claim the nodes on which they were planned, for their planned start
+--            p_only     only these jobs; null: all. A single job needs no fair share: it is compared with none
 -- Returns    parallel arrays, a position per class. fairs: fair share in millionths; statics: the part of
 --            multifactor that does not change with the wait; age_per_s, max_age_s: the part that does;
---            claim_jobs, claim_shapes, claim_nodes, claim_ats: the jobs that claim nodes, and when they were told to start,
---            which is their order; null: there are none. The shape_id of such a class is -1000000 - its place there, and
---            in kept_shape_ids what it really is
+--            claim_jobs, claim_shapes, claim_nodes, claim_ats: the jobs that claim nodes, and their planned starts,
+--            in this order; null: there are none. The shape_id of such a class is -1000000 - its position there;
+--            kept_shape_ids has its real shape
 create or replace function odc._plan_classes(
     p_now timestamptz, p_what_if jsonb, p_without bigint[], p_kept bigint[], p_only bigint[] default null,
     out shape_ids integer[], out limits_s integer[], out uids integer[], out accounts integer[], out qos_ids integer[],
@@ -25,7 +25,7 @@ declare
     v_fair    boolean;
     v_weights jsonb;
     v_fair_accounts integer[];  v_fair_uids integer[];  v_fair_factors integer[];
-    v_nodes bigint;  v_gpus bigint;  v_qos bigint;  v_tier bigint;   -- what makes a factor 1
+    v_nodes bigint;  v_gpus bigint;  v_qos bigint;  v_tier bigint;   -- the values at which a factor is 1
 begin
     select bool_or(y.ordering in ('multifactor', 'odc')) into v_fair
       from partition as p join policy as y on y.name = p.policy;
@@ -123,7 +123,7 @@ begin
            array_agg(size), array_agg(fair), array_agg(static), array_agg(kept_id)
       into shape_ids, limits_s, uids, accounts, qos_ids, nices, head_ats, head_ids, head_counts,
            tiers, orderings, max_waits_s, backfills, depths, sizes, fairs, statics, kept_shape_ids
-      -- In an order of its own: joins give their rows as they like, and the digest of what was read is of arrays.
+      -- Sorted here: joins return rows in any order, and the digest of the input covers whole arrays.
       from (select * from class
              order by shape_id < 0, abs(shape_id), time_limit_s, uid, account_id, qos_id, nice) as class;
 end;

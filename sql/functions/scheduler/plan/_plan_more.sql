@@ -1,5 +1,5 @@
 -- odc._plan_more: the next rows of one class, ranked as _plan_slice ranks them.
--- Arguments  p_limit  at most so many;  the others as of _plan_slice, of this class
+-- Arguments  p_limit  maximum number of rows;  the others as of _plan_slice, for this class
 create or replace function odc._plan_more(
     p_now timestamptz, p_backfill boolean, p_limit integer, p_without bigint[],
     p_after_at timestamptz, p_after_id bigint,

@@ -1,5 +1,5 @@
--- odc._plan_moved: has anything but the plan's pending jobs changed since the plan was made? It checks the version of the
--- facts, and that each node of the plan still accepts jobs and has enough free.
+-- odc._plan_moved: whether anything but the plan's pending jobs has changed since the plan was made. It checks the
+-- version of the facts, and that each node of the plan still accepts jobs and has enough free.
 -- Arguments  p_facts    facts.version when the plan was made
 --            p_alloc_*  the plan's allocations, as decide returns them
 -- Locks      the caller holds the turn; facts, for share: this waits for an edit that did not take the turn

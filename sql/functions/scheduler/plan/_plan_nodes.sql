@@ -1,8 +1,8 @@
--- odc._plan_nodes: the nodes that may start jobs, as parallel arrays; position is the planner's number of a node.
--- Arguments  p_without  what these jobs hold counts as free; null: none
+-- odc._plan_nodes: the nodes that may start jobs, as parallel arrays; the position is the planner's number of a node.
+-- Arguments  p_without  count the allocations of these jobs as free; null: none
 -- Returns    one row: node_ids, groups (dense numbers 1..), masks and amounts free, and per dense group its
 --            id, totals and EFA domain (0: gangs there need none); blocks: dense numbers of the nodes' topology
---            blocks, null when no node tells its topology; nodes that tell none are one block per zone and
+--            blocks, null if no node reports its topology; nodes that report none form one block per zone and
 --            placement group
 create or replace function odc._plan_nodes(
     p_without bigint[],
@@ -33,7 +33,7 @@ begin
              where f.up
              order by f.node_id) as f;
     if p_without is not null then
-        -- They are few: each of their nodes by itself.
+        -- There are few of them, so each of their nodes is updated by itself.
         for h in
             select array_position(node_ids, a.node_id) as x, sum(a.gpu_mask)::bigint as mask, sum(a.gpus)::integer as gpus,
                    sum(a.cpus)::integer as cpus, sum(a.mem_mib)::integer as mem, count(*)::integer as jobs

@@ -1,14 +1,15 @@
--- odc._plan_preempt: the cheapest running jobs whose end, after their grace, lets a blocked job start; and where.
--- A set counts at a moment, the longest grace in it: then the job must fit with these gone, beside all that _plan_protect
--- minds: what ends until then, protected jobs before it, bookings. A set that is not needed in full is none, and where
--- the job starts as soon by itself nothing is ended. Jobs that are ending already are waited for (_plan_releases).
--- Arguments  p_spare      do not end these: they are gone already, or end for others
---            p_natural    when it would start with nothing ended; null: no end in sight
+-- odc._plan_preempt: the cheapest running jobs to end, after their grace, so that a blocked job can start, and where.
+-- A set is considered at the moment when the longest grace in it ends. The job must fit then, with the set gone, given
+-- everything that _plan_protect considers: jobs that end before then, earlier protected jobs, bookings. A set with a job
+-- that is not needed is rejected. If the job starts as soon without preemption, no job is ended. Jobs that are already
+-- ending are waited for (_plan_releases).
+-- Arguments  p_spare      do not end these: they are already gone, or end for other jobs
+--            p_natural    when it would start if no job were ended; null: no end in sight
 --            p_alt_from, p_alt_to  spans of p_alt_groups: the groups of each alternative
---            p_blocks, p_wish  per node its topology block; in at most so many of them; null: in any
---            the others   as _plan_protect takes them
--- Returns    victims: null when there is no such set; their costs, and when the grace of each is over; at: when the job
---            starts; fit: its nodes; then_*: what they have free at that time
+--            p_blocks, p_wish  per node its topology block; maximum number of blocks; null: any
+--            the others   as for _plan_protect
+-- Returns    victims: null if there is no such set; their costs, and when the grace of each is over; at: when the job
+--            starts; fit: its nodes; then_*: the amounts free on them at that time
 create or replace function odc._plan_preempt(
     p_now timestamptz, p_job_id bigint, p_qos_id integer, p_spare bigint[], p_natural bigint,
     p_node_ids integer[], p_group integer[], p_gpus integer[], p_cpus integer[], p_mems integer[],
@@ -28,11 +29,11 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_variable
 declare
     v_jobs bigint[];  v_costs bigint[];  v_graces bigint[];  v_ends bigint[];
-    v_on record;                -- what these jobs hold: node, job, amounts, in order of node and job
+    v_on record;                -- what these jobs use: node, job, amounts, in order of node and job
     v_first integer[];          -- per node, and one more: its first row there
     v_gpus integer[];  v_cpus integer[];  v_mems integer[];
     v_usable boolean[];
-    -- nodes where it fits at t or might; what is lacking there; the jobs of a set that could be ended on them
+    -- nodes where it fits at t or might; the missing amounts there; the jobs on them that could be ended
     v_nodes integer[];  v_domains integer[];
     v_lack_from integer[];  v_lack_at bigint[];  v_lack_gpus integer[];  v_lack_cpus integer[];  v_lack_mems integer[];
     v_on_from integer[];  v_on_job integer[];  v_on_gpus integer[];  v_on_cpus integer[];  v_on_mems integer[];
@@ -68,7 +69,7 @@ begin
     <<moments>>
     foreach t in array array(select distinct u.t from unnest(v_graces) as u (t) order by u.t) loop
         exit when t >= p_natural;
-        -- What is free then.
+        -- The amounts free at t.
         v_gpus := p_gpus;  v_cpus := p_cpus;  v_mems := p_mems;
         r := 1;
         while p_rel_at[r] <= t loop
@@ -99,7 +100,7 @@ begin
             end loop;
             e := e + 1;
         end loop;
-        -- Who may be ended for a start then.
+        -- The jobs that can be ended for a start at t.
         select array_agg(u.o::integer order by u.o), array_agg(u.until order by u.o), array_agg(u.cost order by u.o)
           into v_can, v_can_ends, v_can_costs
           from unnest(v_graces, v_ends, v_costs) with ordinality as u (grace, until, cost, o)
@@ -169,13 +170,13 @@ begin
                                 v_on_from, v_on_job, v_on_gpus, v_on_cpus, v_on_mems, v_can_ends, v_can_costs, cost);
             continue when v_set is null;
             if v_set = '{}' then
-                -- It starts by then with nobody ended.
+                -- It can start then without ending any job.
                 if at = t then
                     victims := null;
                 end if;
                 return;
             end if;
-            -- The nodes that now fit; those freed for it first, so that what is free already is left to others.
+            -- The nodes that now fit; those freed for it first, so that nodes that are already free stay available to other jobs.
             with fits as (
                 select u.i, u.x, u.d, count(b.job) as freed
                   from unnest(v_nodes, v_domains) with ordinality as u (x, d, i)
@@ -197,7 +198,7 @@ begin
                      where f.d = (select z.d from fits as z group by z.d having count(*) >= p_k order by sum(z.freed) desc, z.d limit 1)
                      order by f.freed = 0, f.i limit p_k) as s;
             assert cardinality(v_fits) = p_k, 'victims that do not suffice';
-            -- More than one topology block is wished for only as a bound; no set is sought that keeps to it.
+            -- More than one topology block only limits the result: no set is searched for that keeps within it.
             continue when p_wish < (select count(distinct p_blocks[u.x]) from unnest(v_fits) as u (x));
             fit := v_fits;  at := t;
             select array_agg(v_jobs[v_can[u.j]] order by u.j), array_agg(v_can_costs[u.j] order by u.j),

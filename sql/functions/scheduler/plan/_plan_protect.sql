@@ -1,26 +1,28 @@
 -- odc._plan_protect: the earliest start of a job that cannot start now, and the nodes that fit it then.
--- The seam of protection. Time is walked from one change to the next: running jobs give back what they hold when
--- their limits end, this pass's starts likewise, protected jobs take and give back, bookings close and open nodes.
--- A node fits at a moment when its free amounts suffice then and at every later start of a protected job that the
+-- Only this function computes protection. It walks time from one change to the next: running jobs and this pass's starts
+-- release their resources when their limits end, protected jobs take and release, bookings close and open nodes.
+-- A node fits at a moment if its free amounts are enough then, and at every later start of a protected job that the
 -- job would still run into. Moments are microseconds from the pass's time.
 -- Arguments  p_groups, p_in_domain  groups that the job may use; whether its nodes must share an EFA domain
---            p_blocks, p_wish, p_lapse  per node its topology block; at most so many of them until p_lapse (null: for
---                                   ever); p_wish null: any number. Nodes that fulfil a wish have no spare ones
+--            p_blocks, p_wish, p_lapse  per node its topology block; maximum number of blocks until p_lapse (null:
+--                                   forever); p_wish null: any number. With p_wish no spare nodes are returned
 --            p_group … p_mems       per node: group, free amounts now;  p_domain, p_group_*  per group
 --            p_first, p_next        the lists of nodes by group and level; p_max_level
 --            p_k … p_limit          nodes, amounts of one member (-1: all of the node), time limit
---            p_allow                per node: the job's lists let it; null: all
+--            p_allow                per node: the job's lists allow it; null: all
 --            p_booking              the job runs inside this booking; null: outside of all
---            p_rel_*                releases of running jobs, from _plan_releases, in order; all that are before p_rel_to (null: all)
+--            p_rel_*                releases of running jobs, from _plan_releases, in order; complete up to p_rel_to
+--                                   (null: all)
 --            p_ev_at, p_ev_ref      changes by this pass, in order: h, -h: protected job h starts, ends;
 --                                   1000000 + s: start s ends
---            p_from                 not before this moment: what a preemptor was told, it is told again; null: at once
+--            p_from                 not before this moment: a preemptor keeps the start it was promised; null: at once
 --            p_st_from, p_al_*      per start its first allocation; per allocation node and amounts
 --            p_hp_from, p_h_*       per protected job its first point, its amounts
 --            p_pt_*                 points: a moment at which a node's free amounts matter. head: the protected job,
---                                   or minus a booking; left: what is free from then on; pin: the node is its own
--- Returns    at: null when there is no such moment; fit: the nodes that fit then, in the order in which they came to
---            fit; then_*: what they have free; fitting: how many fit now; short: there is none before p_rel_to
+--                                   or minus a booking; left: the amounts free from then on; pin: the node is reserved
+--                                   for it
+-- Returns    at: null if there is no such moment; fit: the nodes that fit then, in the order in which they became
+--            free; then_*: amounts free on them; fitting: how many fit now; short: no such moment before p_rel_to
 create or replace function odc._plan_protect(
     p_groups integer[], p_in_domain boolean, p_blocks integer[], p_wish integer, p_lapse bigint,
     p_group integer[], p_gpus integer[], p_cpus integer[], p_mems integer[],
@@ -39,8 +41,8 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_gpus integer[] := p_gpus;  v_cpus integer[] := p_cpus;  v_mems integer[] := p_mems;
     v_usable boolean[];         -- per group
-    v_expiry bigint[];          -- per node: it fits until then; -1: it does not
-    v_list integer[] := '{}';   -- nodes in the order in which they came to fit; some did and do no more
+    v_expiry bigint[];          -- per node: until when it fits; -1: it does not fit
+    v_list integer[] := '{}';   -- nodes in the order in which they came to fit; some no longer do
     v_count integer[];          -- per domain, from 0: nodes that fit
     v_wished boolean;
     v_touched integer[];  v_n integer := 0;
@@ -58,7 +60,7 @@ begin
     v_count := array_fill(0, array[coalesce((select max(u) from unnest(p_domain) as u), 0) + 1]);
     v_touched := array_fill(0, array[cardinality(p_gpus)]);
 
-    -- Who might fit now: the lists of the levels that have enough GPUs.
+    -- Nodes that might fit now: the lists of the levels that have enough GPUs.
     foreach gr in array p_groups loop
         for lv in (case when p_g < 0 then p_group_gpus[gr] else p_g end)..p_max_level loop
             x := p_first[(gr - 1) * 64 + lv + 1];
@@ -70,7 +72,7 @@ begin
     end loop;
 
     loop
-        -- Look again at the nodes that changed at t.
+        -- Check again the nodes that changed at t.
         v_enough := false;
         for i in 1..v_n loop
             x := v_touched[i];  gr := p_group[x];
@@ -118,7 +120,7 @@ begin
             fitting := cardinality(v_list);
         end if;
         if (v_enough or t = p_lapse or t = p_from) and t >= coalesce(p_from, 0) then
-            -- Some may have fitted only until before now.
+            -- Some nodes may no longer fit.
             foreach x in array v_list loop
                 if v_expiry[x] < t then
                     d := case when p_in_domain then p_domain[p_group[x]] else 0 end + 1;
@@ -157,7 +159,7 @@ begin
             end if;
         end if;
 
-        -- On to the next change after which some node may fit; what is given back until then is only counted.
+        -- Go to the next change after which a node may fit; releases before it are only added up.
         t := least(case when e <= v_evs then p_ev_at[e] end,
                    case when p_wish is not null and p_lapse > t then p_lapse end, case when p_from > t then p_from end);
         v_until := coalesce(t, 9000000000000000000);

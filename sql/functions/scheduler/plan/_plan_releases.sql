@@ -1,11 +1,11 @@
--- odc._plan_releases: when running jobs give back what they hold, and when bookings open or close nodes, in order.
--- A job that is overdue, or is being ended for another reason than preemption, gives back in a second; one without a
--- time limit never does.
--- The setting odc.other_end, JSON {job_id, ends_at}, moves the end of one job: see _extension_delays.
--- Arguments  p_going, p_going_at  these give back then, and not when their limits end: microseconds from p_now
---            p_first  only of the allocations that end first, about so many; null: of all
+-- odc._plan_releases: when running jobs release their resources, and when bookings open or close nodes, in order.
+-- A job that is overdue, or is ending for another reason than preemption, is expected to end in one second. A job
+-- without a time limit never ends.
+-- The setting odc.other_end, JSON {job_id, ends_at}, changes the end of one job: see _extension_delays.
+-- Arguments  p_going, p_going_at  these jobs end at that time instead of at their limits: microseconds from p_now
+--            p_first  read only about this many of the allocations that end first; null: all
 -- Returns    parallel arrays in order of time: microseconds from p_now, node position, amounts (0 for a booking);
---            complete_to: all that come before this moment are there; null: all are
+--            complete_to: all releases before this moment are included; null: all are
 create or replace function odc._plan_releases(
     p_now timestamptz, p_node_ids integer[], p_without bigint[], p_going bigint[], p_going_at bigint[], p_first integer,
     out ats bigint[], out positions integer[], out gpus integer[], out cpus integer[], out mems integer[],
@@ -47,7 +47,7 @@ begin
                       from _plan_bookings(p_now) as b
                      cross join lateral (values (greatest(b.starts_at, p_now)), (b.ends_at)) as w (at)) as u
               join unnest(p_node_ids) with ordinality as n (id, ord) on n.id = u.node_id
-             -- Of all columns: the same rows have the same digest.
+             -- By all columns, so that the same rows have the same digest.
              order by at, ord, gpus, cpus, mem) as e;
 end;
 $$;

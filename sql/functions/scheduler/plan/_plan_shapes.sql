@@ -1,14 +1,14 @@
--- odc._plan_shapes: what the jobs of a pass ask for, and on which groups of nodes each could ever run.
--- A shape has one alternative per partition it names, in its order; a gang never mixes partitions. A gang with GPUs of
--- any type has one per type there, too, that with the least GPU memory first: it never mixes types.
--- Nodes for profiling (feature nsight) are an alternative of their own, the last, to what needs one node only: others
--- come there when nothing else has room.
--- The groups of an alternative are flattened: those without GPUs first, so that a job without GPUs
+-- odc._plan_shapes: the requests of a pass's jobs, and the groups of nodes on which each could ever run.
+-- A shape has one alternative per partition it names, in that order; a gang never mixes partitions. A gang with GPUs of
+-- any type has one alternative per type, too, least GPU memory first: it never mixes types.
+-- Nodes for profiling (feature nsight) are the last alternative, offered only to jobs on one node: other jobs run there
+-- only if there is no room elsewhere.
+-- The groups of an alternative are listed with those without GPUs first, so that a job without GPUs
 -- fills them before it takes CPUs from nodes with GPUs.
 -- Arguments  p_group_ids  ids of the dense groups 1.. of _plan_nodes
 --            p_shape_ids  the shapes of the classes
 --            p_what_if    hypothetical jobs: their shapes join, with negative ids
---            p_claims     shapes of the jobs that claim nodes, in order; each joins as -1000000 - its place
+--            p_claims     shapes of the jobs that claim nodes, in order; each is added as -1000000 - its position
 -- Returns    one row of arrays: per shape (position = the planner's number of a shape) its id, amounts and
 --            alternatives alt_from..alt_to; per alternative its partition and group list
 --            alt_group_from..alt_group_mid (no GPUs), alt_group_mid+1..alt_group_to; the flat list itself;

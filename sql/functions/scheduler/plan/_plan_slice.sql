@@ -1,14 +1,14 @@
--- odc._plan_slice: the first jobs of every class, in the order in which _rank_job puts them; the seam where an order goes.
--- Of a class at most p_caps rows are needed, because its jobs are placed as a prefix of their order; at most p_chunks
--- are read, and the last of them says when there may be more (_plan_more reads those).
+-- odc._plan_slice: the first jobs of every class, in the order of _rank_job. Every policy's order goes through here.
+-- A class needs at most p_caps rows, because its jobs are placed as a prefix of their order. At most p_chunks
+-- are read; the last of them shows whether there may be more, which _plan_more reads.
 -- Arguments  p_caps      per class: rows wanted; 0: none
---            p_after_*   per class: behind this row of its order
---            p_without   leave these jobs out
+--            p_after_*   per class: start after this row of its order
+--            p_without   skip these jobs
 --            p_backfill  in the order in which the policies want the candidates for backfill
---            p_only      of these jobs alone; null: of all. p_chunks is above their number then
+--            p_only      only these jobs; null: all. p_chunks then exceeds their number
 --            the others  per class, as _plan_classes returns them
 -- Returns    arrays of jobs in order: class, id, queue time, how many tasks may start, rank (see _rank_job);
---            lasts: more of its class may come
+--            lasts: its class may have more
 create or replace function odc._plan_slice(
     p_now timestamptz, p_backfill boolean, p_chunks integer[], p_without bigint[],
     p_caps integer[], p_after_ats timestamptz[], p_after_ids bigint[],
@@ -30,7 +30,7 @@ begin
                tier, ordering, depth, max_wait_s, backfill, size, fair, static, class)
          where c.cap > 0
     ), ranked as materialized (
-        -- The heads were read by _plan_classes already; a hypothetical job or a claimant is nowhere else.
+        -- _plan_classes has already read the heads; a hypothetical job or one with a claim is found only there.
         select c.class, r.job_id, r.queued_at, r.open_count, c.cap > c.chunk and r.row = c.chunk as last, k.lead, k.score
           from (select k.*, ((k.head_at, k.head_id) > (k.after_at, k.after_id))::integer as fresh from class as k) as c
          cross join lateral (

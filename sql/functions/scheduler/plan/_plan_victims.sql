@@ -1,8 +1,9 @@
--- odc._plan_victims: the running jobs that a job of a QOS may end now: of a QOS that it preempts, as long as they run
--- as their own QOS guarantees them, not ending already, and not to end by themselves before their grace would be over.
--- Arguments  p_qos_id   of the preemptor;  p_spare  not these
--- Returns    in order of cost: microseconds from p_now to the end of the grace (one second at least) and to their own
---            end; cost: GPU-milliseconds since the start or the last checkpoint, CPU-milliseconds where it has no GPU
+-- odc._plan_victims: the running jobs that a job of a QOS may end now: their QOS is one it preempts, the time for which
+-- their own QOS exempts them is over, they are not already ending, and they would not end by themselves within their
+-- grace.
+-- Arguments  p_qos_id   of the preemptor;  p_spare  skip these
+-- Returns    in order of cost: microseconds from p_now to the end of the grace (at least one second) and to their own
+--            end; cost: GPU-milliseconds since the start or the last checkpoint, CPU-milliseconds for jobs without GPUs
 create or replace function odc._plan_victims(p_now timestamptz, p_qos_id integer, p_spare bigint[])
 returns table (job_id bigint, cost bigint, grace bigint, own_end bigint)
 language sql stable as $$

@@ -1,4 +1,4 @@
--- odc._preempt_jobs: end victims for their preemptors, and leave their nodes to these: what decide returned.
+-- odc._preempt_jobs: end victims for their preemptors, and reserve the freed nodes for those, as decide returned them.
 -- An array's row that preempts gives its next task a row of its own, if more than one waits: that one is the preemptor.
 -- If a preemptor changed since the plan was made, or one of its victims is ending, it preempts no job: the next pass decides again.
 -- Arguments  parallel, as decide returns them: victims, for which job, that job's _job_facts as the plan saw them, cost;

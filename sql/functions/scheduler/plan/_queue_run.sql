@@ -1,4 +1,4 @@
--- odc._queue_run: put a run of rows into the queue of runs, by its next row; the first is that whose next row goes first.
+-- odc._queue_run: insert a run of rows into the queue of runs, sorted by each run's next row.
 -- Arguments  p_queue  runs in order;  p_at  per run its next row;  the others  per row, see _rank_job
 create or replace function odc._queue_run(
     p_queue integer[], p_run integer, p_at integer[],

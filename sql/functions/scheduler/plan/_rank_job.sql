@@ -1,9 +1,9 @@
--- odc._rank_job: where a pending job stands in the order: the lower lead first, then the higher score; ties go by queue
--- time and id. Inlined.
--- lead: the partition's tier; who waited longer than the policy's max_wait_s; nice.
--- score: the policy's formula. First come, first served, with several protected jobs, goes by the starts already
--- planned: planning anew in queue order could move one job into another's place, and a promise would slip though
--- nothing happened to it. Of the candidates for backfill: their own order.
+-- odc._rank_job: a pending job's place in the order: the lower lead first, then the higher score; ties are broken by
+-- queue time and id. Inlined.
+-- lead: the partition's tier; then whether it waited longer than the policy's max_wait_s; then nice.
+-- score: the policy's formula. First come, first served with several protected jobs sorts by the starts already planned:
+-- planning again in queue order could move one job into another's place and break a promise without cause.
+-- Candidates for backfill have their own order.
 create or replace function odc._rank_job(
     p_now timestamptz, p_backfill boolean, p_queued_at timestamptz, p_promised_at timestamptz,
     p_tier integer, p_nice integer, p_ordering text, p_depth integer, p_max_wait_s integer, p_backfill_order text,

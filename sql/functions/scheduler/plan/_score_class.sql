@@ -1,17 +1,16 @@
--- odc._score_class: how urgent a job of a class is by its policy's formula; the greater comes first.
--- Within a class it never falls as the wait grows, so a class keeps the order of its queue times. Basic IEEE
--- operations only, so that every machine gives the same order; ties are the caller's (queue time, id).
+-- odc._score_class: a job's score by its policy's formula; the higher score comes first.
+-- Within a class it never falls as the wait grows, so a class keeps the order of its queue times. It uses basic IEEE
+-- operations only, so that every machine gives the same order; the caller breaks ties (queue time, id).
 -- Arguments  p_ordering  a formula's name, as policy.ordering
 --            p_wait_s    since it was queued, not negative
 --            p_limit_s   its time limit
---            p_size      GPUs in all, CPUs where it asks for none
+--            p_size      total GPUs, or total CPUs if it asks for no GPUs
 --            p_fair      fair-share factor of its account and user, in millionths
 --            p_static    the part of multifactor that does not change with the wait: see _plan_classes
---            p_age_weight, p_max_age_s  the age factor's weight, and when it is 1
--- odc         how often its own length a job has waited, as if it had waited four hours longer and one of less than a
---             quarter of an hour were that long; a plain term in the wait, so that all move up; and the square of the
---             wait in units of three days, so that after some eight days nothing newer comes before it. Who used
---             less than his share counts up to three times as much. See docs/concepts/policies.md
+--            p_age_weight, p_max_age_s  the age factor's weight, and the wait at which the factor is 1
+-- odc         with w = wait + 4 hours: w / time limit (at least 15 minutes), which favours short jobs; plus w / 1 day, so
+--             that every job moves up; plus (wait / 3 days) squared, so that after about eight days no newer job
+--             comes first. The fair-share factor multiplies the sum by 1 to 3. See docs/concepts/policies.md
 -- Source     wfp3: Tang et al., Fault-aware, utility-based job scheduling on Blue Gene/P (2009)
 create or replace function odc._score_class(
     p_ordering text, p_wait_s float8, p_limit_s float8, p_size float8, p_fair float8, p_static float8,

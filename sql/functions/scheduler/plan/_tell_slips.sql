@@ -1,14 +1,14 @@
--- odc._tell_slips: an event `slipped` for every job whose planned start this pass moves back or takes away, with its cause:
--- what changed since the last pass (a node, a booking, a job, a policy or limit; by its event), else a running job on its
--- nodes that is over its limit, else the job that came before it in the order, by preemption or without. Called before the
--- new plan is kept.
+-- odc._tell_slips: record an event `slipped` for every job whose planned start this pass delays or removes, with the
+-- cause: a change since the last pass (a node, a booking, a job, a policy or limit; by its event); else a running job
+-- over its limit on the job's nodes; else the job that came before it in the order, by preemption or not. Called before
+-- the new plan is stored.
 -- Arguments  p_head_jobs, p_head_ats  the planned starts of this pass;  p_started  the jobs that it starts
 create or replace function odc._tell_slips(
     p_now timestamptz, p_head_jobs bigint[], p_head_ats timestamptz[], p_started bigint[])
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 begin
-    -- Mostly nothing slips, and what follows costs much more than to see that.
+    -- Usually nothing slips, and this check is much cheaper than the rest.
     if not exists (select from planned as o
                      left join unnest(p_head_jobs, p_head_ats) as h (job_id, at) on h.job_id = o.job_id
                     where o.planned_start_at is not null
@@ -23,11 +23,11 @@ begin
           join pending as p on p.job_id = o.job_id and p.ready
           left join head as h on h.job_id = o.job_id
          where o.planned_start_at is not null
-           -- The first pass after it was due tells; those after that only see it put off by the second.
+           -- The first pass after the planned start records it; later passes only see it move with the clock.
            and (o.planned_start_at > p_now
                 or o.planned_start_at > (select s.at + interval '1 second' from pass as s order by s.id desc limit 1))
            and (h.at is null or h.at > o.planned_start_at + interval '1 second')
-           -- What is planned of an array is its next task.
+           -- The planned start of an array is that of its next task.
            and not exists (select from job as j where j.id = any (p_started) and j.array_job_id = o.job_id)
     ), change as materialized (
         select e.id, e.kind, e.actor, e.job_id,
@@ -49,19 +49,19 @@ begin
       left join lateral (
            select * from change as k order by k.rank, k.id desc limit 1) as c on true
       left join lateral (
-           -- Who should have left its nodes by now.
+           -- The job that should have left its nodes by now.
            select a.job_id
              from node as n join allocation as a on a.node_id = n.id
             where n.name = any (s.node_names) and a.ends_at <= p_now
             order by a.ends_at, a.job_id limit 1) as r on c.id is null
       left join lateral (
-           -- Who is before it now, and was not planned or was planned for later.
+           -- The job that is ahead of it now, and was not planned or was planned for later.
            select w.job_id, exists (select from event as e where e.job_id = w.job_id and e.kind = 'preempts') as preempts
              from (select h.job_id, 1 as part from head as h where h.ord < coalesce(s.ord, 9223372036854775807)
                     union all select u, 0 from unnest(p_started) as u) as w
              left join planned as o on o.job_id = w.job_id
             where w.job_id <> s.job_id and (o.planned_start_at is null or o.planned_start_at > s.was)
-            -- Rather one that starts where it was planned.
+            -- Prefer one that starts where this job was planned.
             order by preempts desc,
                      w.part = 0 and exists (select from allocation as a join node as n on n.id = a.node_id
                                              where a.job_id = w.job_id and n.name = any (s.node_names)) desc,

@@ -1,13 +1,13 @@
 -- odc.apply_plan: write the starts of a plan. Driven by `delete from pending … returning`: a job that was cancelled, held,
--- changed or started since drops out, whole; of an array, only the tasks that may no longer start.
+-- changed or started since is left out completely; of an array, only the tasks that may no longer start are left out.
 -- Arguments  p_term        the leader's term
 --            p_start_*     per start: job (an array's row once per task), _job_facts as the plan saw them, partition,
 --                          number of nodes
 --            p_alloc_*     their allocations, one after the other: node id, GPU mask, GPUs, CPUs, MiB
 -- Returns    ids of the jobs that start; an array's task has an id of its own from here on
 -- Locks      term for share; the turn; pending, running, job, node_free, allocation and disk rows of the starts
--- Raises     OD020 LeadershipLost; OD003 PlanStale: a node has less free than the plan took, or a disk is not free any more;
---            plan_pass makes sure that neither happens
+-- Raises     OD020 LeadershipLost; OD003 PlanStale: a node has less free than the plan needs, or a disk is no longer
+--            free; plan_pass makes sure that neither happens
 create or replace function odc.apply_plan(
     p_term bigint, p_now timestamptz,
     p_start_jobs bigint[], p_start_facts bigint[], p_start_partitions integer[], p_start_nodes integer[],
@@ -19,7 +19,7 @@ declare
     v_arrays   bigint[];
     v_counts   integer[];
     v_eligible timestamptz[];
-    v_ids      bigint[];        -- per start: the id it runs under, null when it drops out
+    v_ids      bigint[];        -- per start: the id it runs under; null: it was left out
     v_started  bigint[];
 begin
     perform _hold_term(p_term);

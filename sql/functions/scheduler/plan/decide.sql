@@ -1,26 +1,27 @@
--- odc.decide: which pending jobs start now and where, and when those that cannot will start.
--- Reads and returns; writes nothing. A plan is _decide_once's. First come, first served with several protected jobs
--- promises: where such a plan moves back a job that nothing happened to, it is made once more with that job kept where it
--- was planned. See docs/decisions/0009-conservative-by-promised-starts.md.
+-- odc.decide: which pending jobs start now and where, and when the others will start.
+-- Reads and returns; writes nothing. A plan is made by _decide_once. First come, first served with several protected jobs
+-- promises planned starts: if a plan would delay a job without cause, it is made again with that job kept where it was
+-- planned. See docs/decisions/0009-conservative-by-promised-starts.md.
 --
 -- Arguments  p_now          the pass's time
 --            p_what_if      hypothetical jobs, queued at p_now: array of {partition_ids, node_count, node_count_max,
 --                           gpus_per_node, gpu_type, cpus_per_node, mem_per_node_mib, exclusive, constraint_expr,
 --                           node_list, exclude_nodes, switches, switches_wait_s, booking_id, licences, time_limit_s,
 --                           uid, account_id, qos_id, nice}; their job ids are -1, -2, …
---            p_start_limit  at most this many starts; `more` says that it cut the plan short
---            p_chunk        how many jobs of a class are read at once; the plan does not depend on it
+--            p_start_limit  maximum number of starts; `more` says whether it cut the plan short
+--            p_chunk        how many jobs of a class are read at once; does not affect the plan
 --            p_depth        overrides the policies' plan_depth
---            p_without      as if these jobs were not there, pending or running (limits count them still)
---            p_digest       is read_digest wanted? Digests of all that was read, for a replay to compare: 8 bytes
+--            p_without      plan as if these jobs did not exist, pending or running (limits still count them)
+--            p_digest       whether to return read_digest: digests of everything read, for a replay to compare: 8 bytes
 --                           each for classes, nodes, shapes, limits, queue, releases
---            p_only         as if no other jobs were pending, nor claimed nodes; what runs stays. Costs what these jobs cost
+--            p_only         plan as if no other jobs were pending or claimed nodes; running jobs stay. The cost depends
+--                           only on these jobs
 -- Returns    one row. Starts: job (an array's row once per task), partition, number of nodes, time limit.
 --            Their allocations, one after the other: node id, GPU mask, GPUs, CPUs, MiB.
 --            Protected jobs: id, planned start (null: not in sight), node ids, nodes that fit now, shape.
---            Refusals: shape, Slurm's reason, the protected job they wait behind. Classes passed over for a limit, and
---            Slurm's name of it. Victims: who is to end, for which job, at what cost (see _plan_victims). looked: jobs
---            looked at; classes: how many there are.
+--            Refusals: shape, Slurm's reason, the protected job they wait behind. Classes skipped for a limit, and
+--            Slurm's name of it. Victims: the jobs to end, for which job, at what cost (see _plan_victims). looked: jobs
+--            considered; classes: how many there are.
 create or replace function odc.decide(
     p_now timestamptz, p_what_if jsonb default null, p_start_limit integer default 2000,
     p_chunk integer default null, p_depth integer default null, p_without bigint[] default null,
@@ -40,7 +41,7 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_tries constant integer := 8;  v_patience constant integer := 3;
     v_kept  bigint[];           -- these keep their planned starts
-    v_lost  bigint[] := '{}';   -- these cannot
+    v_lost  bigint[] := '{}';   -- these cannot keep them
     v_slips bigint[];
 begin
     for v_try in 1..v_tries loop
@@ -53,10 +54,10 @@ begin
         exit when more or v_try = v_tries;
         v_slips := _find_slips(p_now, head_jobs, head_ats, start_jobs, p_without, p_only);
         exit when v_slips is null or v_slips <@ v_lost;
-        -- One that is kept and slips all the same has lost its place to what happened.
+        -- A job that slips although it was kept lost its place to a change in the cluster.
         v_lost := v_lost || array(select u from unnest(v_slips) as u where u = any (v_kept));
         if v_try >= v_patience then
-            -- One after the other takes too long: all of them.
+            -- One job at a time takes too long: keep all of them.
             v_slips := v_slips || _find_slips(p_now, null, null, null, p_without, p_only);
         end if;
         v_kept := array(select distinct u from unnest(v_kept || v_slips) as u where u <> all (v_lost) order by u);

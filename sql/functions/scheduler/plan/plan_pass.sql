@@ -1,9 +1,9 @@
--- odc.plan_pass: one run of the scheduler: decide, apply, end victims of preemption, and keep the planned starts and the
+-- odc.plan_pass: one scheduling pass: decide, apply, end victims of preemption, and store the planned starts and the
 -- refusals.
 -- Runs READ COMMITTED. decide works on one snapshot, without locks. Then the pass takes the turn and checks what the plan
 -- relies on. If a fact or a node changed meanwhile, it decides once more under the turn, where neither can change. Starts
 -- of jobs that changed are left out, and another pass follows. See docs/decisions/0027.
--- Returns    one row: the jobs that start; how many were looked at; whether another pass should follow at once, because
+-- Returns    one row: the jobs that start; how many were considered; whether another pass should follow at once, because
 --            the start limit cut the plan short, a job was left out or victims end; next_at: when time alone may let a job
 --            start, null: never; replanned: it decided twice
 -- Locks      term for key share; the turn, from after decide on; facts for share; as apply_plan
@@ -18,7 +18,7 @@ declare
     v_now     timestamptz := p_now;
     v_dropped bigint[];
     v_pass    bigint;
-    d         record;           -- the plan, and what it saw
+    d         record;           -- the plan, and the state it was made from
 begin
     perform _hold_term(p_term);
     replanned := false;
@@ -39,7 +39,7 @@ begin
         perform _take_turn(v_now);
         exit when replanned or not _plan_moved(d.facts, d.alloc_nodes, d.alloc_masks, d.alloc_gpus, d.alloc_cpus, d.alloc_mems);
         replanned := true;
-        -- The daemon's clock has moved on by as much.
+        -- The daemon's clock has advanced by the same amount.
         v_now := p_now + (clock_timestamp() - v_begin);
         perform _set_now(v_now);
     end loop;
@@ -54,7 +54,7 @@ begin
     v_dropped := _dropped_jobs(d.start_jobs, started, d.head_jobs);
 
     perform _tell_slips(v_now, d.head_jobs, d.head_ats, started);
-    -- A claim that came to nothing is dropped; not by a pass that did not look at all jobs.
+    -- Drop claims that are no longer needed, but only after a pass that considered all jobs.
     more := d.more or not d.more and _drop_claims(v_now) or v_dropped is not null;
     if d.victim_jobs is not null then
         v_dropped := nullif(coalesce(v_dropped, '{}') || _preempt_jobs(

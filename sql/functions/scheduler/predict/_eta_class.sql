@@ -1,5 +1,5 @@
--- odc._eta_class: outcomes of plans are collected by how long a wait the plan told: up to 5, 10, 20, 40 minutes, …
--- Returns    1, 2, …; class 0, all plans, is not among them
+-- odc._eta_class: the class by which outcomes of plans are collected: the planned wait, up to 5, 10, 20, 40 minutes, …
+-- Returns    1, 2, …; never class 0, which has all plans
 create or replace function odc._eta_class(p_plan_s integer)
 returns integer
 language sql immutable as $$

@@ -1,6 +1,6 @@
--- odc._eta_summary: how the starts of the last seven days compare with what was told at submit.
+-- odc._eta_summary: how the starts of the last seven days compare with the predictions made at submission.
 -- Returns    JSON {scored, coverage, mean_abs_error_s, bias_s, mean_width_s, foreseen, refreshed_at}; coverage: the
---            fraction that started between p10 and p90; null where nothing was scored
+--            fraction that started between p10 and p90; null if nothing was scored
 create or replace function odc._eta_summary(p_now timestamptz)
 returns json
 language sql stable set search_path = odc, pg_temp as $$

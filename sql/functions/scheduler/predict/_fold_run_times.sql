@@ -1,8 +1,8 @@
 -- odc._fold_run_times: learn from the jobs that have ended since the last call.
--- A run time is kept as a part of the time limit, under seven keys, from the most alike to any job at all; a key
--- remembers the last 12 (any job at all: 48), so what users do now counts. The result depends on the order of the
--- ends only, not on how they are spread over calls. Jobs that did not run by their own will (lost nodes, preempted,
--- never launched) teach nothing.
+-- A run time is stored as a part of the time limit, under seven keys, from the most similar jobs to any job at all. A key
+-- keeps the last 12 run times (any job at all: 48), so recent behaviour counts. The result depends only on the order of
+-- the ends, not on how they are distributed over calls. Jobs whose end was not their own (lost nodes, preempted,
+-- never launched) are not learned from.
 -- Returns    how many ends were read
 -- Locks      run_time rows of those jobs' keys
 create or replace function odc._fold_run_times()

@@ -1,13 +1,13 @@
 -- odc._forecast: when the first jobs of the queue are expected to start, with an interval.
--- The plan with predicted run times (_forecast_starts) gives one number a job. How such numbers came out before, for
--- plans that told about as long a wait, gives the rest: p10 and p90 are those quantiles of (wait + 300 s) /
--- (plan + 300 s), widened so that the plan's own number is inside; p50 goes half the way to the median. Fewer than 20
--- outcomes: those of all plans together; fewer still: 0.2, 1 and 3. A protected job never goes beyond its planned start.
+-- The plan with predicted run times (_forecast_starts) gives one number per job. The rest comes from past outcomes of
+-- plans with a similar wait: p10 and p90 are those quantiles of (wait + 300 s) / (plan + 300 s), widened to include the
+-- plan's own number; p50 goes half the way to the median. With fewer than 20 outcomes, those of all plans together are
+-- used; with fewer still, 0.2, 1 and 3. A protected job is never predicted later than its planned start.
 -- Source     Split conformal prediction on a moving window: Lei, G'Sell, Rinaldo, Tibshirani and Wasserman,
 --            Distribution-Free Predictive Inference for Regression (2018)
--- Arguments  p_limit    look at so many jobs of the queue
---            p_targets  return these only; null: all
--- Returns    times null: no start in sight; plan_s: what the plan alone says
+-- Arguments  p_limit    consider this many jobs of the queue
+--            p_targets  return only these; null: all
+-- Returns    times null: no start in sight; plan_s: the plan's wait without calibration
 create or replace function odc._forecast(p_now timestamptz, p_limit integer, p_targets bigint[])
 returns table (place integer, job_id bigint, plan_s integer, p10 timestamptz, p50 timestamptz, p90 timestamptz, exact boolean)
 language plpgsql stable set search_path = odc, pg_temp as $$

@@ -1,12 +1,13 @@
--- odc._forecast_lacking: when jobs are expected to start that lack something whose coming is foreseen: when it is there, and nodes are.
--- When nodes would be, a plan with a job of the same shape tells. What is lacked may come early, where its holder ends early, and late.
--- Returns    as _forecast, behind all places of the queue
+-- odc._forecast_lacking: expected starts of jobs that lack something whose arrival is predicted: when it has arrived and
+-- nodes are free. A plan with a job of the same shape gives the time of the nodes. The missing thing may come early, if
+-- its holder ends early, or late.
+-- Returns    as _forecast, after all places of the queue
 create or replace function odc._forecast_lacking(p_now timestamptz)
 returns table (place integer, job_id bigint, plan_s integer, p10 timestamptz, p50 timestamptz, p90 timestamptz, exact boolean)
 language plpgsql stable set search_path = odc, pg_temp as $$
 #variable_conflict use_column
 declare
-    v_max  constant integer := 20;      -- a plan each
+    v_max  constant integer := 20;      -- one plan per job
     v_away constant interval := _snapshot_time();
     v_job  record;
     v_plan record;

@@ -1,7 +1,7 @@
--- odc._forecast_queue: the first jobs of the queue in the order of their policies; the forecast's only seam to it.
--- The classes' heads are merged as a pass merges them, slice by slice, until there are enough. Classes that a limit or
--- licences keep back now are not in it, as a pass passes them over: when they may start is not in sight.
--- Arguments  p_limit  how many jobs
+-- odc._forecast_queue: the first jobs of the queue in the order of their policies. The forecast reads the queue only
+-- here. The classes' heads are merged as in a pass, slice by slice, until there are enough. Classes that are over a
+-- limit or lack licences now are left out, as a pass skips them: their start is not in sight.
+-- Arguments  p_limit  number of jobs
 create or replace function odc._forecast_queue(p_now timestamptz, p_limit integer)
 returns table (place integer, job_id bigint, shape_id integer, time_limit_s integer, uid integer, tasks integer, backfill text)
 language plpgsql stable set search_path = odc, pg_temp as $$
@@ -38,7 +38,7 @@ begin
             v_c.shape_ids, v_c.limits_s, v_c.uids, v_c.accounts, v_c.qos_ids, v_c.nices, v_c.tiers, v_c.orderings, v_c.depths,
             v_c.max_waits_s, v_c.backfills, v_c.sizes, v_c.fairs, v_c.statics, v_c.age_weight, v_c.max_age_s);
         exit when v_q.job_ids is null;
-        -- Behind a class's last row more of it may come before the others.
+        -- After a class's last row, more of that class may come before the others.
         v_sure := coalesce(array_position(v_q.lasts, true), cardinality(v_q.job_ids));
         v_classes := v_classes || v_q.classes[:v_sure];  v_jobs := v_jobs || v_q.job_ids[:v_sure];
         v_counts := v_counts || v_q.counts[:v_sure];

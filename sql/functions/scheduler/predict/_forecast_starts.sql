@@ -1,17 +1,17 @@
--- odc._forecast_starts: the queue played forward with predicted run times, to see when its jobs start.
--- It imitates passes, one at each moment at which predicted ends free nodes: jobs start in the order of the queue; the
--- first of each set of overlapping nodes that cannot is protected by time limits, as the planner does it, and others
--- start behind it, in the policy's order for that, if their limit ends before its start, or if their nodes leave it
--- enough. What of a node is free is one number, its level: GPUs, or CPUs (62nds of them, if there are more) of a node
--- without. Where jobs name nodes that they want or do not, these are groups of their own. Nodes booked now are left out,
--- and jobs that run inside a booking. It does not look at bookings to come, does not order the queue anew as time goes by, and knows nobody who submits later: the calibration of the
--- caller makes up for that on average.
+-- odc._forecast_starts: simulate the queue with predicted run times, to find when its jobs start.
+-- It imitates passes, one at each moment at which predicted ends free nodes. Jobs start in the order of the queue. The
+-- first job of each set of overlapping nodes that cannot start is protected by time limits, as in the planner. Other jobs
+-- start behind it, in the policy's backfill order, if their limit ends before its start or their nodes leave enough for
+-- it. The free part of a node is one number, its level: GPUs, or CPUs on a node without GPUs (in 62nds if it has more
+-- CPUs). Nodes that jobs include or exclude by name form groups of their own. Nodes booked now are left out, and so are
+-- jobs that run inside a booking. It ignores future bookings, changes of the queue's order over time, and later
+-- submissions; the caller's calibration compensates for these on average.
 --
--- Time is cut into steps that grow with the distance (1/128 of it, 1/64 in large clusters). A step holds the ends that
--- fall into it. Within a step a shape that found no nodes is dead, so that a walk looks at few classes (equal shape
--- and limit). The protected start is kept while its job stays the first, and looked at anew every eighth step.
+-- Time is divided into steps that grow with the distance (1/128 of it, 1/64 in large clusters). A step has the ends that
+-- fall into it. Within a step, a shape that found no nodes is dead, so a walk considers few classes (equal shape
+-- and limit). The protected start is kept while its job stays the first, and recomputed every eighth step.
 --
--- Arguments  p_limit    look at so many jobs of the queue
+-- Arguments  p_limit    consider this many jobs of the queue
 --            p_targets  stop when these have started; null: all
 -- Returns    per job of the queue, in its order: id, seconds from p_now to its start (null: not in sight)
 create or replace function odc._forecast_starts(
@@ -21,13 +21,13 @@ declare
     v_pow constant integer[] := (select array_agg(1 << i order by i) from generate_series(0, 29) as i);
     v_far constant integer := 1000000000;
     v_n record;  v_s record;
-    v_r record;                 -- what runs
+    v_r record;                 -- running jobs
     v_bits integer;             -- a step is 1 / 2^bits of the distance
-    -- groups; nodes that are in part free hang in lists, others are only counted
+    -- groups; nodes that are partly free are in lists, others are only counted
     v_full integer[];           -- the level of a free node
-    v_whole integer[];          -- how many are free
+    v_whole integer[];          -- number of free nodes
     v_free integer[];           -- sum of levels
-    v_spare integer[];          -- first of the places for nodes that are not in the lists
+    v_spare integer[];          -- first of the positions for nodes that are not in the lists
     v_first integer[];          -- first node of a list: (group - 1) * 64 + level + 1
     v_group integer[];  v_level integer[];  v_next integer[];  v_prev integer[];
     v_domain integer[];  v_domains integer;
@@ -37,13 +37,13 @@ declare
     v_alt_group integer[];  v_need integer[];  v_dead integer[];  v_alive integer;  v_shapes integer;  v_dead0 integer[];
     -- classes: lists of jobs, themselves in a list by their first job
     v_shape integer[];  v_limit integer[];  v_head integer[];  v_after integer[];  v_before integer[];  v_first_class integer;
-    v_defers boolean[];         -- behind a protected job, the policy has another order
+    v_defers boolean[];         -- for jobs behind a protected job, the policy has another order
     v_back integer[];           -- the classes in that order
-    v_deferred boolean;  v_at integer;  -- the walk in that order is to come; where it is, -1 before it
+    v_deferred boolean;  v_at integer;  -- whether the walk in that order is still to come; its position, -1 before it
     -- jobs
     v_job_next integer[];  v_run integer[];  v_tasks integer[];  v_target boolean[];  v_todo integer;
-    -- what is given back: entries hang in the list of their step, by predicted end and by limit
-    v_e_group integer[];  v_e_node integer[];  v_e_units integer[];  -- node 0: so many whole nodes of the group
+    -- releases: entries are in the list of their step, by predicted end and by limit
+    v_e_group integer[];  v_e_node integer[];  v_e_units integer[];  -- node 0: this many whole nodes of the group
     v_e_next integer[];  v_e_later integer[];  v_e_live boolean[];
     v_entries integer;  v_end integer[];  v_late integer[];  v_last integer := 0;  v_last_late integer := 0;
     v_ends integer[];  v_lates integer[];
@@ -53,13 +53,13 @@ declare
     v_h_need integer[];         -- per group: level that the claiming job needs
     v_then integer[];  v_then_whole integer[];  -- level of a node, whole nodes of a group at the protected start
     v_heads integer;  v_steps integer := 0;
-    -- where a job goes; node 0: whole nodes, -1: a part of a whole node
+    -- the nodes a job takes; node 0: whole nodes, -1: a part of a whole node
     v_picks integer;  v_pick_group integer[] := '{}';  v_pick_node integer[] := '{}';  v_pick_units integer[] := '{}';
     v_want integer;
-    -- small change
+    -- loop variables and scratch values
     a integer;  b integer;  c integer;  d integer;  e integer;  g integer;  h integer;  i integer;  j integer;  k integer;
     l integer;  n integer;  p integer;  q integer;  s integer;  t integer;  u integer;  x integer;  y integer;
-    v_marks text[];             -- per group, where jobs name nodes: who names its nodes (see _split_named)
+    v_marks text[];             -- per group, if jobs name nodes: the shapes that name its nodes (see _split_named)
     v_fits integer;  v_hurt integer;  v_sole boolean;  v_more boolean;
 begin
     select array_agg(f.job_id order by f.place) as ids, array_agg(f.shape_id order by f.place) as shapes,
@@ -81,7 +81,7 @@ begin
     if v_todo = 0 then
         return;
     end if;
-    -- Run times of the queue, and of what runs: told that it has run so long already.
+    -- Run times of queued and of running jobs; for running jobs, given how long they have run.
     select array_agg(r.job_id order by r.job_id) as ids, array_agg(r.uid order by r.job_id) as uids,
            array_agg(r.shape_id order by r.job_id) as shapes, array_agg(r.time_limit_s order by r.job_id) as limits,
            array_agg(r.state = 'COMPLETING' or r.intent is not null order by r.job_id) as leaving,
@@ -159,7 +159,7 @@ begin
                         ((2::bigint * u * v_s.mems[s] + v_n.group_mems[g]) / (2 * v_n.group_mems[g]::bigint))::integer)) end;
         end loop;
     end loop;
-    -- What runs holds, with the steps of its ends.
+    -- The resources of running jobs, with the steps of their ends.
     with ending as materialized (
         select r.job_id,
                case when r.leaving then 1 else greatest(1, r.run_s - r.elapsed_s) end as end_s,
@@ -374,7 +374,7 @@ begin
 
             if v_picks = 0 then
                 v_dead[s] := -1;  v_alive := v_alive - 1;
-                -- The first that waits for some nodes is protected there.
+                -- The first job that waits for some nodes is protected there.
                 v_more := true;
                 for j in v_from[v_alt_from[s]]..v_to[v_alt_to[s]] loop
                     if v_claim[v_alt_group[j]] > 0 then
@@ -523,7 +523,7 @@ begin
                 v_tasks[i] := v_tasks[i] - 1;
                 continue;
             end if;
-            -- The class goes on with its next job, and to that job's place among the classes.
+            -- The class continues with its next job, and moves to that job's place among the classes.
             j := v_job_next[i];  n := v_after[c];
             v_head[c] := j;
             continue when j > 0 and (n = 0 or v_head[n] > j);

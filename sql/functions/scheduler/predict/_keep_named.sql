@@ -1,6 +1,6 @@
--- odc._keep_named: of the groups of each alternative those that its shape's lists of nodes let it use.
+-- odc._keep_named: of the groups of each alternative, those that its shape's node lists allow.
 -- Arguments  p_marks  per group, from _split_named;  the others as _plan_shapes returns them
--- Returns    groups: the flat list of groups; froms, tos: the span of each alternative, empty where nothing is left
+-- Returns    groups: the flat list of groups; froms, tos: the span of each alternative, empty if nothing is left
 create or replace function odc._keep_named(
     p_marks text[], p_shape_ids integer[], p_alt_from integer[], p_alt_to integer[],
     p_from integer[], p_to integer[], p_groups integer[],

@@ -1,10 +1,10 @@
--- odc._predict_run_times: how long jobs will run in all, from what alike jobs did last.
--- The first of these keys that knows at least two run times longer than the job has already run: user, name, shape
--- and limit; user, shape and limit; user and limit; user; shape and limit; limit; any job. With none of them, half of
--- what the limit leaves. Never longer than the limit.
--- Keys are looked up once for all jobs that have them, and by index however small the table was when the plan was made.
+-- odc._predict_run_times: the total run time of jobs, predicted from the last run times of similar jobs.
+-- It uses the first of these keys that has at least two run times longer than the job has already run: user, name, shape
+-- and limit; user, shape and limit; user and limit; user; shape and limit; limit; any job. Without any of them, half of
+-- the rest of the limit. Never longer than the limit.
+-- Keys are looked up once for all jobs that share them, and by index however small the table was when the plan was made.
 -- Arguments  parallel arrays, a position per job; p_elapsed_s: how long it has run, -1 if it has not begun
--- Returns    a row per position: seconds that 10, 50 and 90 % of such jobs run; level: the key's number, 8 for none
+-- Returns    a row per position: seconds within which 10, 50 and 90 % of such jobs end; level: the key's number, 8: none
 create or replace function odc._predict_run_times(
     p_uids integer[], p_name_keys bigint[], p_shape_ids integer[], p_limits_s integer[], p_elapsed_s integer[])
 returns table (ord integer, p10_s integer, p50_s integer, p90_s integer, level integer)
@@ -38,7 +38,7 @@ begin
                  where k.uid = -1 and k.shape_id = 0 and k.time_limit_s = 0 and k.name_key = 0) as s7
           from (select distinct on (kind) * from job order by kind) as j
     ), found as (
-        -- What is left of sorted is what is still possible; the key's number goes in front.
+        -- The rest of `sorted` is what is still possible; the key's number is put in front.
         select j.*, case
                  when cardinality(k.s1) - width_bucket(j.part, k.s1) >= 2 then 1 || k.s1[width_bucket(j.part, k.s1) + 1:]
                  when cardinality(k.s2) - width_bucket(j.part, k.s2) >= 2 then 2 || k.s2[width_bucket(j.part, k.s2) + 1:]

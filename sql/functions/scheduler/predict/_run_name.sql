@@ -1,4 +1,4 @@
--- odc._run_name: what a job's name tells of its run time, as a number. Digits are left out, so that train-1 and train-2
+-- odc._run_name: a job's name as a number, for grouping run times. Digits are ignored, so train-1 and train-2
 -- are one kind of job. Never 0, which means any name.
 create or replace function odc._run_name(p_name text)
 returns bigint

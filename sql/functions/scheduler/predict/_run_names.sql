@@ -1,6 +1,6 @@
--- odc._run_names: what the names of jobs tell of their run times, see _run_name.
--- Looked up by id however small the table was when the plan was made: it only grows.
--- Returns    an element per id, in their order
+-- odc._run_names: the numbers of the names of jobs: see _run_name.
+-- Looked up by id, however small the table was when the plan was made: it only grows.
+-- Returns    an element per id, in the same order
 create or replace function odc._run_names(p_job_ids bigint[])
 returns bigint[]
 language plpgsql stable set search_path = odc, pg_temp

@@ -1,4 +1,4 @@
--- odc._run_unit: the seconds that a part of 1,000,000 stands for: the time limit, or 30 days where there is none.
+-- odc._run_unit: the seconds that a part of 1,000,000 stands for: the time limit, or 30 days if there is none.
 create or replace function odc._run_unit(p_limit_s integer)
 returns bigint
 language sql immutable as $$

@@ -1,7 +1,8 @@
--- odc._score_predictions: compare what was told with what came, for jobs that have started or are gone.
--- Sums go to eta_day. Outcomes of predictions told at submit go to eta_class, in the order of the starts; told within a
--- minute of the newest there, an outcome is left out: a burst of equal jobs is one experience, not a hundred. So is that
--- of a job that was held, or waited for another, after it was told. Classes keep the last 200.
+-- odc._score_predictions: compare predictions with the actual starts, for jobs that have started or left the queue.
+-- Sums go to eta_day. Outcomes of predictions made at submission go to eta_class, in the order of the starts. An
+-- outcome is left out if its prediction was made within a minute of the newest one there, because a burst of equal jobs
+-- is one experience. It is also left out if the job was held, or waited for another job, after the prediction. Classes
+-- keep the last 200.
 -- Open predictions are found by index however small the table was when the plan was made: it only grows.
 -- Locks      prediction, eta_class, eta_day rows
 create or replace function odc._score_predictions(p_now timestamptz)
@@ -15,7 +16,7 @@ declare
 begin
     for v_p in
         with due as (
-            -- Not waiting for that start any more; of an array, any task may have started.
+            -- No longer waiting for that start; of an array, any task may have started.
             select p.job_id, p.id, p.attempt, p.at, q.job_id is not null as array_waits
               from prediction as p
               left join pending as q on q.job_id = p.job_id and q.attempt = p.attempt

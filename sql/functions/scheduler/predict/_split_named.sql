@@ -1,8 +1,8 @@
 -- odc._split_named: split groups of nodes so that jobs that name nodes (--nodelist, --exclude) may use all of a group or
 -- none of it.
--- Arguments  p_node_ids, p_groups  the nodes and the group of each;  p_shape_ids  what the jobs ask for
--- Returns    groups: per node the new group;  of_groups, marks: per new group the old one, and who names its nodes, an array
---            as text: twice a shape's id when it wants them, and one more when it does not
+-- Arguments  p_node_ids, p_groups  the nodes and the group of each;  p_shape_ids  the shapes of the jobs
+-- Returns    groups: per node the new group;  of_groups, marks: per new group the old one, and the shapes that name its
+--            nodes, an array as text: twice a shape's id if its node list includes them, plus one if it excludes them
 create or replace function odc._split_named(
     p_node_ids integer[], p_groups integer[], p_shape_ids integer[],
     out groups integer[], out of_groups integer[], out marks text[])

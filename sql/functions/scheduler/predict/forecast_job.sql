@@ -1,6 +1,6 @@
--- odc.forecast_job: when one pending job is expected to start, asked now. Reads only.
--- Returns    no row: the job is not pending, or kept from starting (held, waiting for another, not begun), or far behind
---            10,000 others
+-- odc.forecast_job: when one pending job is expected to start, computed now. Reads only.
+-- Returns    no row: the job is not pending, or may not start (held, waiting for a dependency or its begin time), or is
+--            behind 10,000 others
 create or replace function odc.forecast_job(p_job_id bigint, p_now timestamptz)
 returns table (p10 timestamptz, p50 timestamptz, p90 timestamptz, exact boolean)
 language sql stable set search_path = odc, pg_temp as $$

@@ -1,6 +1,6 @@
--- odc.predict_jobs: tell when jobs just submitted are expected to start, and keep what was told.
--- Learns first from everything that ended or started until now. One call for all jobs submitted at one moment.
--- Arguments  p_job_ids  jobs that the pass of their submit left pending
+-- odc.predict_jobs: predict when jobs just submitted will start, and store the predictions.
+-- First learns from everything that ended or started until now. One call for all jobs submitted at the same moment.
+-- Arguments  p_job_ids  jobs that the pass after their submission left pending
 -- Returns    as odc.forecast, for those of them that may start
 -- Locks      as _fold_run_times and _score_predictions
 create or replace function odc.predict_jobs(p_job_ids bigint[], p_now timestamptz)

@@ -1,10 +1,10 @@
--- odc.refresh_eta: learn from what ended and started, foresee the starts of the first pending jobs, and keep both.
--- Off the pass's path, on a connection of its own. A prediction is kept for later scoring when it is the job's first,
--- when the job has become protected, and when p50 has moved by more than 5 minutes and 10 % of what was to wait.
+-- odc.refresh_eta: learn from jobs that ended and started, predict the starts of the first pending jobs, and store both.
+-- It runs beside the passes, on a connection of its own. A prediction is stored for later scoring if it is the job's
+-- first, if the job has become protected, or if p50 has moved by more than 5 minutes and 10 % of the predicted wait.
 -- The forecast takes seconds on a large cluster, so the term is locked only afterwards, for the write of at most p_limit
--- rows. A job that left the queue meanwhile is dropped. If the term is over, everything is rolled back,
--- including what was learnt before the lock.
--- Returns    jobs foreseen, predictions kept, predictions scored
+-- rows. A job that left the queue in the meantime is dropped. If the term is over, everything is rolled back,
+-- including what was learned before the lock.
+-- Returns    number of jobs predicted, predictions stored, predictions scored
 -- Locks      prediction, run_time, eta_class, eta_day rows; then, for the write, term for share, eta rows. Only the
 --            leader's forecaster takes these rows, so their order does not matter
 -- Raises     OD020 LeadershipLost

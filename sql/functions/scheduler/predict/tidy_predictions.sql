@@ -1,6 +1,6 @@
--- odc.tidy_predictions: forget predictions scored more than 90 days ago (their sums stay in eta_day), and run times
+-- odc.tidy_predictions: delete predictions scored more than 90 days ago (their sums stay in eta_day), and run times
 -- of users, names and shapes not seen for 180 days.
--- Returns    how many rows went
+-- Returns    number of deleted rows
 -- Locks      term for share; those rows
 -- Raises     OD020 LeadershipLost
 create or replace function odc.tidy_predictions(p_term bigint, p_now timestamptz)

@@ -1,7 +1,7 @@
--- odc._build_past: make schema odc_past anew; the installer calls it after it has loaded all functions and views.
--- odc_past holds a view for every table with a past, showing it as it was at the moment told by odc._travel; and every
--- view and stable function of odc a second time, without the schema's name, so that with odc_past before odc in the
--- search path they read those views. So whatever odc can tell of the present, it can tell of the past.
+-- odc._build_past: rebuild schema odc_past; the installer calls it after it has loaded all functions and views.
+-- odc_past has a view for every table with a past, which shows the table at the moment set by odc._travel. It also has a
+-- copy of every view and stable function of odc, without the schema's name, so that with odc_past before odc in the
+-- search path they read those views. So every report on the present is also available for the past.
 -- Locks      every table with a past, access exclusive, to the end of the transaction
 create or replace function odc._build_past()
 returns void
@@ -24,7 +24,7 @@ begin
         perform case v_table
             when 'pending' then _past_table('pending', 'p.born_at', 'p.born_xid', 'set', false)
             when 'running' then _past_table('running', 'p.started_at', 'p.born_xid', 'gone', false)
-            -- These come with their job.
+            -- Rows of these are inserted together with their job.
             when 'allocation' then _past_table('allocation', p_how => 'gone', p_comes => false)
             when 'array_job' then _past_table('array_job', p_comes => false)
             when 'job' then _past_table('job', p_comes => false)
@@ -45,7 +45,7 @@ begin
     end loop;
     v_left := array(select c.relname::text from pg_class as c
                      where c.relnamespace = 'odc'::regnamespace and c.relkind = 'v' order by c.relname);
-    -- One may need another: as long as any can be made, go on.
+    -- One view may need another: continue as long as any can be created.
     loop
         v_views := v_left;  v_left := '{}';
         foreach v_table in array v_views loop

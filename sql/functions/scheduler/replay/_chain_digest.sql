@@ -1,4 +1,5 @@
--- odc._chain_digest: what ties a pass to the one before it: a digest of that one's and of what this one read and answered.
+-- odc._chain_digest: link a pass to the one before: a digest of that pass's chain digest and of this pass's input and
+-- plan.
 create or replace function odc._chain_digest(
     p_before bytea, p_at timestamptz, p_policy text, p_last_event_id bigint, p_read bytea, p_plan bytea)
 returns bytea

@@ -1,5 +1,5 @@
 -- odc._change_text: an event that changed the plan, as part of a sentence.
--- Arguments  p_own_job_id  the job whose plan it changed: it is not named
+-- Arguments  p_own_job_id  the job whose plan it changed; the text does not name it
 create or replace function odc._change_text(p_event odc.event, p_own_job_id bigint)
 returns text
 language sql stable as $$

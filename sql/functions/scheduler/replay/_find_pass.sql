@@ -1,5 +1,5 @@
--- odc._find_pass: a pass that can be looked at again, by its number, or the last one until a moment.
--- Raises     OD030 UnknownPass: not there, not kept any more, or from before a restore
+-- odc._find_pass: a stored pass, by its number, or the last one at or before a moment.
+-- Raises     OD030 UnknownPass: it does not exist, is no longer kept, or is from before a restore
 create or replace function odc._find_pass(p_pass_id bigint, p_at timestamptz default null)
 returns odc.pass
 language plpgsql stable set search_path = odc, pg_temp as $$

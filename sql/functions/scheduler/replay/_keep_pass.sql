@@ -1,6 +1,6 @@
--- odc._keep_pass: write down a pass, with all that a replay needs. One that looked at nothing leaves nothing.
--- Arguments  p_plan     what decide answered, with read_digest, and what it saw: snapshot, policy, last_event_id
---            p_dropped  jobs of the plan that were left out, null: none
+-- odc._keep_pass: store a pass with everything that a replay needs. A pass that considered no job is not stored.
+-- Arguments  p_plan     the result of decide, with read_digest, and its input: snapshot, policy, last_event_id
+--            p_dropped  jobs of the plan that were left out; null: none
 -- Returns    the pass's id, or null
 create or replace function odc._keep_pass(
     p_term bigint, p_now timestamptz, p_plan record, p_started integer, p_start_limit integer, p_dropped bigint[])

@@ -1,4 +1,4 @@
--- odc._note_planner: digest the planning functions as they are installed: decide and all that it calls, by name.
+-- odc._note_planner: store a digest of the installed planning functions: decide and every function it calls, by name.
 create or replace function odc._note_planner()
 returns void
 language sql volatile as $$

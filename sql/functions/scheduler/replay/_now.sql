@@ -1,4 +1,4 @@
--- odc._now: the moment told by odc._set_now in this transaction; for what is changed by hand, the server's clock.
+-- odc._now: the moment set by odc._set_now in this transaction; for changes made by hand, the server's clock.
 create or replace function odc._now()
 returns timestamptz
 language sql volatile as $$

@@ -1,4 +1,4 @@
--- odc._past_at: the moment that the views of schema odc_past show; infinity, the present, where none is told.
+-- odc._past_at: the moment that the views of schema odc_past show; infinity, the present, if none is set.
 create or replace function odc._past_at()
 returns timestamptz
 language sql stable as $$

@@ -1,6 +1,6 @@
--- odc._past_from: what changed before this is over and done with in the views of schema odc_past.
--- By snapshot, a change told earlier may have been committed later; by an hour at most: clocks and transactions are
--- not that far off.
+-- odc._past_from: changes before this moment are always included in the views of schema odc_past.
+-- With a snapshot, a change with an earlier time may have been committed later, by at most one hour: clocks and
+-- transactions do not differ by more than that.
 create or replace function odc._past_from()
 returns timestamptz
 language sql stable as $$

@@ -1,4 +1,5 @@
--- odc._past_own: the transaction whose changes the views of schema odc_past show beside those of odc._past_snapshot; 0: none.
+-- odc._past_own: a transaction whose changes the views of schema odc_past show besides those of odc._past_snapshot; 0:
+-- none.
 create or replace function odc._past_own()
 returns xid8
 language sql stable as $$

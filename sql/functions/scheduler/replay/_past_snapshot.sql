@@ -1,4 +1,4 @@
--- odc._past_snapshot: the transactions whose changes the views of schema odc_past show; null: go by time.
+-- odc._past_snapshot: the transactions whose changes the views of schema odc_past show; null: select by time.
 create or replace function odc._past_snapshot()
 returns pg_snapshot
 language sql stable as $$

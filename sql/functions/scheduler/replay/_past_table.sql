@@ -1,20 +1,20 @@
--- odc._past_table: for one table with a past, its view in schema odc_past and the triggers that keep its past.
--- A past row is what the row was until past_at: of a key, the first one after a moment tells how the row was then,
--- the row itself where there is none. Whether a row had come by then, its own column p_born says where it has one;
--- else a past row that is absent, written when it came.
+-- odc._past_table: for one table with a past, create its view in schema odc_past and the triggers that keep its past.
+-- A past row is the row as it was until past_at. For each key, the first past row after a moment shows the row as it was
+-- then; if there is none, the row itself does. Whether a row existed then follows from its own column p_born, if it has
+-- one, otherwise from a past row with past_absent, written when the row was inserted.
 -- Arguments  p_table     its name
---            p_born      SQL of the moment a row came, null: past rows tell
---            p_born_xid  SQL of the transaction it came with, null: none is asked
---            p_how       'set': a statement at a time, for tables that change by thousands; 'row': a row at a time, and
---                        only where a column that the past keeps changes; 'gone': changes by row, ends by set
---            p_comes     are rows that come noted?
+--            p_born      SQL of the moment a row was inserted; null: past rows show it
+--            p_born_xid  SQL of the transaction that inserted it; null: not checked
+--            p_how       'set': per statement, for tables where thousands of rows change at once; 'row': per row, and
+--                        only if a column that the past keeps changes; 'gone': updates per row, deletes per statement
+--            p_comes     whether inserted rows are recorded
 create or replace function odc._past_table(
     p_table text, p_born text default null, p_born_xid text default null, p_how text default 'row',
     p_comes boolean default true)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
 declare
-    -- Of these the past keeps some columns; odc._past_views makes the rest of their views.
+    -- The past keeps only some columns of these; odc._past_views makes the rest of their views.
     v_parts   constant text[] := '{job,node_free,allocation,running}';
     v_past    constant text := p_table || '_past';
     v_columns text;

@@ -1,4 +1,4 @@
--- odc._past_until: what came after this is not there yet in the views of schema odc_past; by snapshot, time says nothing.
+-- odc._past_until: rows inserted after this are not in the views of schema odc_past yet; infinity if a snapshot decides.
 create or replace function odc._past_until()
 returns timestamptz
 language sql stable as $$

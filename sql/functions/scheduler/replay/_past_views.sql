@@ -1,5 +1,5 @@
--- odc._past_views: the views of schema odc_past that say more than past rows: what of a node was free follows from
--- the allocations; a job had ended unless it waited or ran, and had come if it did either or has ended since.
+-- odc._past_views: the views of schema odc_past that are computed from other past rows. The free part of a node follows
+-- from the allocations. A job existed if it was pending or running, or has ended since; it had ended if it was neither.
 create or replace function odc._past_views()
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -30,7 +30,7 @@ begin
                         sum(mem_mib) as mem_mib, count(*) as jobs
                    from odc_past.allocation group by node_id) as a on a.node_id = f.node_id;
 
-    -- Of expectations only those are kept that were worth a note.
+    -- Only the expected starts that were recorded for scoring are kept.
     create view odc_past.eta as
     select distinct on (job_id) job_id, at, 0 as place, p10, p50, p90, exact
       from odc.prediction

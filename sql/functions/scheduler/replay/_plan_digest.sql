@@ -1,4 +1,4 @@
--- odc._plan_digest: a digest of all that decide answers, in the binary form that PostgreSQL sends over the wire.
+-- odc._plan_digest: a digest of everything decide returns, in the binary form that PostgreSQL sends over the wire.
 -- Arguments  p_plan  a row of decide
 create or replace function odc._plan_digest(p_plan record)
 returns bytea

@@ -1,8 +1,8 @@
--- odc._plan_moves: how planned starts moved after one pass until another, step by step, and what moved them. Later: what the
--- event `slipped` tells. Earlier, or planned for the first time: the job's own change, else the last one between the two
--- passes that gave something back, first of all on the nodes it is planned for.
--- Arguments  p_from, p_to  passes;  p_ats, p_nodes_at  what p_to plans, of jobs p_jobs
--- Returns    pass_id: null when no pass did it (a job cancelled). cause: the kind of an event, started, or as of
+-- odc._plan_moves: how planned starts moved between two passes, step by step, and what moved them. For a later start, the
+-- cause comes from the event `slipped`. For an earlier or first planned start, it is the job's own change, otherwise the
+-- last change between the two passes that released something, preferably on the nodes it is planned for.
+-- Arguments  p_from, p_to  passes;  p_ats  the starts that p_to plans for jobs p_jobs
+-- Returns    pass_id: null if no pass moved it (a job cancelled). cause: the kind of an event, started, or as in
 --            `slipped`: overtaken, preemption, overrun, order (nothing changed but the time)
 create or replace function odc._plan_moves(
     p_from odc.pass, p_to odc.pass, p_jobs bigint[], p_ats timestamptz[])
@@ -36,7 +36,7 @@ begin
       from step as m
       left join pass as s on s.xid = m.past_xid
       left join lateral (
-           -- Its own transaction says why, or what it says does.
+           -- The event of its own transaction has the cause, or refers to the event that has it.
            (select e.kind = 'started' as started, case when e.kind = 'slipped' then e.detail ->> 'cause' else e.kind end as cause,
                    case when e.kind = 'slipped' then (e.detail ->> 'event_id')::bigint else e.id end as id,
                    case when e.kind = 'slipped' then (e.detail ->> 'job_id')::bigint else e.job_id end as by_job_id,

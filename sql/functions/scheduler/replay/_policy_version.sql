@@ -1,5 +1,5 @@
--- odc._policy_version: by what rules a pass decides: a digest of the planning functions and of the rows that set them.
--- What users and accounts may use, and have used, is a pass's input.
+-- odc._policy_version: the rules by which a pass decides: a digest of the planning functions and of the rows that
+-- configure them. Limits and usage of users and accounts are not rules but a pass's input.
 create or replace function odc._policy_version()
 returns text
 language plpgsql stable set search_path = odc, pg_temp as $$

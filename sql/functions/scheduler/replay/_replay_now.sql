@@ -1,4 +1,4 @@
--- odc._replay_now: what a plan would write, in the words of odc._replay_then.
+-- odc._replay_now: what a plan would write, in the format of odc._replay_then.
 -- Arguments  p_plan  a row of decide
 create or replace function odc._replay_now(p_plan record)
 returns table (kind text, name text, what text)

@@ -1,6 +1,6 @@
--- odc._replay_starts: the starts of a plan, by the job or array as it waited.
--- Arguments  as decide answers them
--- Returns    per job a word that holds all its starts: partition:node/GPU mask,…; an array's in the order of their words
+-- odc._replay_starts: the starts of a plan, by the pending job or array.
+-- Arguments  as decide returns them
+-- Returns    per job one text with all its starts: partition:node/GPU mask,…; an array's starts are sorted as text
 create or replace function odc._replay_starts(
     p_jobs bigint[], p_partitions integer[], p_nodes integer[], p_alloc_nodes integer[], p_alloc_masks bigint[])
 returns table (job_id bigint, starts text)

@@ -1,7 +1,7 @@
 -- odc._replay_then: what a pass wrote, read from the past with its own changes: its starts, planned starts, refusals,
--- classes over a limit, and whom it ended for others.
--- Arguments  p_own      the pass's transaction, which odc._past_own tells, too
---            p_waiting  the jobs that waited when it began: an element of an array waited as its array
+-- classes over a limit, and victims of preemption.
+-- Arguments  p_own      the pass's transaction, the same as odc._past_own returns
+--            p_waiting  the jobs that were pending when it began: an array task is listed as its array
 -- Returns    rows that are compared with those of odc._replay_now
 create or replace function odc._replay_then(p_own xid8, p_waiting bigint[])
 returns table (kind text, name text, what text)

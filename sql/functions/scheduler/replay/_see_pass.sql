@@ -1,5 +1,5 @@
--- odc._see_pass: let the views of schema odc_past show what a pass saw, for the rest of the transaction.
--- Arguments  p_own  and what it wrote itself
+-- odc._see_pass: make the views of schema odc_past show the state that a pass read, for the rest of the transaction.
+-- Arguments  p_own  also show what the pass itself wrote
 create or replace function odc._see_pass(p_pass odc.pass, p_own boolean)
 returns void
 language sql volatile as $$

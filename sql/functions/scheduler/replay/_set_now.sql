@@ -1,5 +1,5 @@
--- odc._set_now: tell the moment at which this transaction changes things, for the triggers that keep the past.
--- Every entry function that changes what has a past calls it, most of them through _take_turn.
+-- odc._set_now: set the time of this transaction's changes, for the triggers that keep the past.
+-- Every entry function that changes a table with a past calls it, most of them through _take_turn.
 create or replace function odc._set_now(p_now timestamptz)
 returns void
 language sql volatile as $$

@@ -1,7 +1,7 @@
 -- odc._stand_in: copy the past that the views of schema odc_past show into temporary tables of the same names, with
--- the indexes of the present: for what reads a table many times, as decide does. With pg_temp first in the search path
--- they stand in for the views, to the end of the transaction. A table whose rows functions take stays a view: of the
--- row of a temporary table they know nothing; but for those that a replay changes.
+-- the indexes of the present, for functions that read a table many times, such as decide. With pg_temp first in the
+-- search path they replace the views, to the end of the transaction. A table whose row type is a function's argument
+-- stays a view, because a temporary table has another row type; except the tables that a replay changes.
 create or replace function odc._stand_in()
 returns void
 language plpgsql volatile set search_path = odc_past, odc, pg_temp as $$
@@ -30,7 +30,7 @@ begin
         end loop;
         execute format('analyze pg_temp.%I', v_table);
     end loop;
-    -- Plans made before do not see that a name means another table now.
+    -- Cached plans would not notice that a name now means another table.
     execute 'discard plans';
 end;
 $$;

@@ -1,5 +1,5 @@
--- odc._travel: let the views of schema odc_past show a moment, for the rest of the transaction.
--- Raises     OD010 BadRequest: it is to come, or before the past is known
+-- odc._travel: make the views of schema odc_past show a moment, for the rest of the transaction.
+-- Raises     OD010 BadRequest: the moment is in the future, or before the recorded past
 create or replace function odc._travel(p_as_of timestamptz, p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = odc, pg_temp as $$
@@ -11,7 +11,7 @@ begin
             message = format('%s is yet to come', coalesce(_iso(p_as_of), 'null')),
             hint = format('It is %s; `odcctl plan` shows what is planned.', _iso(p_now));
     end if;
-    -- The first thing that happens is a node that registers.
+    -- The first recorded change is the registration of a node.
     select greatest(s.at, least((select e.at from event as e order by e.id limit 1),
                                 (select n.past_at from node_past as n order by n.past_id limit 1)))
       into v_since from past_since as s;

@@ -1,8 +1,8 @@
 -- odc.diff_plans: the jobs whose planned starts differ between two passes, and what moved each, step by step.
--- Arguments  p_from, p_to        passes; null: the last one until p_from_at, p_to_at
+-- Arguments  p_from, p_to        passes; null: the last one at or before p_from_at, p_to_at
 -- Returns    JSON {from: {pass_id, at}, to: {…}, jobs: [{id, name, user, change: later | earlier | new | started | gone, from, to,
 --            moves: [{pass_id, at, from, to, cause, event_id, job_id, text}]}]}
--- Raises     OD030 UnknownPass; OD010 BadRequest: they are not in the order of time
+-- Raises     OD030 UnknownPass; OD010 BadRequest: p_to is before p_from
 create or replace function odc.diff_plans(
     p_from bigint, p_from_at timestamptz, p_to bigint, p_to_at timestamptz)
 returns text

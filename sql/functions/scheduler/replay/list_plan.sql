@@ -1,4 +1,4 @@
--- odc.list_plan: the planned starts as the last pass left them, the first one first.
+-- odc.list_plan: the planned starts of the last pass, earliest first.
 -- Returns    JSON {at, pass_id, jobs: [{id, array_…, name, user, account, partition, node_count, gpus_per_node, gpu_type, time_limit_s,
 --            planned_start_at (null: no end in sight), node_names, detail, moved_by_pass, eta}]}
 create or replace function odc.list_plan(p_now timestamptz)

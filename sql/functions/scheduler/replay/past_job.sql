@@ -1,5 +1,5 @@
--- odc.past_job: odc.show_jobs as it answered at p_as_of.
--- Raises     OD006 UnknownJob: there was no such job yet; OD010 BadRequest: as odc.past_jobs
+-- odc.past_job: the answer of odc.show_jobs as of p_as_of.
+-- Raises     OD006 UnknownJob: the job did not exist yet; OD010 BadRequest: as odc.past_jobs
 create or replace function odc.past_job(p_as_of timestamptz, p_job_id bigint, p_tasks int4multirange, p_now timestamptz)
 returns text
 language plpgsql volatile set search_path = odc_past, odc, pg_temp as $$

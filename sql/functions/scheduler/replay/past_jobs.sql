@@ -1,7 +1,7 @@
--- odc.past_jobs: odc.list_jobs as it answered at p_as_of.
--- Arguments  p_as_of  the moment; what was changed at it counts
---            the rest  as of odc.list_jobs
--- Raises     OD010 BadRequest: a moment to come, or before the past is known; and as odc.list_jobs
+-- odc.past_jobs: the answer of odc.list_jobs as of p_as_of.
+-- Arguments  p_as_of  the moment; changes made at that moment are included
+--            the rest  as in odc.list_jobs
+-- Raises     OD010 BadRequest: the moment is in the future, or before the recorded past; and as odc.list_jobs
 create or replace function odc.past_jobs(
     p_as_of timestamptz, p_filters jsonb, p_ended boolean, p_after bigint, p_limit integer, p_fields text[],
     p_now timestamptz)

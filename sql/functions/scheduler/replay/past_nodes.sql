@@ -1,4 +1,4 @@
--- odc.past_nodes: odc.list_nodes as it answered at p_as_of.
+-- odc.past_nodes: the answer of odc.list_nodes as of p_as_of.
 -- Raises     OD010 BadRequest: as odc.past_jobs
 create or replace function odc.past_nodes(p_as_of timestamptz, p_now timestamptz)
 returns text

@@ -1,4 +1,4 @@
--- odc.past_plan: odc.list_plan as it answered at p_as_of.
+-- odc.past_plan: the answer of odc.list_plan as of p_as_of.
 -- Raises     OD010 BadRequest: as odc.past_jobs
 create or replace function odc.past_plan(p_as_of timestamptz, p_now timestamptz)
 returns text

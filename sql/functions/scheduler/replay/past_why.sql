@@ -1,6 +1,6 @@
--- odc.past_why: odc.explain_job as it answered at p_as_of.
--- Arguments  p_tasks  an element of array p_job_id; null: the job itself
--- Raises     OD006 UnknownJob: there was no such job yet, or it names several; OD010 BadRequest: as odc.past_jobs
+-- odc.past_why: the answer of odc.explain_job as of p_as_of.
+-- Arguments  p_tasks  a task of array p_job_id; null: the job itself
+-- Raises     OD006 UnknownJob: the job did not exist yet, or the tasks are several; OD010 BadRequest: as odc.past_jobs
 create or replace function odc.past_why(p_as_of timestamptz, p_job_id bigint, p_tasks int4multirange, p_now timestamptz)
 returns text
 language plpgsql volatile set search_path = pg_temp, odc_past, odc as $$
@@ -14,7 +14,7 @@ begin
         perform _refuse_unknown(p_job_id, p_tasks);
     end if;
     if exists (select from odc_past.pending as p where p.job_id = v_ids[1] and p.ready) then
-        -- Who was in the way is found by planning.
+        -- The jobs in the way are found by planning.
         perform odc._stand_in();
     end if;
     return explain_job(v_ids[1], p_as_of);

@@ -1,11 +1,12 @@
--- odc.replay_pass: decide once more what a pass decided, from what it read then, and compare. Writes nothing that stays.
--- Arguments  p_policy  null: the policies of then; else all partitions go by this one
---            p_plan_depth  null: as the policies say; else so many protected starts
+-- odc.replay_pass: repeat a pass's decision from the input it read, and compare the results. Its writes are temporary.
+-- Arguments  p_policy  null: the policies of that time; otherwise all partitions use this one
+--            p_plan_depth  null: as the policies say; otherwise this many protected jobs
 -- Returns    JSON {pass_id, at, term, policy: {then, now}, input: {equal, then, now, differs}, output: {…}, chain, starts, planned,
---            equal, differences: [{kind, name, job_id, jobs, then, now}]}. job_id, jobs: of a refused request or class over a
---            limit the first job that waits with it, and how many do. equal: input and output are; by other rules (policy), and
---            only then, the output may differ. chain: its digest follows from the pass before; null: that is not kept
--- Raises     OD030 UnknownPass: not there, not kept any more, or from before a restore; OD029 UnknownPolicy
+--            equal, differences: [{kind, name, job_id, jobs, then, now}]}. job_id, jobs: for a refused request or a
+--            class over a limit, the first job that waits with it, and how many do. equal: input and output are equal;
+--            the output may differ only if the rules (policy) differ. chain: whether its digest follows from the pass
+--            before; null: that pass is no longer kept
+-- Raises     OD030 UnknownPass: it does not exist, is no longer kept, or is from before a restore; OD029 UnknownPolicy
 create or replace function odc.replay_pass(p_pass_id bigint, p_policy text default null, p_plan_depth integer default null)
 returns text
 language plpgsql volatile set search_path = pg_temp, odc_past, odc as $$
@@ -14,7 +15,7 @@ declare
     v_pass    odc.pass;
     v_before  bytea;
     v_waiting bigint[];
-    v_kinds   text[];  v_names text[];  v_firsts bigint[];  v_counts integer[];    -- who waits with a request, in a class
+    v_kinds   text[];  v_names text[];  v_firsts bigint[];  v_counts integer[];    -- jobs waiting with a request or in a class
     v_policy  text;
     d         record;
     v_plan    bytea;
@@ -56,7 +57,7 @@ begin
       left join unnest(v_kinds, v_names, v_firsts, v_counts) as w (kind, name, first, n)
         on w.kind = coalesce(o.kind, n.kind) and w.name = coalesce(o.name, n.name)
      where o.what is distinct from n.what
-       -- What changed before the plan was written was left out of it.
+       -- Jobs that changed before the plan was written were left out of it.
        and not (coalesce(o.kind, n.kind) in ('start', 'planned')
                 and coalesce(o.name, n.name)::bigint = any (coalesce(v_pass.dropped, '{}')))
        and not (coalesce(o.kind, n.kind) = 'preempt'
