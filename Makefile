@@ -29,7 +29,7 @@ test: $(STAMP)
 # Five tests of programs of others may fail once (tests/support/workers.py); how is printed.
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m long \
-	  --max-suite-reruns 5 --rerun-show-tracebacks
+	  --max-suite-reruns 5 --rerun-show-tracebacks --durations=60
 	ODC_TEST_PG=16 $(BIN)/python -m pytest -q -n $(WORKERS) tests/sql tests/sim
 
 # Many simulated days, 10,000 jobs on 1,000 nodes while everything fails now and then, half an hour of faults under two

@@ -59,7 +59,10 @@ def english(path: Path) -> Iterator[tuple[int, str]]:
             if token.type == tokenize.COMMENT:
                 yield token.start[0], token.string.lstrip("# ")
             elif token.type == tokenize.STRING and " " in token.string:
-                yield token.start[0], re.sub(r'^\w*("""|"|\')|("""|"|\')$', "", token.string)
+                body = re.sub(r'^\w*("""|"|\')|("""|"|\')$', "", token.string)
+                if re.match(r"\w*[fF]", token.string[: token.string.find(token.string[-1])]):
+                    body = re.sub(r"\{[^{}]*\}", "…", body)
+                yield token.start[0], body
     elif path.suffix == ".sql":
         for number, line in enumerate(text.split("\n"), 1):
             code, dashes, comment = line.partition("--")

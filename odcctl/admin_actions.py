@@ -1,4 +1,4 @@
-"""What `account`, `qos`, `user` and `disk` have in common: actions, and how an answer is told."""
+"""Shared by `account`, `qos`, `user` and `disk`: actions, and how an answer is printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hold, release, requeue, cancel and update share: ask for a change, tell what came of it."""
+"""Shared by hold, release, requeue, cancel and update: request a change, print its outcome."""
 
 from __future__ import annotations
 

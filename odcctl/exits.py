@@ -1,6 +1,6 @@
 """Exit codes, and the failures that end a command with one of them.
 
-Every failure is told as: what happened (OD code), then a hint on a line of its own.
+Every failure is printed as: what happened (OD code), then a hint on a line of its own.
 """
 
 from __future__ import annotations

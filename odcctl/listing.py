@@ -29,8 +29,22 @@ class Listing(NamedTuple):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
+def fetch_job(client: Client, path: str, params: Mapping[str, str | int | None]) -> Listing:
+    """The job of that path, or all rows of the array."""
+    first = client.get(path, params)
+    answer = first.json()
+    jobs: list[dict[str, Any]] = answer["jobs"]
+    cursor, whole = answer.get("next"), True
+    while cursor is not None:
+        whole = False
+        answer = client.get(path, {**params, "cursor": cursor}).json()
+        jobs += answer["jobs"]
+        cursor = answer.get("next")
+    return Listing(jobs, first, whole)
+
+
 def refuse_unknown(what: str, wanted: Iterable[str], known: Iterable[str]) -> None:
-    """What a list is narrowed to must be there: that it shows nothing would say something else."""
+    """Reject unknown names in a filter: an empty list would mean something else."""
     names = set(known)
     for name in sorted(set(wanted) - names):
         raise Failure(

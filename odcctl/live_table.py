@@ -63,7 +63,7 @@ def watch(client: Client, title: str, fetch: Fetch, look_s: float = LOOK_S) -> i
     """Show what fetch gives, until Ctrl-C: when something happened, and every look_s seconds."""
     if not sys.stdout.isatty():
         raise WrongUsage("--watch needs a terminal", "Without it the table is printed once.")
-    fetch()  # What is wrong with the question is told before the screen is taken.
+    fetch()  # Report errors in the request before the screen is cleared.
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)

@@ -125,7 +125,7 @@ class HoursCommand(Command):
 
 
 class Arguments:
-    """What a command line said: options by long name, and words."""
+    """A parsed command line: options by long name, and words."""
 
     def __init__(self, command: Command, words: list[str]) -> None:
         self.command = command

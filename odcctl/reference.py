@@ -28,7 +28,7 @@ TLS, `odcctl` warns; `ODC_ALLOW_HTTP=1` silences that.
 A job is named by its id (`7`), a task of an array by `7_3`, several by `7_[1-4,9]`. A reservation
 is a job; `show`, `connect`, `extend` and `edit` also take its name, or the start of its id, if it
 is one's own and live. Questions are asked on a terminal only. Results go to standard output, all
-else to standard error; a failure is told as what happened, its code, and on the next line what to
+else to standard error. An error has what happened, its code, and on the next line what to
 do. Times are shown in the local zone, in `--json` as ISO 8601 with `Z`.
 
 | exit code | means |

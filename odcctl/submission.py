@@ -94,7 +94,7 @@ def _work_dir() -> str:
         return _utf8(os.getcwd(), "the name of this folder")
     except FileNotFoundError:
         raise Failure(
-            "this folder does not exist any more", "Change to one that does, or give --chdir."
+            "this folder no longer exists", "Change to one that does, or give --chdir."
         ) from None
 
 

@@ -131,7 +131,7 @@ class Pump(threading.Thread):
     def _send_size(self) -> None:
         if sys.stdout.isatty():
             columns, rows = os.get_terminal_size(sys.stdout.fileno())
-            # One that nobody gave a size (script, a CI's terminal) has none.
+            # A terminal without a size (script, CI) reports 0.
             if rows and columns:
                 self._connection.send(json.dumps({"resize": [rows, columns]}))
 
@@ -143,7 +143,7 @@ class Keys:
         self._prefixed = False
 
     def take(self, data: bytes) -> tuple[bytes, bool]:
-        """What to send, and whether to detach after it."""
+        """The bytes to send, and whether to detach after them."""
         out = bytearray()
         for at in range(len(data)):
             key = data[at : at + 1]
@@ -166,7 +166,7 @@ def _raw() -> Generator[None]:
         yield
         return
     before = termios.tcgetattr(0)
-    tty.setraw(0, termios.TCSADRAIN)  # What was typed ahead is for the job too.
+    tty.setraw(0, termios.TCSADRAIN)  # Keep what was typed ahead: it is for the job.
     try:
         yield
     finally:

@@ -30,6 +30,7 @@ from odcd.executor.kubernetes.pods import PodSettings, whole_seconds
 from odcd.executor.kubernetes.starts import Budgets
 from odcd.executor.kubernetes.template import PodTemplate, read_template
 from odcd.executor.local import LocalExecutor
+from odcd.executor.output import check_patterns
 from odcd.jobs.reservations import check_local
 from odcd.metrics import Metrics
 from odcd.records.dev_server import BoxKeys
@@ -109,6 +110,7 @@ def make_engine(
 def check_local_job(who: Identity, spec: JobSpec) -> None:
     """Raises BadRequest, NotImplementedYet."""
     check_local(who, spec)
+    check_patterns(who, spec)
     refuse_images(who, spec)
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from odcd.clock import Clock
+from odcd.clock import Clock, SharedTurns
 from odcd.errors import OdcError
 from odcd.records.job import Selector
 
@@ -90,6 +90,8 @@ class EventHub:
         self._starting = asyncio.Lock()
         self._waits: dict[int, set[asyncio.Event]] = {}
         self._task_waits: set[asyncio.Event] = set()
+        self._turns = SharedTurns()
+        """Of all streams: each event becomes ready for all of them at once."""
 
     @property
     def closing(self) -> asyncio.Event:
@@ -201,6 +203,8 @@ class EventHub:
                     yield Lagged(cursor)
                     return
                 for event in fresh:
+                    if self._turns.are_due():
+                        await self._turns.take()
                     cursor = event.id
                     if (
                         event.id not in seen
@@ -222,6 +226,8 @@ class EventHub:
         while not self._closing.is_set():
             page = await self._store.events(cursor, PAGE, job_id)
             for event_id, body in page:
+                if self._turns.are_due():
+                    await self._turns.take()
                 cursor = event_id
                 yield _event(event_id, body)
             if len(page) < PAGE:

@@ -17,7 +17,7 @@ GROUPS = {
         "nodes", "node", "partition", "policy", "booking", "licence", "plan", "replay", "events",
         "diag", "page",
     ),
-    "Who may use how much": (
+    "Accounts and limits": (
         "account", "user", "qos", "shares", "priority", "usage", "idle",
     ),
     "This program": ("login", "logout", "config", "ssh-proxy", "completion"),
@@ -31,7 +31,7 @@ ELSEWHERE = {
     "sdiag": "diag", "drain": "node drain", "cordon": "node drain", "resume": "node resume",
     "uncordon": "node resume",
 }  # fmt: skip
-"""What Slurm and Kubernetes call it -> our words."""
+"""Commands of Slurm and Kubernetes, and ours in their place."""
 
 
 def load(verb: str) -> Command:

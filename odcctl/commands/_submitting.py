@@ -1,4 +1,4 @@
-"""What submit and run share: argv that only the daemon understands."""
+"""Shared by submit and run: arguments that only the daemon understands."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SubmitCommand(Command):
         return "\n\n".join(parts)
 
     def ask_options(self, client: Client, timeout_s: float = 10.0) -> None:
-        """Learn from the daemon which options it takes; without one, NO_OPTIONS is said."""
+        """Ask the daemon for its options; help shows NO_OPTIONS if no daemon answers."""
         try:
             reply = client.request("GET", "/v1/submit-options", timeout_s=timeout_s)
         except (Failure, LostAnswer):

@@ -124,7 +124,7 @@ COMMAND = Command(
     words=(1, None),
     notes=(
         "Accounts make a tree; a limit of an account holds for all below it together. Operators "
-        "change them. A * marks the default QOS. What the settings are is shown without options."
+        "change them. A * marks the default QOS. Without options, the settings are shown."
     ),
     options=(
         Option("parent", None, "NAME", "the account above; '' for none"),

@@ -56,8 +56,8 @@ COMMAND = Command(
     notes=(
         "FREE is GPUs free/all of the nodes that are up (of a CPU type nodes), MOST how many one "
         "reservation could have now, NODES up/all, WHOLE how many of them are wholly free. WAIT "
-        "tells of the sizes that a reservation of 8 hours could not have now how long they take: "
-        "1-4 of a node, 2x8 of two whole nodes. A shorter one may fit in before."
+        "is the expected wait of sizes that a reservation of 8 hours could not have now: "
+        "1-4 of a node, 2x8 of two whole nodes. A shorter reservation may start earlier."
     ),
     options=(
         Option("watch", None, None, "keep showing it, every 5 seconds; Ctrl-C ends it"),

@@ -49,7 +49,7 @@ def run(arguments: Arguments) -> int:
 
 
 def _forget(client: Client, answer: dict[str, Any]) -> None:
-    """What ssh knew of those that were reservations goes."""
+    """Remove the ssh configuration of cancelled reservations."""
     if os.path.isdir(os.path.expanduser("~/.odc/ssh")):
         from odcctl.ssh import host_files as ssh
 

@@ -65,7 +65,7 @@ def run(arguments: Arguments) -> int:
 
 
 def candidates(line: Sequence[str], client: Callable[[], Client]) -> Words:
-    """What may stand where the last word of the line is being written."""
+    """Completions of the last word of the line."""
     *before, partial = line or [""]
     verb = next((word for word in before if not word.startswith("-")), None)
     if verb is None:
@@ -126,7 +126,7 @@ COMMAND = Command(
     words=(1, None),
     notes=(
         "Completes verbs, options, states, the ids of my jobs and the names of my disks. The first "
-        "line tells where it goes."
+        "line of the script says where to put it."
     ),
     example='eval "$(odcctl completion bash)"',
     run=run,

@@ -127,12 +127,12 @@ COMMAND = Command(
     usage="config [show] | set KEY VALUE | ssh-include enable|disable | ssh [ID]",
     words=(0, 3),
     notes=(
-        "`set server ADDRESS` writes the config file. `set github_user NAME` tells the daemon "
-        "whose SSH keys at GitHub enter your dev servers. `set forward_agent off` leaves agent "
-        "forwarding to ssh's own files. `ssh-include enable` makes ~/.ssh/config "
-        "and Cursor's ~/.cursor/ssh_config begin with one line, by which `ssh odc-12`, VS Code and "
-        "Cursor find your reservations; disable takes it away. `ssh [ID]` writes what ssh needs "
-        "for one reservation, and prints where: for `ssh -F`."
+        "`set server ADDRESS` writes the config file. `set github_user NAME` names the GitHub "
+        "account whose SSH keys enter your dev servers. `set forward_agent off` leaves agent "
+        "forwarding to ssh's own files. `ssh-include enable` adds one line to ~/.ssh/config and "
+        "Cursor's ~/.cursor/ssh_config, by which `ssh odc-12`, VS Code and Cursor find your "
+        "reservations; disable removes it. `ssh [ID]` writes the ssh configuration of one "
+        "reservation and prints its path, for `ssh -F`."
     ),
     example="odcctl config set github_user octocat\nodcctl config ssh-include enable",
     run=run,

@@ -28,7 +28,7 @@ def run(arguments: Arguments) -> int:
         arguments.command.wrong("Jupyter Lab is in the first node, rank 0")
     client = Client.of(arguments)
     chosen = named_or_only(client, arguments, ("active",))
-    # What the list told may be a minute old when somebody has chosen from it.
+    # The list may be a minute old when the user chooses from it.
     reply = client.get(f"/v1/reservations/{chosen['id']}")
     one: dict[str, Any] = reply.json()
     if one["status"] != "active" or not one.get("connect"):
@@ -107,7 +107,7 @@ def _ssh(client: Client, one: Mapping[str, Any], rank: int, agent: bool | None) 
 
 
 def _run_ssh(words: Sequence[str]) -> tuple[int, bytes]:
-    """Its exit code, and the end of what it told on standard error, which is shown as it comes."""
+    """Its exit code, and the end of its standard error, which is shown as it arrives."""
     import subprocess
 
     from odcctl.ssh.process import exit_code, showing

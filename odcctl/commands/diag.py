@@ -40,7 +40,7 @@ def show(value: Mapping[str, Any]) -> None:
 
 
 def describe(value: Mapping[str, Any]) -> str:
-    """Any object of objects, as titled blocks: the daemon decides what there is to tell."""
+    """Any object of objects, as titled blocks: the daemon decides what they contain."""
     plain = [(_words(key), _text(key, item)) for key, item in value.items() if not _nested(item)]
     blocks = [render.block("daemon", plain)] if plain else []
     for key, item in value.items():

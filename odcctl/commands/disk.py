@@ -90,7 +90,8 @@ def _delete(arguments: Arguments, words: Sequence[str]) -> int:
     if not arguments.flag("yes"):
         if not on_terminal(arguments):
             raise Failure(
-                "nobody can be asked whether it is meant", f"odcctl disk delete {words[0]} --yes"
+                "deleting a disk needs a confirmation, and this is no terminal",
+                f"odcctl disk delete {words[0]} --yes",
             )
         disk = client.get(_path(words[0]), _whose(arguments)).json()
         count = disk["snapshot_count"]

@@ -47,7 +47,7 @@ def run(arguments: Arguments) -> int:
 
 
 def _ask() -> tuple[str, str | None]:
-    """What to change, from a menu, and to what; hours are asked for when it is extended."""
+    """Ask for the field to change and its new value; an extension asks for the hours itself."""
     what = tuple(CHANGES)[choose("What to change", tuple(CHANGES), tuple(CHANGES.values()))]
 
     def read(answer: str) -> str:
@@ -59,7 +59,7 @@ def _ask() -> tuple[str, str | None]:
 
 
 def _change(what: str, value: str | None) -> tuple[dict[str, Any], str]:
-    """What is sent, and what is said once it is done."""
+    """The body to send, and the message to print when it is done."""
     if what == "name":
         return {"name": value}, f"its name is {render.clean(value or '')}"
     assert what == "add-user"
@@ -97,7 +97,7 @@ COMMAND = Command(
     notes=(
         "One change at a time, on a terminal from a menu when none is named. ID is that of the "
         "reservation, the start of it, or its name; without one it is the only one that there is. "
-        "What the server cannot do yet, it refuses."
+        "A server that is too old rejects what it does not know."
     ),
     options=(
         Option("extend", None, "HOURS", "as odcctl extend: above 0 and up to 24, as 0.5"),

@@ -63,7 +63,7 @@ def extend(
 
 
 def _would(one: Mapping[str, Any], preview: Mapping[str, Any], hours: float, now_s: float) -> str:
-    """What the extension does to it, and to the jobs behind it."""
+    """The effect of the extension on the reservation and on queued jobs."""
     delays: list[dict[str, Any]] = preview["delays"]
     text = (
         f"{hours:g} {'hour' if hours == 1 else 'hours'} more: reservation {one['id']} expires "

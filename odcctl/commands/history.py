@@ -71,7 +71,7 @@ def run(arguments: Arguments) -> int:
 
 
 def _put_efficiency(listed: Sequence[Mapping[str, Any]], *, with_header: bool) -> None:
-    """What their GPUs did, and the sums of each user."""
+    """GPU usage by job, then totals by user."""
     width = render.terminal_width()
     head = gpu_use.HEADER if with_header else ()
     text = render.table(head, gpu_use.rows(listed), width)

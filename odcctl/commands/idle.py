@@ -71,7 +71,7 @@ def _waiting(wait: Mapping[str, Any], now_s: float) -> str:
 
 
 def _note(told: Mapping[str, Any]) -> None:
-    """What was looked for, and where nothing can be seen."""
+    """The thresholds, and the nodes without measurements."""
     if told["source"] is None:
         render.note(
             "odcctl: what GPUs do is not measured here, but for dev servers whose QOS looks for "
@@ -90,8 +90,8 @@ COMMAND = Command(
     notes=(
         "IDLE counts the GPUs of a job that have rested for 15 minutes (operators may set another "
         "time, and what counts as use), BUSY is the mean of all its GPUs, SINCE is when the first "
-        "of them began to rest, LOST GPU-H adds up for how long each has. What could not be seen "
-        "counts as use."
+        "of them became idle, LOST GPU-H is the sum of their idle hours. Time without a "
+        "measurement counts as use."
     ),
     options=(
         Option("me", None, None, "only mine"),

@@ -47,7 +47,7 @@ def tcp_address(arguments: Arguments) -> Address:
     [address, *others] = Client.of(arguments).addresses
     if others or address.path is not None:
         arguments.command.wrong(
-            "on the daemon's own machine its socket tells who you are; a login is for a server "
+            "on the daemon's machine its socket identifies you; a login is for a server "
             "elsewhere: --server https://HOST:PORT, or `server` of the config file"
         )
     return address
@@ -60,7 +60,7 @@ COMMAND = Command(
     what="not logged in",
     notes=(
         "The credentials are those the AWS tools would use: a profile, the environment, a session "
-        "of SSO. They stay here; the server gets a signature that tells it who you are, for some "
+        "of SSO. They stay here; the server gets a signature that identifies you, valid for some "
         "minutes and once, and gives a key for two hours. The key is kept in "
         "~/.config/odcctl/keys.json and renewed by itself as long as the credentials hold. Needs "
         "botocore: pip install 'odc[aws]'."

@@ -45,8 +45,8 @@ def _own(arguments: Arguments) -> int:
             raise
     except (Failure, LostAnswer) as error:
         raise Failure(
-            f"the key is forgotten here, but {address} was not told: {error}",
-            f"There it holds until {render.when(entry.get('expires_at'))}.",
+            f"the key was removed here, but {address} could not be reached: {error}",
+            f"There it is valid until {render.when(entry.get('expires_at'))}.",
         ) from None
     render.put(f"logged out of {address}\n")
     return DONE
@@ -58,7 +58,7 @@ COMMAND = Command(
     usage="logout [--user NAME]",
     notes=(
         "Where a browser is let in to the page by that key, it is out, too. Other logins of yours, "
-        "on other machines, go on. What runs goes on, too."
+        "on other machines, go on. Running jobs continue."
     ),
     options=(Option("user", None, "NAME", "end all keys and page sessions of a user (operators)"),),
     example="odcctl logout\nodcctl logout --user ann",

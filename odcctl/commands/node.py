@@ -57,8 +57,8 @@ COMMAND = Command(
     usage="node drain|resume|down NAME... [--reason TEXT]",
     words=(2, None),
     notes=(
-        "NAME may be a list as gpu-[01-03]. Draining lets a node's jobs end and starts no more "
-        "there."
+        "NAME may be a list as gpu-[01-03]. A draining node finishes its jobs and "
+        "accepts no new ones."
     ),
     options=(Option("reason", None, "TEXT", "why; shown by nodes and to users who wait"),),
     example="odcctl node drain gpu-[01-02] --reason 'new driver'\nodcctl node resume gpu-01",

@@ -69,7 +69,7 @@ def _fragmentation(arguments: Arguments) -> int:
         if arguments.flag(name):
             arguments.command.wrong(f"--fragmentation and --{name} exclude each other")
     if arguments.words:
-        arguments.command.wrong("--fragmentation tells of all nodes; --type chooses types")
+        arguments.command.wrong("--fragmentation covers all nodes; --type selects GPU types")
     answer = Client.of(arguments).get("/v1/cluster/fragmentation").json()
     wanted = _split(arguments.joined("type"))
     refuse_unknown("type", wanted, (kind["gpu_type"] for kind in answer["types"]))

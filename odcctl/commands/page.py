@@ -31,7 +31,7 @@ def run(arguments: Arguments) -> int:
 
 
 def _browser_uid(arguments: Arguments) -> int | None:
-    """Whose browser it is on the daemon's machine; None: of whoever asks."""
+    """The uid of the browser on the daemon's machine; None: the caller's."""
     named = arguments.value("browser")
     if named is None:
         caller = os.environ.get("SUDO_UID", "")

@@ -125,7 +125,7 @@ def _gantt(arguments: Arguments) -> int:
 
 
 def _columns_told() -> int | None:
-    """Where the output is no terminal, a width may be told all the same."""
+    """COLUMNS, which sets a width also when the output is no terminal."""
     text = os.environ.get("COLUMNS", "")
     return int(text) if text.isdecimal() and int(text) > 0 else None
 
@@ -205,7 +205,7 @@ def _what_if(arguments: Arguments) -> int:
 
 
 def _columns(arguments: Arguments) -> dict[str, str]:
-    """The options that tell the alternatives apart where GPUS, TYPE and LIMIT do not."""
+    """The options that distinguish alternatives with equal GPUS, TYPE and LIMIT."""
     values = {
         option.long: (arguments.joined(option.long) or "").split(",")
         for option in GRID

@@ -113,8 +113,8 @@ COMMAND = Command(
     ),
     options=(
         Option("ordering", None, "NAME", "the formula that orders jobs"),
-        Option("like", None, "POLICY", "of create: as this one where nothing else is said"),
-        Option("max-wait", None, "TIME", "who waited longer goes to the front; none: nobody"),
+        Option("like", None, "POLICY", "with create: copy the settings of this policy"),
+        Option("max-wait", None, "TIME", "jobs that waited longer go to the front; none: no limit"),
         Option("backfill", None, "ORDER",
                "candidates behind the protected jobs: order, fifo, sjbf or safbf"),
         Option("plan-depth", None, "N", "how many jobs are protected at once: 1 is EASY, all"),

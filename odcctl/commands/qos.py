@@ -80,7 +80,7 @@ def _preempted(qos: Mapping[str, Any]) -> str:
 def _idle(qos: Mapping[str, Any]) -> str:
     if not qos["idle_warn_s"]:
         return ""
-    told = f"reservations that nobody uses are told after {render.duration(qos['idle_warn_s'])}"
+    told = f"users of idle reservations are notified after {render.duration(qos['idle_warn_s'])}"
     if not qos["idle_release_s"]:
         return told
     return f"{told}, and end after {render.duration(qos['idle_release_s'])}"
@@ -155,8 +155,8 @@ COMMAND = Command(
         Option("preempt-mode", None, "MODE", "its own, preempted: requeue or cancel"),
         Option("exempt", None, "TIME", "its jobs run so long before they are preempted"),
         Option("grace", None, "TIME", "from the signal to the kill of a preempted job"),
-        Option("idle-warn", None, "TIME", "tell users of reservations that nobody uses; 0: never"),
-        Option("idle-release", None, "TIME", "end them when idle for so long; 0: never"),
+        Option("idle-warn", None, "TIME", "notify users of idle reservations after it; 0: never"),
+        Option("idle-release", None, "TIME", "end idle reservations after it; 0: never"),
         Option("no-header", None, None, "list: leave the header line out"),
     ),
     example="odcctl qos create urgent --priority 100 --restricted on --preempts normal\n"

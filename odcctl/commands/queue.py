@@ -81,7 +81,7 @@ def lines(arguments: Arguments, listing: Listing) -> tuple[Sequence[str], list[t
 
 
 def _expected_at(job: dict[str, Any]) -> str:
-    """What sorts by expected start; jobs without one come last."""
+    """The sort key by expected start; jobs without one come last."""
     eta = job.get("eta")
     return eta["p50"] if eta else "9999"
 

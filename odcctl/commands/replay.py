@@ -101,7 +101,7 @@ COMMAND = Command(
     notes=(
         "By the same rules a pass decides the same: the exit code is 0 when it does, else 1. With "
         "--policy or --plan-depth the differences are shown: what would have started and been "
-        "promised. Starts are partition:node/mask of GPUs. `odcctl plan --diff` tells the numbers "
+        "promised. Starts are partition:node/mask of GPUs. `odcctl plan --diff` prints the numbers "
         "of passes, `odcctl diag` the last one."
     ),
     options=(

@@ -76,13 +76,13 @@ def _context(client: Client, arguments: Arguments) -> Context | None:
         return None
     from odcctl.reservations.build_context import check_builds, pack  # for these alone
 
-    # What is wrong with the folder is no matter where nothing is built.
+    # First: errors in the folder do not matter if the server builds no images.
     check_builds(client)
     return pack(dockerfile)
 
 
 def _task(arguments: Arguments) -> Task | None:
-    """What is to run in it. What a command needs is loaded for one alone."""
+    """The command to run in it. Its modules are loaded only if there is one."""
     if arguments.words:
         from odcctl.reservations.remote_run import task_of
 
@@ -94,7 +94,7 @@ def _task(arguments: Arguments) -> Task | None:
 
 
 class ReserveCommand(HoursCommand):
-    """What stands behind -- is a command, with options of its own."""
+    """The words after -- are a command with its own options."""
 
     def parse(self, argv: Sequence[str]) -> Arguments:
         cut = argv.index("--") if "--" in argv else len(argv)
@@ -128,7 +128,7 @@ COMMAND = ReserveCommand(
         Option("disk", None, "NAME", "the named disk that is the home folder; none: no disk"),
         Option("no-persist", None, None, "a home folder that ends with the reservation"),
         Option("ignore-no-persist", None, None, "when the disk is in use: wait, and do not ask"),
-        Option("recreate-env", None, None, "write the shell's start files of the disk anew"),
+        Option("recreate-env", None, None, "recreate the shell's start files on the disk"),
         Option("jupyter", None, None, "start Jupyter Lab in it"),
         Option("dockerimage", None, "REF", "run this image"),
         Option(
@@ -145,7 +145,7 @@ COMMAND = ReserveCommand(
         Option("qos", None, "NAME", "the QOS it runs under"),
         Option("partition", None, "NAME", "the partition it runs in"),
         Option("booking", None, "NAME", "inside this booking of nodes only"),
-        Option("verbose", "v", None, "tell what is sent, and every step"),
+        Option("verbose", "v", None, "print the request, and every step"),
         Option("no-interactive", None, None, "ask nothing"),
         Option("test-only", None, None, "say when it would start, and reserve nothing"),
         Option("no-wait", None, None, "do not wait until it is active"),

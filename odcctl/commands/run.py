@@ -22,7 +22,7 @@ from odcctl.text.jobs import LIVE, place
 from odcctl.text.render import note, put_json
 
 TELL_AFTER_S = 1.0
-"""A job that has not started by then is told to wait, with the reason."""
+"""If the job has not started by then, the reason for its wait is printed."""
 AGAIN_WITHIN_S = 1.0
 """The second Ctrl-C cancels when it follows the first within this time."""
 SETTLE_S = 5
@@ -149,7 +149,7 @@ class RunningJob:
             note(describe(failure, f"{stream} of job {self.job} lost"))
 
     def heed_signals(self) -> None:
-        """Ctrl-C tells the state, twice in a second it cancels; TERM and HUP cancel at once."""
+        """Ctrl-C prints the state, twice in a second it cancels; TERM and HUP cancel at once."""
         signal.signal(signal.SIGINT, self._interrupted)
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._cancel_on)
@@ -189,7 +189,7 @@ COMMAND = SubmitCommand(
     summary="Run a command as a job: follow its output and exit with its code",
     usage="run [OPTIONS] COMMAND [ARGUMENTS]",
     notes=(
-        "OPTIONS are those of submit. Ctrl-C tells the job's state; a second one within a "
+        "OPTIONS are those of submit. Ctrl-C prints the job's state; a second one within a "
         "second cancels it. With --pty the job has a terminal: odcctl run --pty bash is a "
         "shell on its node, and Ctrl-] d leaves it running for odcctl attach. With --output "
         "FILE nothing is followed."

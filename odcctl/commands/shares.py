@@ -26,7 +26,7 @@ def run(arguments: Arguments) -> int:
     accounts = set((arguments.joined("account") or "").split(",")) - {""}
     refuse_unknown("account", accounts, (row["account"] for row in answer["shares"]))
     for user in sorted(users.difference(row["user"] for row in answer["shares"])):
-        # Refused where nobody has that name.
+        # The daemon rejects an unknown name.
         Client.of(arguments).get("/v1/jobs", {"user": user, "limit": 1, "fields": "id"})
     rows = [
         row
@@ -57,7 +57,7 @@ COMMAND = Command(
     usage="shares [OPTIONS]",
     notes=(
         "NORM and EFFECTIVE are parts of what the siblings have, and have used, together; LEVEL FS "
-        "is the one over the other. Who has the higher one goes first, with all below (Fair Tree)."
+        "is the one over the other. The higher one goes first, with all below it (Fair Tree)."
     ),
     options=(
         Option("user", "u", "NAMES", "only these users"),

@@ -1,4 +1,4 @@
-"""odcctl show: all there is to tell of a job, a reservation too."""
+"""odcctl show: all facts about a job or a reservation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from datetime import timedelta
 from typing import Any
 
 from odcctl.exits import DONE, Failure, Refused
-from odcctl.http.client import Client, Reply, quote
+from odcctl.http.client import Client, quote
+from odcctl.listing import Listing, fetch_job
 from odcctl.options import Arguments, Command, Option
 from odcctl.reservation_states import LIVE, OVER
 from odcctl.reservations import lookup as reservations
@@ -34,18 +35,19 @@ def run(arguments: Arguments) -> int:
             # The user's own text, to be stored and run as it is.
             sys.stdout.write(client.get(f"/v1/jobs/{quote(selector)}/script").text)
         return DONE
-    replies = [_look(client, selector, moment) for selector in selectors]
-    found = [job for reply in replies for job in reply.json()["jobs"]]
+    listings = [_look(client, selector, moment) for selector in selectors]
+    found = [job for listing in listings for job in listing.jobs]
     boxes = {} if moment else _boxes(client, found)
     if arguments.form == "json":
-        if len(replies) == 1 and not boxes:
-            render.put(replies[0].text.rstrip("\n") + "\n")
+        if len(listings) == 1 and not boxes:
+            render.put(listings[0].text)
         else:
-            render.put_json({"jobs": [{**boxes.get(job["id"], {}), **job} for job in found]})
+            shown = [{**boxes.get(job["id"], {}), **job} for job in found]
+            render.put_json({"jobs": shown, "next": None})
     elif arguments.form == "quiet":
         render.put("".join(f"{jobs.job_id(job)}\n" for job in found))
     else:
-        now_s = render.moment(moment).timestamp() if moment else replies[0].now_s
+        now_s = render.moment(moment).timestamp() if moment else listings[0].reply.now_s
         blocks: list[str] = []
         for job in found:
             blocks.append(describe(job, now_s))
@@ -60,7 +62,7 @@ def _check(word: str) -> str:
     return jobs.check_selector(word) if _LIKE_A_JOB.fullmatch(word) else word
 
 
-def _look(client: Client, selector: str, moment: str | None) -> Reply:
+def _look(client: Client, selector: str, moment: str | None) -> Listing:
     """A job by its id; where there is none, the reservation of mine that the word names."""
     if not _LIKE_A_JOB.fullmatch(selector):
         named = reservations.starting(client, selector)
@@ -73,21 +75,21 @@ def _look(client: Client, selector: str, moment: str | None) -> Reply:
         selector = str(named[0]["id"])
     path, params = f"/v1/jobs/{quote(selector)}", {"as_of": moment}
     try:
-        return client.get(path, params)
+        return fetch_job(client, path, params)
     except Refused as refused:
         if refused.status != 404 or moment:
             raise
         try:
             mine = reservations.starting(client, selector)
         except Refused:
-            mine = ()  # What was asked for is a job: its refusal is told.
+            mine = ()  # A job was asked for: report the refusal of that.
         if not mine:
             raise
-        return client.get(f"/v1/jobs/{mine[0]['id']}")
+        return fetch_job(client, f"/v1/jobs/{mine[0]['id']}", {})
 
 
 def _boxes(client: Client, found: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """What only reservations have, by the id of the job."""
+    """Reservations by job id, for the fields that only they have."""
     numbers = [job["id"] for job in found if job["kind"] == "reservation"]
     boxes = {number: client.get(f"/v1/reservations/{number}").json() for number in numbers}
     if any(box.get("connect") == "ssh" or box["status"] in OVER for box in boxes.values()):
@@ -221,7 +223,7 @@ def _elapsed(job: Mapping[str, Any], now_s: float) -> str:
 
 
 def _ends_by(job: Mapping[str, Any]) -> str:
-    """When its time limit ends it, where it has one. A dev server's clock is told with it."""
+    """When its time limit ends it, if it has one. A dev server's is shown with its clock."""
     limit_s = job.get("time_limit_s")
     if job["state"] != "RUNNING" or job.get("kind") == "reservation" or limit_s is None:
         return ""
@@ -244,7 +246,7 @@ def _task(job: Mapping[str, Any]) -> str:
 
 COMMAND = Command(
     name="show",
-    summary="Show all there is to tell of a job, or of a reservation",
+    summary="Show all facts about a job or a reservation",
     usage="show [ID...] [OPTIONS]",
     words=(0, None),
     takes_jobs=True,

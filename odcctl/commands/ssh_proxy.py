@@ -15,13 +15,13 @@ PAUSE_S = 0.5
 NOT_ACTIVE = 4409
 REFUSALS = {
     4004: "`odcctl list` shows yours.",
-    4400: "`odcctl show {number}` tells how many nodes it has.",
+    4400: "`odcctl show {number}` shows how many nodes it has.",
     4401: "`odcctl login` logs in again; an operator may have logged you out.",
     4403: "Its owner lets you in with: odcctl edit {number} --add-user NAME, which is yours at "
-    "GitHub\nTell odc that it is: odcctl config set github_user NAME",
-    NOT_ACTIVE: "`odcctl show {number}` tells all there is.",
+    "GitHub\nRegister it: odcctl config set github_user NAME",
+    NOT_ACTIVE: "`odcctl show {number}` shows the details.",
 }
-"""What to do, by the code that the tunnel was closed with."""
+"""Hints by the close code of the tunnel."""
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
@@ -80,7 +80,7 @@ def _carry(client: Client, number: int, rank: int) -> int:
 
 
 def _refusal(client: Client, number: int, code: int, reason: str) -> Failure:
-    """What the tunnel said; of what is not active, what it is instead, in full."""
+    """The reason that the tunnel gave; for a reservation that is not active, its state."""
     from odcctl.reservations.errors import not_now
     from odcctl.ssh import host_files as ssh
 

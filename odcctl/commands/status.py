@@ -57,7 +57,7 @@ COMMAND = Command(
     usage="status",
     notes=(
         "FREE is free/all; RUNNING and PENDING count reservations and batch jobs. `odcctl avail` "
-        "tells how long the rest takes, `odcctl diag` how the daemon is doing."
+        "shows expected waits, `odcctl diag` the state of the daemon."
     ),
     example="odcctl status",
     run=run,

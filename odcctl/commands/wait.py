@@ -14,7 +14,7 @@ from odcctl.text import jobs, render
 def run(arguments: Arguments) -> int:
     client, patience = Client.of(arguments), Patience()
     selectors = jobs.check_selectors(arguments.words)
-    # An id that does not exist is told now, not when those before it have ended.
+    # Report an unknown id now, not when the jobs before it have ended.
     for selector in selectors[1:]:
         client.get(f"/v1/jobs/{quote(selector)}", {"wait": 0})
     ended: list[dict[str, Any]] = []

@@ -134,7 +134,7 @@ def connect(addresses: list[Address]) -> tuple[socket.socket, Address]:
         except FileNotFoundError:
             troubles.append(f"{address}: no such socket")
         except ConnectionRefusedError:
-            troubles.append(f"{address}: nobody listens")
+            troubles.append(f"{address}: nothing listens there")
         except PermissionError:
             troubles.append(f"{address}: belongs to another user")
         except OSError as error:

@@ -171,7 +171,7 @@ class Client:
         return answer
 
     def credentials(self, address: Address) -> dict[str, str]:
-        """The header that tells a server elsewhere who asks."""
+        """The header that identifies the user to a remote server."""
         if address.path is not None:
             return {}
         if self.token is None and self._kept is not None:
@@ -219,7 +219,7 @@ def quote(text: str) -> str:
 def _gone(error: LostAnswer) -> Unreachable:
     return Unreachable(
         f"the daemon went away before it answered: {error}",
-        "What was asked may or may not have been done; look before repeating it.",
+        "The request may have been carried out. Check before you repeat it.",
     )
 
 

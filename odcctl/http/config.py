@@ -1,4 +1,4 @@
-"""What the config file keeps, beside the address of the server: odcctl.http.address reads it."""
+"""Settings in the config file beside the server's address, which odcctl.http.address reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def keep(key: str, value: str | bool) -> None:
     lines = files.read(path).splitlines()
     told = f"{key} = {json.dumps(value, ensure_ascii=False)}"
     own = re.compile(rf"\s*{re.escape(key)}\s*=")
-    # What follows the head of a table is that table's.
+    # Lines after a table's header belong to that table.
     top = next((at for at, line in enumerate(lines) if _TABLE.match(line)), len(lines))
     found = next((at for at, line in enumerate(lines[:top]) if own.match(line)), None)
     if found is None:

@@ -1,4 +1,4 @@
-"""API keys that logins gave, kept by server in keys.json, which nobody else may read."""
+"""API keys of logins, by server, in keys.json, which only the user may read."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _read() -> dict[str, Entry]:
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return {}
     except ValueError:
-        return {}  # cut off, or somebody else's: a login writes it anew
+        return {}  # truncated or not ours: the next login replaces it
     return entries if isinstance(entries, dict) else {}
 
 

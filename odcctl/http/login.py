@@ -24,7 +24,7 @@ _REGION = re.compile(r"[a-z0-9-]{1,40}")
 
 
 class Choice(NamedTuple):
-    """What a login goes by; None: as the environment says."""
+    """The options of a login; None: as the environment says."""
 
     profile: str | None = None
     region: str | None = None
@@ -80,7 +80,7 @@ def _keep(address: Address, choice: Choice, answer: dict[str, Any], named: str |
 
 
 def may_log_in_unasked(address: Address) -> bool:
-    """Who never logged in is, where nobody on the way can read the key, and there is a signer."""
+    """Whether to log in without being asked: the connection is safe, and botocore can sign."""
     from importlib.util import find_spec
 
     return is_safe(address) and find_spec("botocore") is not None

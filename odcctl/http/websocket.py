@@ -21,7 +21,7 @@ OPEN_S = 30.0
 
 @contextmanager
 def connected(client: Client, path: str, what: str) -> Generator[Connection]:
-    """what: that is opened, for what is told when it is not. Raises Refused, Unreachable. No
+    """what: named in the error if it cannot be opened. Raises Refused, Unreachable. No
     proxy of the environment's is asked."""
     connection, address = connect(client.addresses)
     headers = {"User-Agent": f"odcctl/{__version__}", **client.credentials(address)}

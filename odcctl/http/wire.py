@@ -14,7 +14,7 @@ import httptools
 
 
 class LostAnswer(Exception):
-    """The connection ended before the answer did: nobody knows whether the daemon acted."""
+    """The connection ended before the answer did: the daemon may or may not have acted."""
 
 
 class Answer:
@@ -110,7 +110,7 @@ class Answer:
                 if error.__context__ and not isinstance(error.__context__, Exception):
                     raise error.__context__ from None
                 if self._whole:
-                    return  # What follows the answer is nobody's.
+                    return  # The answer is complete; ignore the rest.
                 raise LostAnswer(f"not an HTTP answer: {error}") from error
         elif self._head and not self.headers.keys() & {"content-length", "transfer-encoding"}:
             self._whole = True

@@ -1,4 +1,4 @@
-"""What the command line left open is asked of who sits at a terminal."""
+"""Ask the person at the terminal for what the command line left open."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _disk(client: Client, arguments: Arguments, wanted: dict[str, Any]) -> None:
 def of_several_nodes(
     client: Client, wanted: Mapping[str, Any], refused: Refused
 ) -> Mapping[str, Any] | None:
-    """The type, when it was refused because nobody said that several nodes are meant."""
+    """The type, if the request was rejected because it needs several nodes without saying so."""
     named, gpus = (wanted["gpu_type"] or "").casefold(), wanted["gpus"] or 0
     if refused.code != "OD010" or wanted["distributed"] or gpus < 2:
         return None

@@ -1,4 +1,4 @@
-"""What GET /v1/availability tells of a GPU type: how much is free, and how long the rest takes."""
+"""GET /v1/availability of a GPU type: free GPUs, and expected waits."""
 
 from __future__ import annotations
 

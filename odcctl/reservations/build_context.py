@@ -20,7 +20,7 @@ MAX_BYTES = 700 * 1024
 MAX_DOCKERFILE_BYTES = 512 * 1024
 MAX_PLAIN_BYTES = 32 * 1024 * 1024
 MAX_ENTRIES = 10_000
-"""As the daemon has them; told before anything is sent."""
+"""The daemon's limits, checked before anything is sent."""
 IGNORE = ".dockerignore"
 UNKNOWN_BUILD = "OD038"
 NO_DIGEST = "0" * 64
@@ -38,7 +38,7 @@ class Context(NamedTuple):
 
 
 def check_builds(client: Client) -> None:
-    """Raises Refused where no images are built: there it is said of any build, known or not."""
+    """Raises Refused if the server builds no images, which it answers for any build id."""
     try:
         client.get(f"/v1/builds/{NO_DIGEST}")
     except Refused as refused:

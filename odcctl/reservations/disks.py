@@ -68,8 +68,8 @@ def ask_disk(client: Client, wanted: dict[str, Any], *, makes: bool, waits: bool
 
 
 def settle_disk(client: Client, wanted: dict[str, Any], *, waits: bool) -> None:
-    """See that the disk that is named can be had: offer to make one that is not there, and tell of
-    the choices when another reservation has it. waits: that is decided already."""
+    """Check that the named disk is available: offer to create one that does not exist, and offer
+    the choices if another reservation uses it. waits: the user has chosen to wait."""
     disks, name = fetch_disks(client), wanted["disk"]
     if disks.default_gib is None:
         return  # The daemon says why.

@@ -1,4 +1,4 @@
-"""What a .dockerignore leaves out, by the rules that docker has for it."""
+"""The files that a .dockerignore excludes, by docker's rules."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ AGAIN = "Make another with: odcctl reserve"
 
 
 def not_now(client: Client, one: Mapping[str, Any], now_s: float) -> Failure:
-    """What it is instead of ready, and what to do."""
+    """The state of a reservation that is not ready, and what to do."""
     number, status, why = one["id"], one["status"], message(one, now_s)
     if status in ("pending", "queued"):
         place = queue_place(one, now_s)
@@ -44,12 +44,12 @@ def not_now(client: Client, one: Mapping[str, Any], now_s: float) -> Failure:
         hint = AGAIN
     else:
         what = status + (f": {why}" if why else "")
-        hint = f"`odcctl show {number}` tells all there is. {AGAIN}"
+        hint = f"`odcctl show {number}` shows the details. {AGAIN}"
     return Failure(f"reservation {number} {what}", hint)
 
 
 def dropped(client: Client, number: int) -> Failure:
-    """Why a connection that was there is not any more: the reservation is over, or only the
+    """Why a connection was lost: the reservation has ended, or only the
     connection is."""
     try:
         reply = client.get(f"/v1/reservations/{number}")
@@ -58,7 +58,7 @@ def dropped(client: Client, number: int) -> Failure:
     except Failure:
         return Unreachable(
             f"the connection to reservation {number} was lost, and the daemon does not answer",
-            f"What runs in it goes on. Try again: odcctl connect {number}",
+            f"Programs in it keep running. Try again: odcctl connect {number}",
         )
     one = reply.json()
     if one["status"] != "active":
@@ -75,7 +75,7 @@ def not_started(one: Mapping[str, Any], now_s: float) -> Failure:
     why, ended = message(one, now_s), _END.get(one["status"], f"is {one['status']}")
     return Failure(
         f"reservation {one['id']} {ended}" + (f": {why}" if why else ""),
-        f"`odcctl show {one['id']}` tells all there is.",
+        f"`odcctl show {one['id']}` shows the details.",
     )
 
 

@@ -52,7 +52,7 @@ def measure(folder: str) -> Amount:
 
 
 def pack(folder: str, out: IO[bytes]) -> None:
-    """Raises Failure for what cannot be read; OSError when out takes no more."""
+    """Raises Failure for a file that cannot be read; OSError when out cannot be written."""
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
         for path, name in _entries(folder):
             try:
@@ -95,7 +95,7 @@ class _Unsafe(Exception):
 
 
 def unpack(source: IO[bytes], folder: str) -> Unpacked:
-    """What is new, or newer than what stands there; nothing outside of the folder, whatever the
+    """Extract files that are new, or newer than those there; none outside the folder, whatever the
     stream says, and nothing through a link. Raises tarfile.TarError, OSError."""
     root = os.path.realpath(folder)
     count = size = 0
@@ -198,7 +198,7 @@ def _real_folder(root: str, parts: list[str]) -> str:
 
 
 def _is_older(member: tarfile.TarInfo, path: str) -> bool:
-    """By whole seconds, since not every tar tells less; of one second, its content decides."""
+    """Compares whole seconds: not every tar has fractions. Within one, the content decides."""
     try:
         there = os.lstat(path)
     except FileNotFoundError:

@@ -56,7 +56,7 @@ def agree_on_nodes(kind: Mapping[str, Any], wanted: dict[str, Any]) -> None:
 
 
 def refuse_nodes(kind: Mapping[str, Any], gpus: int) -> Failure:
-    """What is told where nobody can be asked."""
+    """The error if there is no terminal to ask on."""
     return Failure(
         f"{gpus} {kind['gpu_type']} GPUs are {nodes_for(kind, gpus)} nodes, and --distributed was "
         "not given",

@@ -46,7 +46,7 @@ def failure(one: Mapping[str, Any]) -> Failure | None:
 
 
 def open_here(client: Client, one: dict[str, Any], port: int | None) -> int:
-    """Lead a port of this machine to it until Ctrl-C, and tell the link."""
+    """Forward a port of this machine to it until Ctrl-C, and print the link."""
     from odcctl.ssh.forward import HOST, listen, serve
 
     one = until_settled(client, one)
@@ -61,7 +61,7 @@ def open_here(client: Client, one: dict[str, Any], port: int | None) -> int:
         else:
             render.put(f"{at}\n")
             render.note(f"odcctl: its token: ssh odc-{number} cat {TOKEN_FILE}")
-        # Whoever reads it waits for it, and no more comes.
+        # A program that reads this waits for it, and nothing follows.
         sys.stdout.flush()
         render.note(
             f"odcctl: that is Jupyter Lab of reservation {number}, until "

@@ -20,7 +20,7 @@ Reservation = Mapping[str, Any]
 _STEP = re.compile(r"image: step \d+/\d+")
 
 IDLE_S = 600
-"""From then on it is worth telling."""
+"""An idle time of at least this is shown."""
 
 STORAGES = {"home": "your home folder", "temporary": "none: its home ends with it"}
 
@@ -164,7 +164,7 @@ def queue_place(one: Reservation, now_s: float) -> str:
 
 
 def standing(one: Reservation, now_s: float) -> str:
-    """What it is now, in some words: queued, #3, expected 14:20 (in 2:10:00)."""
+    """Its state in words: queued, #3, expected 14:20 (in 2:10:00)."""
     if one["status"] in ("pending", "queued"):
         return ", ".join(part for part in (one["status"], queue_place(one, now_s)) if part)
     if one["status"] == "active" and one.get("expires_at"):
@@ -195,14 +195,14 @@ def disk(one: Reservation) -> str:
 def left(one: Reservation, now_s: float) -> str:
     if one["status"] != "active" or not one.get("expires_at"):
         return ""
-    # The server's clock is told in whole seconds: one that has just begun had a second too many.
+    # The server's clock has whole seconds: a new reservation would show a second too many.
     whole_s = one["duration_s"] + one["extended_s"]
     left_s = round(render.moment(one["expires_at"]).timestamp() - now_s)
     return render.duration(min(left_s, whole_s))
 
 
 def how_to_connect(one: Reservation) -> list[tuple[str, str]]:
-    """What to type and where to look, of an active one."""
+    """Commands and links of an active reservation."""
     if one["status"] != "active":
         return []
     return [
@@ -236,7 +236,7 @@ def _links(one: Reservation) -> list[tuple[str, str]]:
 
 
 def describe(one: Reservation, now_s: float, *, whole: bool = True) -> str:
-    """A block of keys and values. whole: not beside the job's block, which tells some of it."""
+    """A block of keys and values. whole: not beside the job's block, which has some of them."""
     asked = [
         ("name", one["name"]),
         ("user", one["user"]),

@@ -67,7 +67,7 @@ class Progress:
 
 
 def follow(client: Client, reservation: int, progress: Progress) -> Reply:
-    """Until it waits no more; how it stands then. An outage of the daemon is waited out."""
+    """Follow it until it no longer waits; its state then. Outages of the daemon are waited out."""
     patience = Patience()
     patience.reached()
     while True:

@@ -1,4 +1,4 @@
-"""What the command line says of a reservation, as the API takes it, and said again as a command."""
+"""The request for a reservation from the command line, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ LABEL = re.compile(r"[^\s=]+=\S+")
 
 
 def wanted_of(arguments: Arguments) -> dict[str, Any]:
-    """What the command line says, as the API takes it; None where it is silent. Wrong usage is
-    told before the daemon is asked; what only the daemon knows is left to it."""
+    """The request from the command line; None for options not given. Wrong usage is
+    reported before the daemon is asked; the daemon checks the rest."""
     wrong = arguments.command.wrong
     gpus = arguments.number("gpus")
     if gpus is not None and gpus < 0:

@@ -1,4 +1,4 @@
-"""Make the reservation, once, and see it start; whoever leaves is told how it stands."""
+"""Make the reservation, once, and follow its start; a user who leaves sees its state."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def make(
     client: Client, arguments: Arguments, wanted: Mapping[str, Any]
 ) -> tuple[dict[str, Any] | None, bool]:
     """Ask for it, exactly once, and whether Ctrl-C was pressed meanwhile: that waits for the
-    answer, without which nobody would know whether there is a reservation. The second does not:
+    answer, which alone shows whether there is a reservation. The second does not:
     None."""
     body, interrupted = body_of(wanted), False
 
@@ -118,7 +118,7 @@ def _tell_made(client: Client, arguments: Arguments, made: dict[str, Any]) -> in
         render.put(f"reservation {made['id']} is {status(made)}: {gpus(made)}\n")
         if made.get("disk_state") == "busy":
             render.note(f"odcctl: {message(made, time.time())}")
-        render.note(f"odcctl: `odcctl show {made['id']}` tells how it gets on")
+        render.note(f"odcctl: `odcctl show {made['id']}` shows its progress")
     return DONE
 
 

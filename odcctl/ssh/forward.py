@@ -35,7 +35,7 @@ def listen(port: int | None, usual: int) -> socket.socket:
 
 
 def serve(client: Client, path: str, listener: socket.socket) -> None:
-    """Until interrupted. What keeps one connection from its end is told, and ends that one."""
+    """Serve until interrupted. An error of one connection is printed, and ends only that one."""
     while True:
         accepted, _ = listener.accept()
         threading.Thread(target=_carry, args=(client, path, accepted), daemon=True).start()
@@ -51,7 +51,7 @@ def _carry(client: Client, path: str, accepted: socket.socket) -> None:
         except Failure as failure:
             note(f"odcctl: a connection ended: {failure.message}")
         except OSError:
-            # Whoever connected here has gone.
+            # The local client has gone.
             return
         finally:
             # Closing it ends nothing for whoever waits at its other end while the feeder reads.

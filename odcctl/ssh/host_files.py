@@ -66,7 +66,7 @@ def write(client: Client, one: Reservation) -> str:
 
 
 def options(client: Client, one: Reservation, rank: int) -> list[tuple[str, str]]:
-    """What ssh has to know of one member."""
+    """The options of ssh for one member."""
     number = int(one["id"])
     proxy = [*_program(), *_mark(client, number), str(rank)]
     known = f"{folder()}/known_hosts"
@@ -156,7 +156,7 @@ def keep_up(client: Client, one: Reservation) -> None:
 
 
 def _pin(number: int, one: Reservation, *, anew: bool) -> None:
-    """Its host keys, if it has any, stand for it; those of an earlier one do no more. Without any,
+    """Pin its host keys, if it has any, and remove those of an earlier reservation. Without any,
     ssh keeps the first that it saw."""
     keys = _host_keys(one)
     if not keys and not anew:
@@ -201,7 +201,7 @@ def _alone() -> Generator[None]:
 
 
 def included() -> bool | None:
-    """None: nobody has said yet."""
+    """None: the user has not been asked yet."""
     told = read_config().get(REMEMBERED)
     return told if isinstance(told, bool) else None
 
@@ -228,6 +228,6 @@ def include(on: bool) -> list[str]:
 
 
 def links(one: Reservation) -> list[tuple[str, str]]:
-    """What opens a reservation in an editor; once ssh knows it by name."""
+    """Links that open a reservation in an editor, once ssh knows its name."""
     where = f"vscode-remote/ssh-remote+{host_of(int(one['id']))}{HOME}"
     return [("vs code", f"vscode://{where}"), ("cursor", f"cursor://{where}")]

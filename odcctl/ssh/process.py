@@ -28,7 +28,7 @@ def run_ssh(
     read: Pipe | None = None,
     inherits: bool = False,
 ) -> tuple[int, bytes]:
-    """Its exit code, and the end of what it told on standard error, which is shown as it comes.
+    """Its exit code, and the end of its standard error, which is shown as it arrives.
     inherits: our standard input is the command's."""
     quiet = None if inherits else subprocess.DEVNULL
     with subprocess.Popen(
@@ -55,7 +55,7 @@ def run_ssh(
 
 
 def showing(process: subprocess.Popen[bytes]) -> tuple[bytearray, Callable[[], None]]:
-    """The end of what it tells on standard error, and what waits, once it has ended, until all of
+    """The end of its standard error, and a function that waits, once it has ended, until all of
     that is shown."""
     assert process.stderr is not None
     # Its own, for the other is closed when something interrupts.
@@ -75,7 +75,7 @@ def showing(process: subprocess.Popen[bytes]) -> tuple[bytearray, Callable[[], N
 
     def shown() -> None:
         thread.join(SHOWN_S)
-        # Who stays may say more; what is there already is shown, however slow the machine is.
+        # A child of it may write more; show at least what is there, however slow the machine is.
         os.close(end)
         thread.join()
 

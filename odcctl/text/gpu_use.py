@@ -1,4 +1,4 @@
-"""What the GPUs of jobs did, for people."""
+"""GPU usage of jobs, as text."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ TOTALS = ("USER", "JOBS", "GPU-H", "BUSY", "SEEN", "IDLE GPU-H", "ENERGY")
 JOULES_A_KWH = 3_600_000
 UNMEASURED = (
     "\n  An operator names a Prometheus that has DCGM's series by ODC_PROMETHEUS_URL;"
-    "\n  on one machine NVIDIA's driver tells. See docs/operating/gpu-use.md."
+    "\n  on one machine NVIDIA's driver reports it. See docs/operating/gpu-use.md."
 )
-"""What to do where nothing is known, as the lines after that."""
+"""The hint below jobs without measurements."""
 
 
 def describe(job: Mapping[str, Any], now_s: float) -> str:
@@ -103,7 +103,7 @@ def _idle_s(use: Mapping[str, Any]) -> float:
 
 
 def busy(use: Mapping[str, Any]) -> str:
-    """Of what was seen. A job tells it itself, for seconds are rounded; a sum does not."""
+    """Of the measured time. A job has the figure itself: its seconds are rounded."""
     if not use or not use["seen_gpu_s"]:
         return "-"
     return percent(use.get("busy_ratio", use["busy_gpu_s"] / use["seen_gpu_s"]))

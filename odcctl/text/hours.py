@@ -28,7 +28,7 @@ def read_hours(text: str, least: float) -> float:
 
 
 def hours_of(arguments: Arguments, option: str, least: float) -> float | None:
-    """What an option says; None when it was not given."""
+    """The value of an option; None if it was not given."""
     text = arguments.value(option)
     if text is None:
         return None

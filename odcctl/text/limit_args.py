@@ -16,7 +16,7 @@ ON_OFF = {"on": True, "off": False}
 
 
 def limits(arguments: Arguments) -> dict[str, dict[str, int | str | None]]:
-    """What --limit said, as the API takes it."""
+    """--limit, as the API takes it."""
     told: dict[str, dict[str, int | str | None]] = {}
     for text in ",".join(arguments.given.get("limit", [])).split(","):
         if not text:

@@ -38,7 +38,7 @@ def ask(question: str) -> str:
 
 
 def _line() -> str:
-    """What is typed, also when Ctrl-C comes the moment the question shows: a read that has not
+    """Read a line. Ctrl-C works also at the moment the question shows: a read that has not
     begun yet would not notice the signal before the next key, a descriptor does."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -54,7 +54,7 @@ def _line() -> str:
 
 
 def ask_until(question: str, default: str, read: Callable[[str], T]) -> T:
-    """What read makes of the answer; it raises ValueError, with what is wrong, to ask again.
+    """The answer, parsed by read, which raises ValueError with the reason to ask again.
     default: what an empty answer means."""
     while True:
         answer = ask(f"{question} [{default}]:" if default else f"{question}:")

@@ -126,7 +126,7 @@ def memory(mib: int | None) -> str:
 
 
 def put(text: str) -> None:
-    """Write to standard output in one go. What could control a terminal is escaped as in JSON: the
+    """Write to standard output in one go. Characters that control a terminal are escaped: the
     server may be another user's."""
     sys.stdout.write(harmless(text))
 

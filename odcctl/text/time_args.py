@@ -23,7 +23,7 @@ def past(arguments: Arguments, option: str) -> str | None:
 
 
 def moment_of(text: str) -> str | None:
-    """What somebody wrote as a time of the API; None when it is none."""
+    """A time as people write it, in the API's form; None if it is none."""
     now = datetime.now().astimezone()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if text in ("today", "yesterday"):

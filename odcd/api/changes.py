@@ -14,12 +14,11 @@ from odcd.api.answers.jobs import Outcomes
 from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Method, Operation
 from odcd.api.jobs import filters_of, parse_states
+from odcd.api.selectors import read_selectors
 from odcd.clock import Turns
 from odcd.errors import BadRequest, NotOwner
 from odcd.jobs.submission import dependency_request
 from odcd.records.fields import UNLIMITED_S, Comment, Name, Seconds
-from odcd.records.job import Selector
-from odcd.slurm.lists import parse_selector
 from odcd.slurm.signals import signal_number
 from odcd.slurm.times import parse_duration, parse_moment, zone_of
 
@@ -144,7 +143,7 @@ class ChangeRoutes:
         if states is not None:
             filters["state"] = states
         if form.ids:
-            filters |= await _many(form)
+            filters |= await _many(form, call.turns())
         if not filters and not form.all:
             raise BadRequest("nothing says which jobs", "Give ids, a filter, or all: true.")
         if filters and form.all:
@@ -176,7 +175,8 @@ class ChangeRoutes:
         return await self._hold(call, _one(call))
 
     async def hold_many(self, call: Call) -> Response:
-        return await self._hold(call, await _many(await call.body(self._many)))
+        form = await call.body(self._many)
+        return await self._hold(call, await _many(form, call.turns()))
 
     async def _hold(self, call: Call, filters: Filters) -> Response:
         return self._told(await self._api.store.hold(call.who, filters, self._api.clock.now()))
@@ -186,7 +186,8 @@ class ChangeRoutes:
         return await self._release(call, _one(call))
 
     async def release_many(self, call: Call) -> Response:
-        return await self._release(call, await _many(await call.body(self._many)))
+        form = await call.body(self._many)
+        return await self._release(call, await _many(form, call.turns()))
 
     async def _release(self, call: Call, filters: Filters) -> Response:
         return self._told(await self._api.store.release(call.who, filters, self._api.clock.now()))
@@ -197,7 +198,7 @@ class ChangeRoutes:
 
     async def requeue_many(self, call: Call) -> Response:
         form = await call.body(self._requeue_many)
-        return await self._requeue(call, await _many(form), form.hold)
+        return await self._requeue(call, await _many(form, call.turns()), form.hold)
 
     async def _requeue(self, call: Call, filters: Filters, hold: bool) -> Response:
         now = self._api.clock.now()
@@ -243,8 +244,8 @@ def _one(call: Call) -> Filters:
     return {"ids": [call.selector()]}
 
 
-async def _many(form: Many) -> Filters:
-    """Others are served meanwhile. Raises BadRequest."""
+async def _many(form: Many, turns: Turns) -> Filters:
+    """Raises BadRequest, TooLarge."""
     if not form.ids:
         raise BadRequest("nothing says which jobs", "Give ids.")
     if len(form.ids) > MAX_IDS:
@@ -255,13 +256,7 @@ async def _many(form: Many) -> Filters:
             f"the ids have {chars} characters together, more than {MAX_IDS_CHARS}",
             "Send several requests.",
         )
-    turns = Turns()
-    selectors: list[Selector] = []
-    for text in form.ids:
-        selectors.append(parse_selector(text))
-        if turns.are_due():
-            await turns.take()
-    return {"ids": selectors}
+    return {"ids": await read_selectors(form.ids, turns)}
 
 
 def _changes(form: UpdateJob, operator: bool, now: datetime) -> dict[str, object]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from array import array
+from bisect import bisect_right
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated, Any
@@ -124,10 +126,17 @@ def _seen_by(who: Identity) -> Wanted:
 
 
 def _of_tasks(tasks: str) -> Wanted:
-    ranges = [(int(low), int(high)) for low, high in _RANGE.findall(tasks)]
+    """tasks: of a Selector, whose ranges ascend and lie apart."""
+    lows, highs = array("q"), array("q")
+    for found in _RANGE.finditer(tasks):
+        lows.append(int(found[1]))
+        highs.append(int(found[2]))
 
     def wanted(event: Event) -> bool:
         task = event.array_task_id
-        return task is not None and any(low <= task < high for low, high in ranges)
+        if task is None:
+            return False
+        at = bisect_right(lows, task) - 1
+        return at >= 0 and task < highs[at]
 
     return wanted

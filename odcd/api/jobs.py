@@ -16,10 +16,13 @@ from odcd.api.http.streaming import unless_gone
 from odcd.api.names import refuse_unknown_users
 from odcd.api.past import as_of
 from odcd.api.paths import with_paths
+from odcd.api.selectors import read_selectors
 from odcd.errors import BadRequest, UnknownJob
-from odcd.slurm.lists import parse_selector, split_selectors
+from odcd.slurm.lists import split_selectors
 
 MAX_PAGE = 10_000
+MAX_SHOWN = 1_000
+"""Rows of an array in one answer: each has its whole text, and paths made of patterns."""
 MAX_WAIT_S = 300
 STATES = frozenset(LIVE_STATES + END_STATES)
 
@@ -55,6 +58,10 @@ class ShowQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Answer when all these jobs have ended, or after so many seconds; the answer is Ended then."""
     as_of: datetime | None = None
     """The job as it was then; not with wait."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_SHOWN)] = MAX_SHOWN
+    """Of an array so many rows at most, oldest first; not with wait."""
+    cursor: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None = None
+    """`next` of the page before; not with wait."""
 
 
 class WhyQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -110,7 +117,8 @@ class JobRoutes:
         states = parse_states(query.state)
         filters = filters_of(query)
         if query.job is not None:
-            filters["ids"] = [parse_selector(text) for text in split_selectors(query.job) or [""]]
+            texts = split_selectors(query.job) or [""]
+            filters["ids"] = await read_selectors(texts, call.turns())
         if states is not None:
             filters["state"] = states
         if query.ended_since is not None:
@@ -140,9 +148,13 @@ class JobRoutes:
         if wait is not None and moment is not None:
             raise BadRequest("wait and as_of exclude each other", "What has been, has ended.")
         if wait is None:
-            jobs = await self._api.store.show_jobs(selector, self._api.clock.now(), moment)
-            shown = await with_paths(jobs, self._api.store)
-            return Response(f'{{"jobs":{shown}}}', media_type=JSON)
+            jobs, cursor = await self._api.store.show_page(
+                selector, self._api.clock.now(), moment, after=query.cursor, limit=query.limit
+            )
+            shown = await with_paths(jobs, self._api.store, call.turns())
+            cursor = cursor if shown.last_id is None else shown.last_id
+            following = b"null" if cursor is None else b'"%d"' % cursor
+            return Response(b'{"jobs":%s,"next":%s}' % (shown.jobs, following), media_type=JSON)
         with self._api.fairness.stream(call.who):
             ended = await unless_gone(self._api.events.ended(selector, wait), call.receive)
         known = "true" if ended is not None else "false"

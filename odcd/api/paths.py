@@ -1,13 +1,30 @@
-"""Where the output of started jobs is: what Job.stdout and Job.stderr tell of a single job."""
+"""The paths of a started job's output files, as Job.stdout and Job.stderr show them."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from odcd.executor.output import default_stdout, expand
+import msgspec
+
+from odcd.clock import Turns
+from odcd.executor.output import PathTooLong, default_stdout, expand
 from odcd.stores.store import Store
+
+MAX_BYTES = 4 * 1024 * 1024
+"""Of the jobs of one answer, before patterns become paths: the others are on the next page."""
+
+
+class _Row(msgspec.Struct, frozen=True):
+    """The part of a job that decides whether it has files."""
+
+    id: int
+    started_at: str | None
+    node_names: list[str] | None
+
+
+_rows = msgspec.json.Decoder(list[msgspec.Raw])
+_row = msgspec.json.Decoder(_Row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,18 +41,45 @@ class _Names:
     rank: int = 0
 
 
-async def with_paths(jobs: str, store: Store) -> str:
-    """The same JSON array of jobs; of those that have started, patterns became rank 0's paths."""
-    found: list[dict[str, Any]] = json.loads(jobs)
-    started = {job["id"]: job for job in found if job["started_at"] and job["node_names"]}
-    if not started:
-        return jobs
-    for job_id in started.keys() - await store.without_files(list(started)):
-        _expand(started[job_id])
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+class Shown(NamedTuple):
+    """jobs: a JSON array. last_id: of its last job, where others were left out; else None."""
+
+    jobs: bytes
+    last_id: int | None
 
 
-def _expand(job: dict[str, Any]) -> None:
+async def with_paths(jobs: str, store: Store, turns: Turns) -> Shown:
+    """The same JSON array of jobs, as far as it fits into an answer; of those that have started,
+    patterns became rank 0's paths.
+
+    turns: of the request; others are served between two jobs.
+    """
+    rows: list[bytes] = []
+    started: dict[int, int] = {}
+    last_id, size = None, 0
+    for raw in _rows.decode(jobs):
+        row, text = _row.decode(raw), bytes(raw)
+        size += len(text)
+        if rows and size > MAX_BYTES:
+            break
+        last_id = row.id
+        if row.started_at and row.node_names:
+            started[row.id] = len(rows)
+        rows.append(text)
+        if turns.are_due():
+            await turns.take()
+    else:
+        last_id = None
+    if started:
+        for job_id in started.keys() - await store.without_files(list(started)):
+            rows[started[job_id]] = _expanded(rows[started[job_id]])
+            if turns.are_due():
+                await turns.take()
+    return Shown(b"[" + b",".join(rows) + b"]", last_id)
+
+
+def _expanded(row: bytes) -> bytes:
+    job: dict[str, Any] = msgspec.json.decode(row)
     names = _Names(
         job_id=job["id"],
         array_job_id=job["array_job_id"],
@@ -45,6 +89,15 @@ def _expand(job: dict[str, Any]) -> None:
         work_dir=job["work_dir"],
         node=job["node_names"][0],
     )
-    job["stdout"] = expand(job["stdout"] or default_stdout(names), names, names)
+    job["stdout"] = _path(job["stdout"] or default_stdout(names), names)
     if job["stderr"]:
-        job["stderr"] = expand(job["stderr"], names, names)
+        job["stderr"] = _path(job["stderr"], names)
+    return msgspec.json.encode(job)
+
+
+def _path(pattern: str, names: _Names) -> str:
+    """The path; the pattern if the path is too long, since such a file was never opened."""
+    try:
+        return expand(pattern, names, names)
+    except PathTooLong:
+        return pattern

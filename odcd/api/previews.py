@@ -11,6 +11,7 @@ import msgspec
 
 from odcd.api.answers.submit import Preview
 from odcd.api.http.context import Api
+from odcd.clock import Turns
 from odcd.jobs.submission import prepare_in_turns
 from odcd.records.job import Identity, JobSpec
 
@@ -28,10 +29,12 @@ class Previews:
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    async def of(self, who: Identity, specs: Sequence[JobSpec], now: datetime) -> list[Preview]:
+    async def of(
+        self, who: Identity, specs: Sequence[JobSpec], now: datetime, turns: Turns
+    ) -> list[Preview]:
         """Of each as if it alone were submitted. Raises what the executor has against one."""
         prepared = await prepare_in_turns(
-            who, specs, key=None, dry_run=True, check=self._api.check_job
+            who, specs, key=None, dry_run=True, check=self._api.check_job, turns=turns
         )
         asks = [{**job, "uid": who.uid, "user": who.user} for job in prepared.request["jobs"]]
         told = json.loads(await self._api.store.preview(msgspec.json.encode(asks).decode(), now))

@@ -103,7 +103,8 @@ class PriorityRoutes:
         )
         found: list[dict[str, Any]] = json.loads(answer)["jobs"]
         for job_id in sorted(set(ids or ()).difference(job["id"] for job in found)):
-            await self._api.store.show_jobs(Selector(job_id=job_id), now)  # Raises UnknownJob
+            selector = Selector(job_id=job_id)
+            await self._api.store.show_page(selector, now, limit=1)  # Raises UnknownJob
         if not found:
             named = {"account": _names(query.account), "partition": _names(query.partition)}
             filters = {key: names for key, names in named.items() if names is not None}

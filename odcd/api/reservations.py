@@ -156,7 +156,7 @@ class ReservationRoutes:
         if answer.code is not None:
             raise refusal(answer.code, answer.message or "refused", answer.hint)
         if dry_run:
-            (preview,) = await self._previews.of(call.who, [spec], now)
+            (preview,) = await self._previews.of(call.who, [spec], now, call.turns())
             if "disk" in spec.asked:
                 await self._await_disk(call.who, str(spec.asked["disk"]), preview, now)
             return Response(msgspec.json.encode(preview), 200, media_type=JSON)

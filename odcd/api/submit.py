@@ -23,9 +23,10 @@ from odcd.api.http.bodies import MOST_PARTS, decode_parts
 from odcd.api.http.context import Api
 from odcd.api.http.problems import problem_of
 from odcd.api.http.routing import JSON, Call, Operation
+from odcd.api.http.streaming import unless_gone
 from odcd.api.previews import Previews, iso
 from odcd.errors import BadRequest, KeyReused, refusal
-from odcd.jobs.submission import Prepared, prepare_in_turns
+from odcd.jobs.submission import SMALL_JOBS, Prepared, prepare_in_turns
 from odcd.records.job import MAX_BATCH_JOBS, JobSpec, Submitted
 from odcd.slurm.parse import ScriptNeeded, SubmitArgv, parse_submit
 from odcd.slurm.table import OPTIONS
@@ -126,7 +127,8 @@ class SubmitRoutes:
 
     async def submit_batch(self, call: Call) -> Response:
         batch = await call.body(self._batch, values=MOST_PARTS)
-        ids = await self._submit(call, await decode_parts(batch.jobs, self._job, "jobs"))
+        specs = await decode_parts(batch.jobs, self._job, "jobs", call.turns())
+        ids = await self._submit(call, specs)
         return Response(msgspec.json.encode({"ids": ids}), 201, media_type=JSON)
 
     async def submit_argv(self, call: Call) -> Response:
@@ -170,7 +172,7 @@ class SubmitRoutes:
         """The ids, in order. Raises the refusal of the first job refused."""
         self._api.fairness.submit(call.who, len(specs))
         prepared = await self._prepare(call, specs, key=call.key, dry_run=False)
-        answers = await self._ask(prepared)
+        answers = await self._ask(call, prepared)
         self._api.wake()
         return [answer.job_id for answer in answers if answer.job_id is not None]
 
@@ -178,8 +180,9 @@ class SubmitRoutes:
         self, call: Call, specs: Sequence[JobSpec], *, key: str | None = None, dry_run: bool
     ) -> Prepared:
         return await prepare_in_turns(
-            call.who, specs, key=key, dry_run=dry_run, check=self._api.check_job
-        )
+            call.who, specs, key=key, dry_run=dry_run, check=self._api.check_job,
+            turns=call.turns(),
+        )  # fmt: skip
 
     async def what_if(self, call: Call) -> Response:
         """Where and when each would start if it alone were submitted now; submits nothing."""
@@ -187,19 +190,27 @@ class SubmitRoutes:
         if bool(asked.jobs) == bool(asked.argv):
             raise BadRequest("either jobs or argv has alternatives", "Give at least one.")
         now = self._api.clock.now()
-        jobs = await decode_parts(asked.jobs, self._job, "jobs")
-        argvs = await decode_parts(asked.argv, self._words, "argv")
-        specs = jobs or [_imagined(words, now) for words in argvs]
-        told = WhatIf(at=iso(now), jobs=await self._previews.of(call.who, specs, now))
+        turns = call.turns()
+        specs = await decode_parts(asked.jobs, self._job, "jobs", turns)
+        for words in await decode_parts(asked.argv, self._words, "argv", turns):
+            specs.append(_imagined(words, now))
+            if turns.are_due():
+                await turns.take()
+        told = WhatIf(at=iso(now), jobs=await self._previews.of(call.who, specs, now, turns))
         return Response(msgspec.json.encode(told), 200, media_type=JSON)
 
     async def _preview(self, call: Call, spec: JobSpec) -> Preview:
         """What would become of the job. Raises its refusal."""
-        await self._ask(await self._prepare(call, [spec], dry_run=True))
-        return (await self._previews.of(call.who, [spec], self._api.clock.now()))[0]
+        await self._ask(call, await self._prepare(call, [spec], dry_run=True))
+        return (await self._previews.of(call.who, [spec], self._api.clock.now(), call.turns()))[0]
 
-    async def _ask(self, prepared: Prepared) -> list[Submitted]:
-        answers = await self._api.batcher.submit(prepared)
+    async def _ask(self, call: Call, prepared: Prepared) -> list[Submitted]:
+        if prepared.job_count > SMALL_JOBS:
+            # It may wait long for its turn; until then nothing is lost when its client goes.
+            await call.check_client()
+            answers = await unless_gone(self._api.batcher.submit(prepared), call.receive)
+        else:
+            answers = await self._api.batcher.submit(prepared)
         for index, answer in enumerate(answers):
             if answer.code is not None:
                 raise _refusal(answer, index if len(answers) > 1 else None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import asyncpg
 
-from odcd.errors import BY_CODE, BadRequest, DatabaseBusy, DatabaseDown
+from odcd.errors import BY_CODE, BadRequest, DatabaseBusy, DatabaseDown, TooLarge
 
 # After these errors everything was rolled back, so the statement may run again.
 ROLLED_BACK = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
@@ -26,6 +26,8 @@ OUT_OF_TIME = "57014"
 TEXT_STATES = frozenset({"22021", "22P05"})
 # A number or a moment that PostgreSQL cannot compute with: whoever sent it gets to know.
 RANGE_STATES = frozenset({"22003", "22008"})
+# More than PostgreSQL works with at once: 256 MiB of JSON in one array, 1 GiB in one value.
+SIZE_STATE = "54000"
 # A new session of a server whose disk is full has this as an internal error (XX000).
 NO_SPACE = "No space left on device"
 POOLER_WORD = "unsupported startup parameter"
@@ -82,6 +84,11 @@ def _of_server(error: asyncpg.PostgresError) -> BaseException:
         return BadRequest(
             f"a number or a moment is out of range: {message}",
             "Give one nearer to zero, or to now.",
+        )
+    if state == SIZE_STATE:
+        return TooLarge(
+            f"this is more than the database works with at once: {message}",
+            "Ask for fewer jobs or tasks in one request.",
         )
     if state in TEXT_STATES:
         return BadRequest(

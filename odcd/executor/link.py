@@ -65,21 +65,31 @@ class Link:
 
     async def ask(self, op: str, **fields: object) -> dict[str, Any]:
         """Raises RunnerDown when the connection breaks: what was asked may have been done."""
+        return await self.ask_encoded(
+            op, {name: protocol.encode_part(value) for name, value in fields.items()}
+        )
+
+    async def ask_encoded(self, op: str, fields: Mapping[str, bytes]) -> dict[str, Any]:
+        """The same with fields that are JSON already. Raises as ask()."""
         with self._calls.asking(op):
             return unwrap(await self._ask(op, fields))
 
-    async def _ask(self, op: str, fields: Mapping[str, object]) -> dict[str, Any]:
+    async def _ask(self, op: str, fields: Mapping[str, bytes]) -> dict[str, Any]:
         async with self._turn:
+            if self.broken:
+                # An earlier request found that out.
+                self.close()
+                raise RunnerDown("the connection to the runner is closed")
             self._number += 1
-            message = {"id": self._number, "op": op, **fields}
             try:
                 async with asyncio.timeout(ANSWER_S):
-                    self._writer.write(protocol.encode(message))
+                    self._writer.write(_request(self._number, op, fields))
                     await self._writer.drain()
                     answer = await self.read()
                     while answer.get("id") != self._number:
                         answer = await self.read()
-            except (OSError, TimeoutError, ValueError) as error:
+            except (OSError, TimeoutError, ValueError, RuntimeError) as error:
+                # RuntimeError: what uvloop says of a connection that is closed already.
                 self.close()
                 raise RunnerDown(f"the runner went away: {error!r}") from error
             except BaseException:
@@ -120,6 +130,13 @@ class Link:
 
     def close(self) -> None:
         self._writer.close()
+
+
+def _request(number: int, op: str, fields: Mapping[str, bytes]) -> bytes:
+    parts = [b'{"id":%d,"op":"%b"' % (number, op.encode())]
+    for name, value in fields.items():
+        parts += (b',"%b":' % name.encode(), value)
+    return b"".join([*parts, b"}\n"])
 
 
 def ask_for_descriptor(run_dir: Path, op: str, fields: Mapping[str, Any]) -> int:

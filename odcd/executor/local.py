@@ -13,13 +13,14 @@ from typing import Any
 from odcd.call_metrics import NOBODY, Calls
 from odcd.clock import Clock
 from odcd.errors import RunnerDown, WrongState
-from odcd.executor import notices
+from odcd.executor import notices, starts
 from odcd.executor.base import ByteStream, Expected
 from odcd.executor.gpus import find_gpus
 from odcd.executor.link import Link, RunnerRefused
 from odcd.executor.local_output import Key, LocalOutput
 from odcd.executor.machine import declared_nodes, this_machine
 from odcd.executor.output import shares_file
+from odcd.executor.starts import Sent
 from odcd.executor.terminals import Attached, Replayed
 from odcd.executor.wire import Encoder, fact_of
 from odcd.records.dev_server import Look
@@ -33,7 +34,6 @@ Launcher = Callable[[], Awaitable[None]]
 
 GRACE_S = 30.0
 """From TERM to KILL when a time limit is over."""
-START_AT_ONCE = 500
 RETRY_S = (0.1, 5.0)
 KEPT_ENDS = 50_000
 
@@ -76,7 +76,7 @@ class LocalExecutor:
         self._term: int | None = None
         self._link: Link | None = None
         self._connecting = asyncio.Lock()
-        self._unconfirmed: dict[tuple[int, int], _Sent] = {}
+        self._unconfirmed: dict[tuple[int, int], Sent] = {}
         self._ranks: dict[tuple[int, int], int] = {}
         self._ended: OrderedDict[Key, None] = OrderedDict()
         self._output = LocalOutput(run_dir, clock, self._is_live, self._ended)
@@ -96,8 +96,7 @@ class LocalExecutor:
             link = await self._reach()
             log.info("runner.reached", extra={"pid": link.about["pid"]})
             try:
-                for sent in list(self._unconfirmed.values()):
-                    await _send(link, [sent])
+                await starts.send(link, list(self._unconfirmed.values()))
             except BaseException:
                 link.close()
                 raise
@@ -135,21 +134,19 @@ class LocalExecutor:
     # -- commands ---------------------------------------------------------------------------------
 
     async def start(self, dispatches: Sequence[Dispatch], texts: Mapping[str, str]) -> None:
-        sent = [
-            _Sent(self._encoder.dispatch(d, texts, self._grace_s), {
-                digest: texts[digest] for digest in (d.script_digest, d.environment_digest)
-            })
-            for d in dispatches
-        ]  # fmt: skip
+        # In a thread: large arrays of large patterns take a while.
+        sent = await asyncio.to_thread(self._encode, dispatches, texts)
         for dispatch, one in zip(dispatches, sent, strict=True):
             self._unconfirmed[one.key] = one
             self._ranks[one.key] = len(dispatch.members)
-        for at in range(0, len(sent), START_AT_ONCE):
-            part = sent[at : at + START_AT_ONCE]
-            try:
-                await _send(await self._linked(), part)
-            except RunnerDown:
-                await _send(await self._linked(), part)
+        try:
+            await starts.send(await self._linked(), sent)
+        except RunnerDown:
+            await starts.send(await self._linked(), sent)
+
+    def _encode(self, dispatches: Sequence[Dispatch], texts: Mapping[str, str]) -> list[Sent]:
+        given = {**texts, **starts.refusal_texts()}
+        return [Sent(self._encoder.dispatch(d, texts, self._grace_s), given) for d in dispatches]
 
     async def stop(self, job_id: int, attempt: int, *, signal: int, grace_s: float) -> None:
         ranks = self._ranks.get((job_id, attempt), 1)
@@ -304,32 +301,11 @@ class LocalExecutor:
         return answer["state"] not in (None, "ended")
 
 
-class _Sent:
-    """A dispatch on its way: waiting holds the ranks nothing was told of yet."""
-
-    def __init__(self, dispatch: dict[str, Any], texts: dict[str, str]) -> None:
-        self.dispatch = dispatch
-        self.texts = texts
-        self.key: tuple[int, int] = dispatch["job"], dispatch["attempt"]
-        self.waiting: set[int] = {member["rank"] for member in dispatch["members"]}
-
-
 def no_ssh(job_id: int) -> WrongState:
     return WrongState(
         f"job {job_id} runs as processes of this machine, without SSH of its own",
         f"Its terminal is: odcctl connect {job_id}",
     )
-
-
-async def _send(link: Link, sent: Sequence[_Sent]) -> None:
-    """Texts go along only when the runner says that it lacks them."""
-    dispatches = [one.dispatch for one in sent]
-    answer = await link.ask("start", dispatches=dispatches)
-    if need := answer.get("need"):
-        every = {digest: text for one in sent for digest, text in one.texts.items()}
-        await link.ask(
-            "start", dispatches=dispatches, texts={digest: every[digest] for digest in need}
-        )
 
 
 def _key(fact: Fact) -> tuple[int, int]:

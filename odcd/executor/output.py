@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os.path
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from odcd.errors import BadRequest, WrongState
 from odcd.records.dispatch import Dispatch, Member
+from odcd.records.job import Identity, JobSpec
 
 STDOUT = "slurm-%j.out"
 STDOUT_OF_ARRAY = "slurm-%A_%a.out"
@@ -16,7 +19,17 @@ MAX_PADDING = 10
 # What sbatch writes for %a of a job that is no array: Slurm's "no value".
 NO_TASK = 4_294_967_294
 
+MAX_PATH_BYTES = 4095
+"""Linux opens no longer path (PATH_MAX, without the NUL at its end)."""
+MAX_NAME_BYTES = 255
+"""Linux opens no file or folder with a longer name (NAME_MAX)."""
+SHORTEN = "Use shorter patterns in --output, --error and --input, or a shorter job name."
+
 _PATTERN = re.compile(r"%(?:%|([0-9]*)([A-Za-z]))")
+
+
+class PathTooLong(WrongState):
+    """With its patterns replaced, a path is longer than Linux can open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,43 +84,136 @@ def default_stdout(job: Named) -> str:
     return STDOUT if job.array_job_id is None else STDOUT_OF_ARRAY
 
 
+def check_patterns(who: Identity, spec: JobSpec) -> None:
+    """Raises BadRequest if a path is too long even with the shortest job number and node name."""
+    names = _Shortest(
+        array_task_id=None if spec.array is None else 0,
+        name=spec.name or "job",
+        user=who.user,
+        work_dir=spec.work_dir,
+    )
+    patterns = {"stdin": spec.stdin}
+    if not (spec.spool_output or spec.pty):
+        patterns |= {"stdout": spec.stdout, "stderr": spec.stderr}
+    for field, pattern in patterns.items():
+        if pattern is not None:
+            try:
+                expand(pattern, names, names)
+            except PathTooLong as error:
+                raise BadRequest(f"{field}: {error.message}", SHORTEN) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shortest:
+    """A job and its member before they have a number and a node."""
+
+    array_task_id: int | None
+    name: str
+    user: str
+    work_dir: str
+    job_id: int = 1
+    array_job_id: int | None = None
+    rank: int = 0
+    node: str = ""
+
+
 def streams(dispatch: Dispatch, member: Member) -> Streams:
-    out = _output(dispatch.stdout or default_stdout(dispatch), dispatch, member)
-    err = _output(dispatch.stderr, dispatch, member) if dispatch.stderr else None
-    if err is not None and err.path == out.path:
-        err = None
-    stdin = expand(dispatch.stdin, dispatch, member) if dispatch.stdin else None
-    return Streams(stdin=stdin, stdout=out, stderr=err)
+    """Raises PathTooLong."""
+    return streams_of_all(dispatch)[dispatch.members.index(member)]
+
+
+def streams_of_all(dispatch: Dispatch) -> list[Streams]:
+    """Of each member, in their order. Raises PathTooLong."""
+    if keeps_output(dispatch):
+        # odc keeps the output, whatever the patterns say.
+        outs = _outputs(os.devnull, dispatch)
+        errs = None
+    else:
+        outs = _outputs(dispatch.stdout or default_stdout(dispatch), dispatch)
+        errs = _outputs(dispatch.stderr, dispatch) if dispatch.stderr else None
+    found: list[Streams] = []
+    for at, (member, out) in enumerate(zip(dispatch.members, outs, strict=True)):
+        err = errs[at] if errs and errs[at].path != out.path else None
+        stdin = expand(dispatch.stdin, dispatch, member) if dispatch.stdin else None
+        found.append(Streams(stdin=stdin, stdout=out, stderr=err))
+    return found
+
+
+def keeps_output(dispatch: Dispatch) -> bool:
+    return bool(dispatch.options.get("spool_output") or dispatch.options.get("pty"))
 
 
 def shares_file(dispatch: Dispatch, *, stderr: bool) -> bool:
-    """Do all members write to one file?"""
-    if dispatch.options.get("spool_output") or dispatch.options.get("pty"):
+    """Do all members write to one file? Raises PathTooLong."""
+    if keeps_output(dispatch):
         return False
     files = streams(dispatch, dispatch.members[0])
     return (files.stderr if stderr and files.stderr else files.stdout).shared
 
 
-def _output(pattern: str, dispatch: Dispatch, member: Member) -> OutputFile:
-    path = expand(pattern, dispatch, member)
-    others = (m for m in dispatch.members if m.rank != member.rank)
-    shared = any(expand(pattern, dispatch, other) == path for other in others)
+def _outputs(pattern: str, dispatch: Dispatch) -> list[OutputFile]:
+    paths = [expand(pattern, dispatch, member) for member in dispatch.members]
+    counts = Counter(paths)
     append = dispatch.open_mode == "append"
-    return OutputFile(
-        path=path,
-        truncate=not append and not (shared and member.rank > 0),
-        append=append or shared,
-        shared=shared,
-    )
+    found: list[OutputFile] = []
+    for member, path in zip(dispatch.members, paths, strict=True):
+        shared = counts[path] > 1
+        found.append(OutputFile(
+            path=path,
+            truncate=not append and not (shared and member.rank > 0),
+            append=append or shared,
+            shared=shared,
+        ))  # fmt: skip
+    return found
 
 
 def expand(pattern: str, dispatch: Named, member: Placed) -> str:
-    """The absolute path. %5j pads a number with zeros; a backslash anywhere turns patterns off."""
-    if "\\" in pattern:
-        text = pattern.replace("\\", "")
-    else:
-        text = _PATTERN.sub(lambda found: _value(found, dispatch, member), pattern)
-    return os.path.normpath(os.path.join(dispatch.work_dir, text))  # noqa: PTH118
+    """The absolute path. %5j pads a number with zeros; a backslash anywhere turns patterns off.
+
+    Raises PathTooLong.
+    """
+    plain = "\\" in pattern
+    text = pattern.replace("\\", "") if plain else _replaced(pattern, dispatch, member)
+    path = os.path.normpath(os.path.join(dispatch.work_dir, text))  # noqa: PTH118
+    # Every character has at most four bytes.
+    if len(path) * 4 > MAX_NAME_BYTES:
+        _check(path)
+    return path
+
+
+def _replaced(pattern: str, dispatch: Named, member: Placed) -> str:
+    """Stops at the limit of a path: a pattern of 4 KiB could become 400 KiB."""
+    parts: list[str] = []
+    at = size = 0
+    for found in _PATTERN.finditer(pattern):
+        part = pattern[at : found.start()] + _value(found, dispatch, member)
+        at = found.end()
+        size += len(part)
+        if size > MAX_PATH_BYTES:
+            raise _too_long()
+        parts.append(part)
+    return "".join([*parts, pattern[at:]])
+
+
+def _check(path: str) -> None:
+    encoded = path.encode(errors="surrogatepass")
+    if len(encoded) > MAX_PATH_BYTES:
+        raise _too_long()
+    longest = max(map(len, encoded.split(b"/")))
+    if longest > MAX_NAME_BYTES:
+        raise PathTooLong(
+            f"the path of its input or output has a file name of {longest} bytes, more than "
+            f"{MAX_NAME_BYTES}",
+            SHORTEN,
+        )
+
+
+def _too_long() -> PathTooLong:
+    return PathTooLong(
+        f"the path of its input or output has more than {MAX_PATH_BYTES} bytes, with its patterns "
+        "replaced",
+        SHORTEN,
+    )
 
 
 _NUMBERS: dict[str, Callable[[Named, Placed], int]] = {

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from odcd.executor.environment import job_variables, member_variables
-from odcd.executor.output import OutputFile, streams
+from odcd.executor.output import OutputFile, PathTooLong, Streams, streams_of_all
+from odcd.executor.starts import refusal_of
 from odcd.records.dispatch import Dispatch, Fact, Member
 
 MASTER_ADDR = "127.0.0.1"
@@ -26,6 +27,19 @@ class Encoder:
         self._environments: OrderedDict[str, dict[str, str]] = OrderedDict()
 
     def dispatch(self, d: Dispatch, texts: Mapping[str, str], grace_s: float) -> dict[str, Any]:
+        """A dispatch for the runner; one that cannot start makes the runner report the reason."""
+        try:
+            return self._dispatch(d, texts, grace_s)
+        except PathTooLong as error:
+            base = {
+                "job": d.job_id, "attempt": d.attempt, "uid": d.uid, "gid": d.gid,
+                "umask": d.umask, "started_at": d.started_at.timestamp(),
+            }  # fmt: skip
+            ranks = [member.rank for member in d.members if member.state == "starting"]
+            return refusal_of(base, ranks, error.message, grace_s=grace_s)
+
+    def _dispatch(self, d: Dispatch, texts: Mapping[str, str], grace_s: float) -> dict[str, Any]:
+        files = streams_of_all(d)
         base = self._environment(d.environment_digest, texts)
         warned = d.signal_number is not None
         return {
@@ -36,11 +50,14 @@ class Encoder:
             "ends_at": d.ends_at.timestamp() if d.ends_at else None, "grace_s": grace_s,
             "signal": [d.signal_number, d.signal_before_s or 0, d.signal_batch] if warned else None,
             "spool": bool(d.options.get("spool_output")), "pty": bool(d.options.get("pty")),
-            "members": [self._member(d, m) for m in d.members if m.state == "starting"],
+            "members": [
+                self._member(d, member, its)
+                for member, its in zip(d.members, files, strict=True)
+                if member.state == "starting"
+            ],
         }  # fmt: skip
 
-    def _member(self, d: Dispatch, member: Member) -> dict[str, Any]:
-        files = streams(d, member)
+    def _member(self, d: Dispatch, member: Member, files: Streams) -> dict[str, Any]:
         return {
             "rank": member.rank,
             "env": member_variables(d, member, self._gpu_ids_of(member)),

@@ -29,7 +29,7 @@ from odcd.jobs.checks import (
 )
 from odcd.records.job import MAX_BATCH_JOBS, Identity, JobSpec, ReservationSpec, Submitted
 from odcd.slurm.dependencies import parse_dependency
-from odcd.slurm.lists import parse_array
+from odcd.slurm.lists import RangeBudget, parse_array
 from odcd.slurm.script import check_script
 
 MAX_KEY_CHARS = 200
@@ -77,11 +77,11 @@ def prepare(
 
 async def prepare_in_turns(
     who: Identity, specs: Sequence[JobSpec], *, key: str | None, dry_run: bool,
-    check: Check = lambda _who, _spec: None,
+    check: Check = lambda _who, _spec: None, turns: Turns | None = None,
 ) -> Prepared:  # fmt: skip
-    """prepare(); others are served meanwhile."""
+    """prepare(); others are served meanwhile. turns: of the request, which may have ended."""
     steps = _prepare(who, specs, key, dry_run, check, None)
-    turns = Turns()
+    turns = turns or Turns()
     while True:
         try:
             next(steps)
@@ -108,12 +108,12 @@ def _prepare(
             "Send several requests, or an array.",
         )
     _check_lists(specs)
-    texts = _Texts()
+    texts, budget = _Texts(), RangeBudget()
     jobs: list[dict[str, Any]] = []
     parts: list[bytes] = []
     for index, spec in enumerate(specs):
         try:
-            job = _job(spec, texts)
+            job = _job(spec, texts, budget)
             check(who, spec)
             parts.append(encode_job(job))
             jobs.append(job)
@@ -179,7 +179,7 @@ class _Texts:
         return digest
 
 
-def _job(spec: JobSpec, texts: _Texts) -> dict[str, Any]:
+def _job(spec: JobSpec, texts: _Texts, budget: RangeBudget) -> dict[str, Any]:
     check_job(spec)
     return {
         "name": spec.name or "job",
@@ -228,7 +228,7 @@ def _job(spec: JobSpec, texts: _Texts) -> dict[str, Any]:
         "signal_before_s": spec.signal_before_s,
         "signal_batch": spec.signal_batch,
         "submit_host": spec.submit_host,
-        "array": _array(spec.array) if spec.array is not None else None,
+        "array": _array(spec.array, budget) if spec.array is not None else None,
         "dependency": dependency_request(spec.dependency) if spec.dependency is not None else None,
         "options": _options(spec),
         "reservation": spec.asked if isinstance(spec, ReservationSpec) else None,
@@ -253,8 +253,8 @@ def dependency_request(text: str) -> dict[str, Any]:
     }
 
 
-def _array(text: str) -> dict[str, Any]:
-    array = parse_array(text)
+def _array(text: str, budget: RangeBudget) -> dict[str, Any]:
+    array = parse_array(text, budget)
     return {
         "tasks": array.multirange,
         "min": array.min,

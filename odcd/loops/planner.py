@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 
 from odcd.clock import Clock
@@ -31,6 +32,8 @@ RESEND_AFTER = timedelta(seconds=5)
 """How long what was sent may say nothing; also between two looks for such."""
 MAX_SENT = 250
 """Jobs handed over at once: those begin while the next are read."""
+MAX_READ_TEXTS = 32
+"""How many scripts and environments are read at once."""
 MAX_CACHED_TEXTS = 64 * 1024 * 1024
 
 
@@ -154,14 +157,15 @@ class Planner:
     async def send(self, job_ids: Iterable[int]) -> bool:
         """Hand the running attempts of these jobs to the executor; repeating it is harmless.
         Whether it took them."""
-        dispatches = await self._store.dispatches(self._lead.term, list(job_ids))
-        if not dispatches:
-            return True
-        try:
-            await self._executor.start(dispatches, await self._texts.of(dispatches))
-        except RunnerDown as error:
-            log.error("plan.runner_down", extra={"why": error.message, "jobs": len(dispatches)})
-            return False
+        every = list(job_ids)
+        for at in range(0, len(every), MAX_SENT):
+            dispatches = await self._store.dispatches(self._lead.term, every[at : at + MAX_SENT])
+            try:
+                for part in self._texts.parts(dispatches):
+                    await self._executor.start(part, await self._texts.of(part))
+            except RunnerDown as error:
+                log.error("plan.runner_down", extra={"why": error.message, "jobs": len(dispatches)})
+                return False
         return True
 
     async def _resend(self) -> None:
@@ -193,6 +197,21 @@ class _TextCache:
         self._texts: OrderedDict[str, str] = OrderedDict()
         self._size = 0
 
+    def parts(self, dispatches: Iterable[Dispatch]) -> Iterator[list[Dispatch]]:
+        """Parts that lack at most MAX_READ_TEXTS texts each: one text has up to 4 MiB."""
+        part: list[Dispatch] = []
+        missing: set[str] = set()
+        for dispatch in dispatches:
+            named = {dispatch.script_digest, dispatch.environment_digest} - self._texts.keys()
+            if part and len(missing | named) > MAX_READ_TEXTS:
+                yield part
+                part, missing = [], set()
+                named -= self._texts.keys()
+            part.append(dispatch)
+            missing |= named
+        if part:
+            yield part
+
     async def of(self, dispatches: Iterable[Dispatch]) -> dict[str, str]:
         wanted = {digest for d in dispatches for digest in (d.script_digest, d.environment_digest)}
         missing = [digest for digest in wanted if digest not in self._texts]
@@ -201,10 +220,10 @@ class _TextCache:
             found |= await self._store.texts(missing)
         for digest, text in found.items():
             if digest not in self._texts:
-                self._size += len(text)
+                self._size += sys.getsizeof(text)
             self._texts[digest] = text
             self._texts.move_to_end(digest)
         while self._size > MAX_CACHED_TEXTS:
             _, old = self._texts.popitem(last=False)
-            self._size -= len(old)
+            self._size -= sys.getsizeof(old)
         return found

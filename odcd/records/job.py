@@ -24,6 +24,8 @@ MAX_SCRIPT_BYTES = 4 * 1024 * 1024
 MAX_ENVIRONMENT_BYTES = 1024 * 1024
 MAX_ARRAY_TASKS = 1_000_000
 MAX_ARRAY_RANGES = 10_000
+MAX_REQUEST_RANGES = 20_000
+"""Of all arrays, or of all selectors, of one request together."""
 MAX_BATCH_JOBS = 20_000
 
 

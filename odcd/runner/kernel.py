@@ -10,6 +10,23 @@ _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _KEYCTL = {"x86_64": 250, "aarch64": 219}.get(os.uname().machine)
 _JOIN_SESSION_KEYRING = 1
+_KERNELS_OWN = frozenset({
+    0x9FA0, 0x62656572, 0x64626720, 0x74726163, 0x73636673, 0x6E736673, 0x27E0EB, 0x63677270,
+    0x62656570, 0xCAFE4A11, 0x6165676C, 0xDE5E81E4, 0xF97CFF8C, 0x42494E4D,
+})  # fmt: skip
+"""procfs, sysfs, debugfs, tracefs, securityfs, nsfs, cgroup, cgroup2, configfs, bpf, pstore,
+efivarfs, selinuxfs, binfmt_misc."""
+
+
+def is_kernels_own(fd: int) -> bool:
+    """Whether the file belongs to a file system that shows the kernel's state. A file of /proc/self
+    describes the process that opened it. Raises OSError."""
+    answer = ctypes.create_string_buffer(512)
+    if _libc.fstatfs(fd, answer) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    # The first field, a long, is the kind.
+    return ctypes.c_long.from_buffer(answer).value & 0xFFFFFFFF in _KERNELS_OWN
 
 
 def become_subreaper() -> None:

@@ -8,6 +8,7 @@ import socket
 import stat
 from typing import Any
 
+from odcd.runner import kernel
 from odcd.runner.helper import Helper, fork_as
 
 OPEN_S = 2.0
@@ -58,6 +59,11 @@ def _open(path: str) -> tuple[dict[str, Any], list[int]]:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         return {"error": f"cannot open {path}: {why}"}, []
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    try:
+        readable = stat.S_ISREG(os.fstat(fd).st_mode) and not kernel.is_kernels_own(fd)
+    except OSError:
+        readable = False
+    if not readable:
+        os.close(fd)
         return {"error": f"{path} is not a regular file: its output cannot be read again"}, []
     return {"ok": {}}, [fd]

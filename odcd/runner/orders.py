@@ -6,6 +6,7 @@
 Moments are seconds since 1970. env: what is added to the environment of the digest.
 stdout, stderr: {"path", "truncate", "append"}; stderr null: the same descriptor as stdout.
 shared: other ranks write the same file, so only rank 0 may empty it, before the others open it.
+"refusal": text, if there: it cannot start, for this reason, and its members end so at once.
 """
 
 from __future__ import annotations

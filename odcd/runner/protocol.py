@@ -21,7 +21,8 @@ SOCKET_NAME = "runner.sock"
 LOCK_NAME = "runner.lock"
 
 MAX_MESSAGE_BYTES = 512 * 1024 * 1024
-"""A bound against a broken peer; a start of many jobs with texts of 4 MiB stays far below."""
+"""A bound against a broken peer. A daemon stays far below (see odcd.executor.starts); earlier ones
+sent many jobs at once."""
 
 LEADERSHIP_LOST = "leadership_lost"
 NO_COMMON_VERSION = "no_common_version"
@@ -44,7 +45,14 @@ class ProtocolError(Exception):
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+    return encode_part(message) + b"\n"
+
+
+def encode_part(value: object) -> bytes:
+    """UTF-8, in which a lone surrogate stays one: so json.loads reads it, of earlier versions, too.
+    Escapes instead would make a letter of two bytes six."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="surrogatepass")
 
 
 def decode(line: bytes) -> dict[str, Any]:

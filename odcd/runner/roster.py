@@ -62,7 +62,10 @@ class Roster:
         self._cgroups = cgroups
         self._users = users
         self._attempts: dict[tuple[int, int], Attempt] = {}
-        self._queue: deque[Member] = deque()
+        self._queue: deque[tuple[Member, tuple[str, ...]]] = deque()
+        """With the texts that are held for each."""
+        self._args: list[str] | None = None
+        """Of the last dispatch."""
         self._starting: dict[Member, float] = {}
         self._will_look = False
         self._shims = Shims(loop, limits, self._on_answer, self._on_death)
@@ -86,6 +89,10 @@ class Roster:
             if not self._is_settled(dispatch)
         ]
         for dispatch, members in new:
+            if dispatch.get("args") == self._args:
+                # Of an array: its tasks wait with one list, which may have a MiB.
+                dispatch["args"] = self._args
+            self._args = dispatch.get("args")
             attempt = self._attempts.setdefault((dispatch["job"], dispatch["attempt"]), Attempt())
             added = [m for m in members if m.key.rank not in attempt.members]
             for member in added:
@@ -94,7 +101,10 @@ class Roster:
                 if refusal:
                     self.settle(member, refusal)
                 else:
-                    self._queue.append(member)
+                    held = self._texts.hold(
+                        dispatch["script"], dispatch["environment"], member.uid, dispatch["gid"]
+                    )
+                    self._queue.append((member, held))
             attempt.gate({m.key.rank for m in added if m.order and m.order["shared"]})
 
     def _is_settled(self, dispatch: dict[str, Any]) -> bool:
@@ -105,7 +115,8 @@ class Roster:
         return known is not None and len(known.members) == len(dispatch["members"])
 
     def _refusal(self, dispatch: dict[str, Any]) -> dict[str, Any] | None:
-        """The fact instead of a start: another's job, or ordered before this runner's memory."""
+        """The fact instead of a start: another's job, one ordered before this runner's memory, or
+        one that the daemon knows cannot start."""
         now = time.time()
         detail = self._users.refusal(int(dispatch["uid"]))
         if detail:
@@ -116,6 +127,9 @@ class Roster:
                 "the machine was restarted since the start was ordered; whether it ran is unknown"
             )
             return {"kind": "lost", "at": now, "cause": "unknown", "detail": detail}
+        if dispatch.get("refusal"):
+            detail = str(dispatch["refusal"])[: record.DETAIL_BYTES]
+            return {"kind": "start_failed", "at": now, "cause": "unknown", "detail": detail}
         return None
 
     def stop(self, job: int, attempt: int, number: int, grace_s: float, ranks: int) -> None:
@@ -211,9 +225,10 @@ class Roster:
             for member in [m for m, since in self._starting.items() if since < slow]:
                 del self._starting[member]
         while self.can_start:
-            member = self._queue.popleft()
+            member, held = self._queue.popleft()
             if member.state == "queued":
                 self._launch(member)
+            self._texts.release(held)
         if self._queue and not self._will_look:
             self._will_look = True
             self._loop.at(time.time() + SLOW_START_S, self._look_again)

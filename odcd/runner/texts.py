@@ -5,16 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from odcd.runner import access
 from odcd.runner.log import Log
 
-MEMORY_BYTES = 64 * 1024 * 1024
+MEMORY_BYTES = 32 * 1024 * 1024
+"""The limit for texts that no queued job needs. Shims are forks and inherit the texts."""
 UNUSED_SCRIPT_S = 3600
+LONG_SCRIPT_BYTES = 64 * 1024
+"""A longer script is written to its file before its job's turn comes."""
 
 
 class Texts:
@@ -34,19 +38,45 @@ class Texts:
         self._texts: OrderedDict[str, str] = OrderedDict()
         self._environments: dict[str, dict[str, str]] = {}
         self._bytes = 0
+        self._held: Counter[str] = Counter()
         self._files: dict[str, tuple[int, int, int]] = {}
         self._used_at: dict[str, float] = {}
 
     def keep(self, texts: Mapping[str, str]) -> None:
         for digest, text in texts.items():
             if digest not in self._texts:
-                self._bytes += len(text)
+                self._bytes += sys.getsizeof(text)
             self._texts[digest] = text
             self._texts.move_to_end(digest)
-        while self._bytes > MEMORY_BYTES and len(self._texts) > len(texts):
-            digest, text = self._texts.popitem(last=False)
-            self._bytes -= len(text)
+        if self._bytes <= MEMORY_BYTES:
+            return
+        free = [digest for digest in self._texts if digest not in self._held]
+        for digest in free[: max(0, len(free) - len(texts))]:
+            if self._bytes <= MEMORY_BYTES:
+                break
+            self._bytes -= sys.getsizeof(self._texts.pop(digest))
             self._environments.pop(digest, None)
+
+    def hold(self, script: str, environment: str, uid: int, gid: int) -> tuple[str, ...]:
+        """Keep the texts of a queued member; return those to release when it has left the queue."""
+        held = (environment,)
+        try:
+            text = self._texts[script]
+            if sys.getsizeof(text) > LONG_SCRIPT_BYTES:
+                self.script_file(script, uid, gid)
+            else:
+                held = (script, environment)
+        except OSError:
+            # It is tried again when the member's turn comes, and that says what is wrong.
+            held = (script, environment)
+        self._held.update(held)
+        return held
+
+    def release(self, held: Iterable[str]) -> None:
+        for digest in held:
+            self._held[digest] -= 1
+            if not self._held[digest]:
+                del self._held[digest]
 
     def missing(self, digests: Iterable[str]) -> list[str]:
         return sorted({digest for digest in digests if digest not in self._texts})

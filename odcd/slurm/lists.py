@@ -1,6 +1,7 @@
 """Lists of numbers and names in brackets: array tasks `0-9:2,20%4` and selections `7_[1-4,9]`.
 
-Ranges stay ranges: nothing here costs more than the length of the text.
+Ranges stay ranges. A step makes a range of each task, `0-99999999:10001` ten thousand of them, so
+what is counted is ranges and not characters, before they are made.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from odcd.errors import BadRequest, TooLarge
-from odcd.records.job import MAX_ARRAY_RANGES, MAX_ARRAY_TASKS, Selector
+from odcd.records.job import MAX_ARRAY_RANGES, MAX_ARRAY_TASKS, MAX_REQUEST_RANGES, Selector
 
 Range = tuple[int, int]
 """First and last, both included."""
@@ -43,7 +44,25 @@ class ArraySpec:
         return multirange(self.ranges)
 
 
-def parse_array(text: str) -> ArraySpec:
+class RangeBudget:
+    """How many ranges all lists of one request may still have."""
+
+    def __init__(self, limit: int = MAX_REQUEST_RANGES) -> None:
+        self._limit = limit
+        self._left = limit
+
+    def take(self, count: int) -> None:
+        """Raises TooLarge."""
+        if count > self._left:
+            raise TooLarge(
+                f"the request names more than {self._limit} separate tasks or ranges of tasks",
+                "Send several requests, or let tasks that follow one another be one range.",
+            )
+        self._left -= count
+
+
+def parse_array(text: str, budget: RangeBudget | None = None) -> ArraySpec:
+    """budget: of the request that has the array. Raises BadRequest, TooLarge."""
     body, percent, limit = text.strip().partition("%")
     throttle = None
     if percent:
@@ -55,7 +74,8 @@ def parse_array(text: str) -> ArraySpec:
         throttle = int(limit)
     if body.startswith("[") and body.endswith("]"):
         body = body[1:-1]
-    ranges = _parse_ranges(body, f'array "{_cut(text)}"', f"Accepted: {ARRAY_FORMS}.")
+    hint = f"Accepted: {ARRAY_FORMS}."
+    ranges = _parse_ranges(body, f'array "{_cut(text)}"', hint, budget)
     count = sum(last - first + 1 for first, last in ranges)
     if count > MAX_ARRAY_TASKS:
         raise TooLarge(
@@ -83,8 +103,10 @@ def multirange(ranges: Iterable[Range]) -> str:
     return "{" + ",".join(f"[{first},{last + 1})" for first, last in ranges) + "}"
 
 
-def parse_selector(text: str) -> Selector:
-    """7, 7_3, 7_[1-4,9]; 7_* is the same as 7."""
+def parse_selector(text: str, budget: RangeBudget | None = None) -> Selector:
+    """7, 7_3, 7_[1-4,9]; 7_* is the same as 7. budget: of the request that names several.
+
+    Raises BadRequest, TooLarge."""
     found = _SELECTOR.fullmatch(text.strip())
     hint = "Accepted: a job 7, an array's task 7_3, or tasks 7_[1-4,9]."
     if found is None:
@@ -92,7 +114,7 @@ def parse_selector(text: str) -> Selector:
     job_id = parse_job_id(found["job"])
     if found["task"] is None and found["tasks"] is None:
         return Selector(job_id=job_id)
-    ranges = _parse_ranges(found["task"] or found["tasks"], f'"{_cut(text)}"', hint)
+    ranges = _parse_ranges(found["task"] or found["tasks"], f'"{_cut(text)}"', hint, budget)
     return Selector(job_id=job_id, tasks=multirange(ranges))
 
 
@@ -126,8 +148,9 @@ def parse_task_id(text: str) -> int:
     raise BadRequest(f'"{_cut(text)}" is not a task id', f"Task ids are 0 to {MAX_TASK_ID}.")
 
 
-def _parse_ranges(text: str, what: str, hint: str) -> tuple[Range, ...]:
-    """Merged, ascending ranges. Stops at MAX_ARRAY_RANGES before it makes more."""
+def _parse_ranges(text: str, what: str, hint: str, budget: RangeBudget | None) -> tuple[Range, ...]:
+    """Merged, ascending ranges. Stops at MAX_ARRAY_RANGES, and at the budget's end, before it makes
+    more."""
     found: list[Range] = []
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())
@@ -146,6 +169,8 @@ def _parse_ranges(text: str, what: str, hint: str) -> tuple[Range, ...]:
                 f"{what} has more than {MAX_ARRAY_RANGES} separate tasks or ranges",
                 "Let tasks that follow one another be one range, or submit several arrays.",
             )
+        if budget is not None:
+            budget.take(pieces)
         found.extend([(first, last)] if step == 1 else ((task, task) for task in stepped))
     return _merge(found)
 

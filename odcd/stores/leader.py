@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from odcd.clock import Turns
 from odcd.records.dispatch import PROGRESS, DiskUse, Dispatch, Fact, Member, Stop
 from odcd.records.node import Canary, CanaryEnd, GpuTypeSize, NodeReport
 from odcd.stores.reservations import ReservationStore
@@ -82,7 +83,14 @@ class LeaderStore(ReservationStore):
             "select body from odc.dispatches(p_term => $1, p_job_ids => $2)",
             term, None if job_ids is None else list(job_ids),
         )  # fmt: skip
-        return [_dispatch(json.loads(row["body"])) for row in rows]
+        found: list[Dispatch] = []
+        turns = Turns()
+        for row in rows:
+            # Arguments alone can have megabytes.
+            if turns.are_due():
+                await turns.take()
+            found.append(_dispatch(json.loads(row["body"])))
+        return found
 
     async def dispatch_of(self, job_id: int, attempt: int | None = None) -> Dispatch | None:
         """The last (or given) attempt of one job, live or ended; None: it never started."""

@@ -34,21 +34,25 @@ class QueryStore:
         )  # fmt: skip
         return row["jobs"], row["next"]
 
-    async def show_jobs(
-        self, selector: Selector, now: datetime, as_of: datetime | None = None
-    ) -> str:
-        """The job, or all rows of the array (elements and its waiting range), as a JSON array."""
+    async def show_page(
+        self, selector: Selector, now: datetime, as_of: datetime | None = None, *,
+        after: int | None = None, limit: int = 1000,
+    ) -> tuple[str, int | None]:  # fmt: skip
+        """A page of the job, or of all rows of the array (its waiting range and elements), oldest
+        first, as a JSON array; and the cursor of the next page."""
         if as_of is not None:
-            return await self._db.fetchval(
-                "select odc.past_job(p_as_of => $1, p_job_id => $2, "
-                "p_tasks => $3::text::int4multirange, p_now => $4)",
-                as_of, selector.job_id, selector.tasks, now,
+            row = await self._db.fetchrow(
+                "select jobs, next from odc.past_page(p_as_of => $1, p_job_id => $2, "
+                "p_tasks => $3::text::int4multirange, p_after => $4, p_limit => $5, p_now => $6)",
+                as_of, selector.job_id, selector.tasks, after, limit, now,
             )  # fmt: skip
-        return await self._db.fetchval(
-            "select odc.show_jobs(p_job_id => $1, p_tasks => $2::text::int4multirange, "
-            "p_now => $3)",
-            selector.job_id, selector.tasks, now,
-        )  # fmt: skip
+        else:
+            row = await self._db.fetchrow(
+                "select jobs, next from odc.show_page(p_job_id => $1, "
+                "p_tasks => $2::text::int4multirange, p_after => $3, p_limit => $4, p_now => $5)",
+                selector.job_id, selector.tasks, after, limit, now,
+            )  # fmt: skip
+        return row["jobs"], row["next"]
 
     async def explain(self, job_id: int, now: datetime) -> str:
         """{"job_id","state","reason","planned_start_at","eta","why":[…]} of one job."""

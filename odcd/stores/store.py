@@ -1,4 +1,5 @@
-"""One typed method per SQL entry function, nothing else. Every call is one transaction.
+"""One typed method per SQL entry function, nothing else. Every call is one transaction;
+a change of many jobs is several (odcd.stores.changes).
 
 Methods that answer with a JSON text hand on what the database wrote: the API sends it as it is.
 Each raises the OdcError whose code the function raised, or DatabaseDown.

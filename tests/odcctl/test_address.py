@@ -68,7 +68,7 @@ def test_a_daemon_that_was_named_and_is_away_is_not_replaced_by_another(
     assert usual.requests == []
     away = odcctl("queue", ODC_HOME="")
     assert away.err.count("\n  tried ") == 2
-    assert ".odc/odcd.sock: nobody listens" in away.err
+    assert ".odc/odcd.sock: nothing listens there" in away.err
 
 
 def test_a_token_goes_over_tcp_and_to_its_own_server_only(

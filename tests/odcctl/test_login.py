@@ -315,7 +315,7 @@ def test_a_logout_forgets_the_key_also_when_nobody_answers(
     server.on("DELETE", "/v1/keys/current", Reply(lose=True))
     done = odcctl("logout", "--server", server.url, **AWS)
     assert done.code == 1
-    assert "the key is forgotten here" in done.err
+    assert "the key was removed here" in done.err
     assert _kept(home) == {server.url: {"out": True}}
 
 
@@ -323,7 +323,7 @@ def test_on_the_daemons_machine_there_is_nothing_to_log_in_to(odcctl: Odcctl, ho
     for verb in ("login", "logout"):
         done = odcctl(verb, "--server", str(home / "odcd.sock"), **AWS)
         assert done.code == 2
-        assert "its socket tells who you are" in done.err
+        assert "its socket identifies you" in done.err
 
 
 def test_a_server_in_the_clear_is_not_logged_in_to_unasked(odcctl: Odcctl) -> None:

@@ -19,7 +19,7 @@ from tests.odcctl.objects import (
     some_fragmentation,
     some_history,
 )
-from tests.odcctl.peer import Peer, Reply, event_stream
+from tests.odcctl.peer import Peer, Reply, Request, event_stream
 
 
 def test_queue_shows_where_jobs_run_and_why_they_wait(
@@ -52,6 +52,17 @@ def test_a_range_of_nodes_is_told_until_it_has_some(peer: Peer, odcctl: Odcctl) 
     told = odcctl("show", "8").out
     assert "3 nodes, on each: 8 h100 GPUs" in told
     assert "topology" not in told
+
+
+def test_all_pages_of_a_long_array_are_shown(peer: Peer, odcctl: Odcctl) -> None:
+    def page(request: Request) -> Reply:
+        at = int(request.query.get("cursor", "7"))
+        return Reply({"jobs": [gang(at, 2, 8)], "next": str(at + 1) if at < 9 else None})
+
+    peer.on("GET", "/v1/jobs/7", page)
+    assert odcctl("show", "7", "--output", "quiet").out == "7\n8\n9\n"
+    told = json.loads(odcctl("show", "7", "--json").out)
+    assert ([job["id"] for job in told["jobs"]], told["next"]) == ([7, 8, 9], None)
 
 
 def test_times_are_told_in_the_local_zone(peer: Peer, odcctl: Odcctl) -> None:

@@ -164,7 +164,7 @@ STANDING: dict[str, tuple[dict[str, Any], str]] = {
     "failed": (
         {"status": "failed", "failure_reason": "gpu-01 was lost"},
         "failed: gpu-01 was lost\n"
-        "  `odcctl show 12` tells all there is. Make another with: odcctl reserve"),
+        "  `odcctl show 12` shows the details. Make another with: odcctl reserve"),
     "out of reach": (
         {"status": "active", "connect": None, "message": "gpu-01 does not answer", "user": ME},
         "is active, but cannot be reached now\n  gpu-01 does not answer"),

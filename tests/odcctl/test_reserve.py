@@ -205,7 +205,7 @@ def test_one_that_never_becomes_active_is_told_and_1(
     box.will(a_reservation(12, "preparing"), end)
     done = odcctl("reserve")
     assert (done.code, done.out) == (1, "")
-    assert done.err.endswith(f"{told}  `odcctl show 12` tells all there is.\n")
+    assert done.err.endswith(f"{told}  `odcctl show 12` shows the details.\n")
 
 
 def test_other_forms_are_the_apis_object_and_the_id(box: Box, odcctl: Odcctl) -> None:

@@ -51,7 +51,8 @@ class Remembering(Simulation):
         ids = [job["id"] for job in found["all"]]
         for job_id in [*ids[:3], *ids[len(ids) // 2 :][:1]]:
             selector = Selector(job_id=job_id)
-            found[f"show {job_id}"] = json.loads(await self.store.show_jobs(selector, now, as_of))
+            shown, _ = await self.store.show_page(selector, now, as_of)
+            found[f"show {job_id}"] = json.loads(shown)
             found[f"why {job_id}"] = json.loads(
                 await self.store.explain(job_id, now)
                 if as_of is None
@@ -111,7 +112,7 @@ async def refuses_what_it_cannot_know(day: Remembering) -> None:
         with pytest.raises(BadRequest, match=words):
             await day.store.nodes(now, moment)
     with pytest.raises(UnknownJob):
-        await day.store.show_jobs(Selector(job_id=day.submitted[-1]), now, START)
+        await day.store.show_page(Selector(job_id=day.submitted[-1]), now, START)
 
 
 @pytest.mark.long

@@ -183,7 +183,10 @@ class EndedJob(Answer):
 
 
 class Jobs(Answer):
+    """next: the cursor of the next page of a long array, null on the last."""
+
     jobs: list[Job]
+    next: str | None
 
 
 class Ended(Answer):

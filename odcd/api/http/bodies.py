@@ -35,11 +35,10 @@ def decode(raw: bytes, decoder: msgspec.json.Decoder[T], most: int = MOST_VALUES
 
 
 async def decode_parts(
-    parts: Sequence[msgspec.Raw], decoder: msgspec.json.Decoder[T], name: str
+    parts: Sequence[msgspec.Raw], decoder: msgspec.json.Decoder[T], name: str, turns: Turns
 ) -> list[T]:
     """The entries of the list of that name, one by one, so that others are served meanwhile.
-    Raises BadRequest, TooLarge."""
-    turns = Turns()
+    turns: of the request. Raises BadRequest, TooLarge."""
     found: list[T] = []
     for index, part in enumerate(parts):
         found.append(_decode(bytes(part), decoder, (name, index)))

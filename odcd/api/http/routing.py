@@ -22,6 +22,7 @@ from odcd.api.http.problems import malformed, problem_of, unexpected
 from odcd.api.http.streaming import ClientGone, Streamed
 from odcd.api.http.times import check_moments
 from odcd.api.http.validation import WRONG, misfit
+from odcd.clock import TURN_S, Turns
 from odcd.database.slots import ask_as
 from odcd.errors import BadRequest, NotAuthenticated, OdcError, TooLarge, TooManyRequests
 from odcd.fairness.bodies import Receipt
@@ -165,9 +166,28 @@ class Call:
                 self._receipt.expect(max(expected, size))
             pieces.append(piece)
 
+    def turns(self, every_s: float = TURN_S) -> Turns:
+        """For work on this request: where its client has gone, take() raises ClientGone."""
+        return _ClientTurns(self, every_s)
+
+    async def check_client(self) -> None:
+        """Raises ClientGone. For what takes long; a request that was read whole is not asked."""
+        if await self.request.is_disconnected():
+            raise ClientGone
+
     @property
     def key(self) -> str | None:
         return self.request.headers.get("idempotency-key")
+
+
+class _ClientTurns(Turns):
+    def __init__(self, call: Call, every_s: float) -> None:
+        super().__init__(every_s)
+        self._call = call
+
+    async def take(self) -> None:
+        await super().take()
+        await self._call.check_client()
 
 
 class Endpoint:

@@ -7,6 +7,7 @@ import re
 from odcd.errors import BadRequest, NotAllowed, NotImplementedYet, TooLarge
 from odcd.executor.kubernetes.images import check_image
 from odcd.executor.kubernetes.launch import MAX_PACKED_BYTES, script_data
+from odcd.executor.output import check_patterns
 from odcd.records.job import Identity, JobSpec, ReservationSpec
 
 MAX_VARIABLES_BYTES = 512 * 1024
@@ -30,6 +31,7 @@ class JobCheck:
         if isinstance(spec, ReservationSpec):
             self._check_box(spec)
             return
+        check_patterns(who, spec)
         if spec.image is not None:
             check_image(spec.image, "the image")
         elif self._default_image is None:

@@ -21,6 +21,7 @@ from odcd.executor.kubernetes.node_ports import addresses_of
 from odcd.executor.kubernetes.objects import Node
 from odcd.executor.kubernetes.pod_writer import Maker
 from odcd.executor.kubernetes.retries import RETRY_S, insist, may_pass
+from odcd.executor.output import PathTooLong
 from odcd.records.dev_server import BoxKeys
 from odcd.records.dispatch import Dispatch
 
@@ -150,7 +151,10 @@ class Starts:
                     self._try_again(order, error.retry_after_s)
                 else:
                     self.withdraw(attempt)
-                    await self._undo(order.dispatch, error)
+                    await self._undo(order.dispatch, error.message, passing=may_pass(error))
+            except PathTooLong as error:
+                self.withdraw(attempt)
+                await self._undo(order.dispatch, error.message, passing=False)
 
     async def _make(self, order: _Order) -> None:
         dispatch, members = order.dispatch, self._members
@@ -176,14 +180,14 @@ class Starts:
 
         self._background.spawn(later())
 
-    async def _undo(self, dispatch: Dispatch, error: ApiRefused) -> None:
-        """The API server would not have it: take away what was made, and say why."""
+    async def _undo(self, dispatch: Dispatch, why: str, *, passing: bool) -> None:
+        """Nobody would have it: take away what was made, and say why."""
         now = self._clock.now()
         for member in dispatch.members:
             key = (*dispatch.key, member.rank)
             if member.state != "starting" or key in self._members.over:
                 continue
-            fact = status.refused(key, now, error.message, passing=may_pass(error))
+            fact = status.refused(key, now, why, passing=passing)
             pod = await insist(self._clock, lambda key=key: self._maker.find_member(key))
             if pod is None:
                 self._members.end(key, fact)

@@ -549,3 +549,38 @@ def test_all_is_all_of_ones_own(database_url: str) -> None:
         assert job["state"] == "PENDING"
 
     serve(database_url, work)
+
+
+@pytest.mark.parametrize("tasks", ["_3", "_[3-5]", "_[1-9:2]", "_[0-9]", "_*", ""])
+def test_no_change_reaches_another_users_array(database_url: str, tasks: str) -> None:
+    """SEC-01. Before: hold and release of a part of the tasks that waited were carried out."""
+    tables = ("job", "pending", "running", "event")
+
+    async def work(service: Service) -> None:
+        array = await service.submit(ALICE, array="0-9", hold=True)
+
+        async def rows() -> list[Any]:
+            return [
+                await service.database.fetchval(
+                    f"select array_agg(t::text order by t::text) from odc.{table} as t"
+                )
+                for table in tables
+            ]
+
+        before = await rows()
+        selector = f"{array}{tasks}"
+        verbs = ("hold", "release", "cancel", "requeue", "checkpoint")
+        asked: list[tuple[str, str, Any]] = [
+            *(("POST", f"/v1/jobs/{selector}/{verb}", {}) for verb in verbs),
+            *(("POST", f"/v1/jobs/{verb}", {"ids": [selector]}) for verb in verbs[:4]),
+            ("PATCH", f"/v1/jobs/{selector}", {"nice": 1, "name": "taken"}),
+        ]
+        async with service.client(BOB) as client:
+            for method, path, body in asked:
+                answer = await client.request(method, path, json=body)
+                assert answer.status_code == 200, (path, answer.text)
+                told = {(job["outcome"], job["code"]) for job in answer.json()["jobs"]}
+                assert told == {("refused", "OD013")}, path
+                assert await rows() == before, path
+
+    serve(database_url, work)

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from odcd.executor.output import expand, streams
+from odcd.errors import BadRequest
+from odcd.executor.output import PathTooLong, check_patterns, expand, streams
+from odcd.records.job import Identity, JobSpec
 from tests.support.dispatches import a_dispatch_of, a_member
 
 JOB: dict[str, Any] = {"job_id": 123, "work_dir": "/home/al", "user": "al", "name": "my job"}
@@ -71,3 +73,53 @@ def test_open_mode_append_empties_nothing() -> None:
     job, _ = a_dispatch_of(**JOB, open_mode="append")
     output = streams(job, job.members[0]).stdout
     assert (output.truncate, output.append) == (False, True)
+
+
+A_PATH = "/" + "/".join(["d" * 100] * 40) + "/" + "f" * 54  # 4095 bytes
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "fits"),
+    [
+        (A_PATH, "x", True), (A_PATH + "f", "x", False), ("%x" * 2048, "n" * 200, False),
+        ("%x" * 2048, "/", True), ("%x/" * 1000, "é" * 10, False), ("%x", "n" * 255, True),
+        ("%x", "n" * 256, False), ("%x", "é" * 128, False), ("\\" + "%x" * 128, "n", False),
+        ("x/" + "%j" * 85, "n", True), ("%10j" * 26, "n", False),
+    ],
+)  # fmt: skip
+def test_a_path_that_no_system_opens_is_refused(pattern: str, name: str, *, fits: bool) -> None:
+    assert len(A_PATH) == 4095
+    dispatch, _ = a_dispatch_of(**JOB | {"name": name})
+    if fits:
+        assert len(expand(pattern, dispatch, dispatch.members[0])) <= 4095
+        return
+    with pytest.raises(PathTooLong, match=r"more than (4095|255)") as refused:
+        expand(pattern, dispatch, dispatch.members[0])
+    assert len(refused.value.message) < 200
+
+
+@pytest.mark.parametrize(
+    ("spec", "refused"),
+    [
+        ({"stdout": "%x" * 2048}, "stdout"), ({"stderr": "%x" * 2048}, "stderr"),
+        ({"stdin": "%u" * 2000}, "stdin"), ({"stdout": "%x" * 2048, "spool_output": True}, None),
+        # How long these are is not known before they start.
+        ({"stdout": "%N" * 2048}, None), ({"stdout": "%j" * 200}, None), ({}, None),
+    ],
+)  # fmt: skip
+def test_submit_refuses_a_path_that_is_too_long_for_sure(
+    spec: dict[str, Any], refused: str | None
+) -> None:
+    who = Identity(user="alice", uid=64001, gid=64001, operator=False)
+    job = JobSpec(script="#!/bin/sh\n", work_dir="/tmp", name="n" * 200, **spec)
+    if refused is None:
+        check_patterns(who, job)
+        return
+    with pytest.raises(BadRequest, match=f"^{refused}: ") as error:
+        check_patterns(who, job)
+    assert error.value.hint
+
+
+def test_patterns_do_not_count_where_odc_keeps_the_output() -> None:
+    dispatch, _ = a_dispatch_of(**JOB, stdout="%x" * 2048, options={"spool_output": True})
+    assert streams(dispatch, dispatch.members[0]).stdout.path == "/dev/null"

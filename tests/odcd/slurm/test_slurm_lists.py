@@ -10,6 +10,7 @@ from odcd.errors import BadRequest, OdcError, TooLarge
 from odcd.records.job import Selector
 from odcd.slurm.hostlists import compress_hosts, expand_hosts
 from odcd.slurm.lists import (
+    RangeBudget,
     format_tasks,
     multirange,
     parse_array,
@@ -86,6 +87,23 @@ def test_an_array_that_is_too_large_is_refused_before_it_is_expanded(text: str) 
 def test_too_many_separate_tasks_are_refused() -> None:
     with pytest.raises(TooLarge, match="10000"):
         parse_array(",".join(str(task) for task in range(0, 20_002, 2)))
+
+
+def test_lists_of_one_request_share_a_budget_of_ranges() -> None:
+    budget = RangeBudget(7)
+    parse_array("0-8:2,20-40,30-50", budget)
+    parse_array("1-100")
+    with pytest.raises(TooLarge, match="more than 7 separate") as refused:
+        parse_selector("7_[1-4]", budget)
+    assert refused.value.hint
+    parse_selector("7_*", budget)
+
+
+def test_a_list_beyond_the_budget_is_refused_before_it_is_expanded() -> None:
+    budget = RangeBudget(9_999)
+    with pytest.raises(TooLarge, match="more than 9999"):
+        parse_selector("1_[0-99999999:10001]", budget)
+    parse_array(",".join(str(task) for task in range(0, 19_998, 2)), budget)
 
 
 @given(st.sets(st.integers(0, 300), min_size=1), st.none() | st.integers(1, 50))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from odcd.errors import TooLarge
 from tests.support.builders import BOB, ROOT, Queue
 
 
@@ -83,11 +84,42 @@ def test_a_released_task_takes_its_place_within_the_throttle(queue: Queue) -> No
     assert queue.start() == []
 
 
-def test_holding_a_million_tasks_apart_is_refused(queue: Queue) -> None:
-    array = queue.submit(array="0-999999")
-    with pytest.raises(Exception, match="tasks of array") as refusal:
-        queue.hold((array, "{[1,900000)}"))
-    assert getattr(refusal.value, "code", None) == "OD017"
+@pytest.mark.parametrize("verb", ["hold", "release"])
+def test_above_1000_tasks_of_an_array_are_not_changed_apart(queue: Queue, verb: str) -> None:
+    array = queue.submit(array="0-999999", hold=True)
+    change = getattr(queue, verb)
+    change((array, "{[0,600)}"))
+    before = queue.pending(array)
+    for tasks in ("{[1000,1401)}", "{[1,900000)}"):
+        with pytest.raises(TooLarge, match=f"tasks of array {array}") as refusal:
+            change((array, tasks))
+        assert "1,000" in (refusal.value.hint or "")
+        assert queue.pending(array) == before
+    assert len(change((array, "{[1000,1400)}"))) == 400
+
+
+def test_requeued_tasks_do_not_count_as_changed_apart(queue: Queue) -> None:
+    array = queue.submit(array="0-2000", gpus=1)
+    started = queue.start()
+    queue.requeue(*started, hold=True)
+    queue.end(*started)
+    assert len(queue.hold((array, "{[1000,2000)}"))) == 1000
+
+
+def test_an_array_does_not_wait_as_more_than_10000_ranges(queue: Queue) -> None:
+    def every_second(first: int, count: int) -> str:
+        tasks = range(first, first + 2 * count, 2)
+        return "{" + ",".join(f"[{task},{task + 1})" for task in tasks) + "}"
+
+    array = queue.submit(array="0-999999", hold=True)
+    queue.cancel((array, every_second(1, 9_999)))
+    before = queue.pending(array)
+    for change in (queue.cancel, queue.hold):
+        with pytest.raises(TooLarge, match="10,000 separate ranges"):
+            change((array, every_second(50_001, 1)))
+        assert queue.pending(array) == before
+    assert queue.cancel((array, "{[0,1)}")) == {array: "cancelled"}
+    assert queue.cancel(array) == {array: "cancelled"}
 
 
 def test_what_waits_and_is_held_is_ready_only_when_both_are_over(queue: Queue) -> None:

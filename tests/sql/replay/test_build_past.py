@@ -81,7 +81,8 @@ TIMELESS = {
     "note_box_port", "note_build", "fold_tally", "set_event_aside",
     "pick_old_jobs", "forget_jobs", "pick_old_events", "forget_events", "forget_texts",
     "forget_past", "forget_range",
-    "past_jobs", "past_job", "past_nodes", "past_why", "past_plan", "diff_plans", "replay_pass",
+    "past_jobs", "past_job", "past_page", "past_nodes", "past_why", "past_plan", "diff_plans",
+    "replay_pass",
 }  # fmt: skip
 HEAD = re.compile(r"create or replace function odc\.(\w+)\((.*?)\)\nreturns", re.S)
 

@@ -8,56 +8,53 @@ declare
     v_operator boolean := coalesce((p_actor ->> 'operator')::boolean, false);
     v_found    record;
     v_part     record;
-    v_answers  text;
+    v_split    bigint[];
+    v_answers  json[];
     v_done     bigint[];
     v_arrays   bigint[];
 begin
     perform _take_turn(p_now);
-    select array_agg(f.job_id) as ids, array_agg(f.array_task_id) as tasks, array_agg(f.place) as places,
-           array_agg(f.tasks::text) as parts, array_agg(f.code) as codes, array_agg(f.message) as messages,
-           array_agg(f.hint) as hints
-      into v_found
-      from _find_jobs(p_actor, p_filters, 'pending') as f;
-    for v_part in
-        select f.id, f.tasks::int4multirange as tasks, f.n
-          from unnest(v_found.ids, v_found.parts) with ordinality as f (id, tasks, n)
-         where f.tasks is not null
-    loop
-        v_done := _split_tasks(v_part.id, v_part.tasks, p_now);
-        v_found.places[v_part.n] := 'split';
-        v_found.ids := v_found.ids || v_done;
-        v_found.tasks := v_found.tasks || array(
-            select j.array_task_id from unnest(v_done) with ordinality as s (id, n) join job as j on j.id = s.id order by s.n);
-        v_found.places := v_found.places || array_fill('pending'::text, array[cardinality(v_done)]);
-        v_found.codes := v_found.codes || array_fill(null::text, array[cardinality(v_done)]);
-        v_found.messages := v_found.messages || array_fill(null::text, array[cardinality(v_done)]);
-        v_found.hints := v_found.hints || array_fill(null::text, array[cardinality(v_done)]);
-    end loop;
-
+    -- What is refused is known before a range is split: a refusal leaves it as it is.
     with verdict as materialized (
-        select f.*, p.reason, p_outcome = 'released' and p.held is null and p.job_id is not null as free, p.job_id is not null and (
-                   p_outcome = 'released' and (p.held = 'admin' and not v_operator or p.reason = 'ReservationDeleted')) is not true as may
-          from unnest(v_found.ids, v_found.tasks, v_found.places, v_found.codes, v_found.messages, v_found.hints)
-               as f (id, task, place, code, message, hint)
-          left join pending as p on p.job_id = f.id and f.place = 'pending'
-         where f.place is distinct from 'split'
+        select f.job_id as id, f.array_task_id as task, f.tasks::text as part,
+               p_outcome = 'released' and p.held is null as free,
+               coalesce(f.code, r.code) as code, coalesce(f.message, r.message) as message, coalesce(f.hint, r.hint) as hint
+          from _find_jobs(p_actor, p_filters, 'pending') as f
+          left join pending as p on p.job_id = f.job_id and f.place = 'pending'
+          left join lateral (
+               select 'OD012' as code,
+                      format('job %s cannot be %s: it %s', f.job_id, p_outcome,
+                             case f.place when 'running' then 'runs' else 'has ended' end) as message,
+                      format('Only pending jobs can be %s.', p_outcome) as hint
+                where f.place <> 'pending'
+                union all
+               select 'OD012', format('job %s names a booking that is over', f.job_id),
+                      format('`odcctl update %s --reservation NAME` gives it another, with '''' none.', f.job_id)
+                where p_outcome = 'released' and p.reason = 'ReservationDeleted'
+                union all
+               select 'OD013', format('job %s is held by an operator', f.job_id), 'Ask an operator to release it.'
+                where p_outcome = 'released' and p.held = 'admin' and not v_operator
+                limit 1) as r on true
     )
-    select array_agg(v.id) filter (where v.may and not v.free),
-           json_agg(case
-               when v.code is not null then _answer(v.id, v.task, 'refused', v.code, v.message, v.hint)
-               when v.may then _answer(v.id, v.task, case when v.free then 'not_held' else p_outcome end)
-               when v.place = 'pending' and v.reason = 'ReservationDeleted'
-               then _answer(v.id, v.task, 'refused', 'OD012', format('job %s names a booking that is over', v.id),
-                            format('`odcctl update %s --reservation NAME` gives it another, with '''' none.', v.id))
-               when v.place = 'pending'
-               then _answer(v.id, v.task, 'refused', 'OD013', format('job %s is held by an operator', v.id),
-                            'Ask an operator to release it.')
-               else _answer(v.id, v.task, 'refused', 'OD012',
-                            format('job %s cannot be %s: it %s', v.id, p_outcome,
-                                   case v.place when 'running' then 'runs' else 'has ended' end),
-                            format('Only pending jobs can be %s.', p_outcome)) end order by v.id)::text
-      into v_done, v_answers
+    select array_agg(v.id) filter (where v.code is null and not v.free and v.part is null) as done,
+           array_agg(v.id) filter (where v.code is null and not v.free and v.part is not null) as ranges,
+           array_agg(v.part) filter (where v.code is null and not v.free and v.part is not null) as parts,
+           array_agg(case when v.code is not null then _answer(v.id, v.task, 'refused', v.code, v.message, v.hint)
+                         else _answer(v.id, v.task, case when v.free then 'not_held' else p_outcome end) end order by v.id)
+               filter (where v.code is not null or v.free or v.part is null) as answers
+      into v_found
       from verdict as v;
+    v_done := v_found.done;
+    v_answers := v_found.answers;
+    for v_part in
+        select f.id, f.tasks::int4multirange as tasks from unnest(v_found.ranges, v_found.parts) as f (id, tasks) order by f.id
+    loop
+        v_split := _split_tasks(v_part.id, v_part.tasks, p_now);
+        v_done := v_done || v_split;
+        v_answers := v_answers || array(
+            select _answer(j.id, j.array_task_id, p_outcome)
+              from unnest(v_split) as s (id) join job as j on j.id = s.id order by j.id);
+    end loop;
 
     update pending as p
        set held = case when p_outcome = 'released' then null
@@ -77,6 +74,6 @@ begin
     end if;
     perform _judge_jobs(v_done, p_now);
     notify odc;
-    return coalesce(v_answers, '[]');
+    return coalesce(array_to_json(v_answers)::text, '[]');
 end;
 $$;

@@ -1,7 +1,7 @@
 -- odc._find_jobs: the jobs that a command is about, and where each is.
 -- Arguments  p_actor    {user, uid, operator}
---            p_filters  {ids: [{job_id, tasks}], job_ids: [id]} names jobs, arrays and tasks, and filters narrow
---                       them down; without, user, name[], partition[], account[], qos[], state[] choose among the
+--            p_filters  {ids: [{job_id, tasks, alone}], job_ids: [id]} names jobs, arrays and tasks (alone: of an array
+--                       the waiting range without the tasks that have rows of their own), and filters narrow them down; without, user, name[], partition[], account[], qos[], state[] choose among the
 --                       live jobs of the actor (of an operator: of all), and all: true takes every one of them
 --            p_place    pending or running: what the command is for; null: for both
 -- Returns    a row per job, however often it is named; tasks: the part of an array's waiting range that is meant, null
@@ -34,11 +34,11 @@ begin
     perform _check_names(p_filters);
     return query
     with asked as materialized (
-        select row_number() over () as ord, a.job_id, a.tasks
-          from (select s.job_id, s.tasks::int4multirange as tasks
-                  from jsonb_to_recordset(coalesce(p_filters -> 'ids', '[]')) as s (job_id bigint, tasks text)
+        select row_number() over () as ord, a.job_id, a.tasks, a.alone
+          from (select s.job_id, s.tasks::int4multirange as tasks, coalesce(s.alone, false) as alone
+                  from jsonb_to_recordset(coalesce(p_filters -> 'ids', '[]')) as s (job_id bigint, tasks text, alone boolean)
                  union all
-                select i::bigint, null from jsonb_array_elements_text(coalesce(p_filters -> 'job_ids', '[]')) as i) as a
+                select i::bigint, null, false from jsonb_array_elements_text(coalesce(p_filters -> 'job_ids', '[]')) as i) as a
     ), candidate as (
         -- A job, or an array with all its tasks that live.
         select a.ord, p.job_id, null::int4multirange as tasks
@@ -48,11 +48,11 @@ begin
          union all
         select a.ord, p.job_id, null
           from asked as a join pending as p on p.array_job_id = a.job_id and p.job_id <> a.job_id
-         where a.tasks is null
+         where a.tasks is null and not a.alone
          union all
         select a.ord, r.job_id, null
           from asked as a join running as r on r.array_job_id = a.job_id and r.job_id <> a.job_id
-         where a.tasks is null
+         where a.tasks is null and not a.alone
          union all
         select a.ord, j.id, null
           from asked as a join job as j on j.id = a.job_id where a.tasks is null and j.state is not null

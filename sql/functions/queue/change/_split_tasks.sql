@@ -1,7 +1,7 @@
 -- odc._split_tasks: give some waiting tasks of an array rows of their own in job and pending, so that they can be
 -- held or changed apart. Not for all tasks that wait: those stay the range.
 -- Returns    ids of the new rows
--- Raises     OD017 TooLarge: more than 10,000 tasks
+-- Raises     OD017 TooLarge: see _check_pieces
 create or replace function odc._split_tasks(
     p_array_id bigint, p_tasks int4multirange, p_now timestamptz)
 returns bigint[]
@@ -10,11 +10,7 @@ declare
     v_tasks integer[];
     v_ids   bigint[];
 begin
-    if _task_count(p_tasks) > 10000 then
-        raise exception using errcode = 'OD017',
-            message = format('%s tasks of array %s at once', _task_count(p_tasks), p_array_id),
-            hint = 'Name at most 10,000 tasks, or the whole array.';
-    end if;
+    perform _check_pieces(p_array_id, p_tasks, true);
     select array_agg(t.task order by t.task), array_agg(nextval('job_id_seq')) into v_tasks, v_ids
       from unnest(p_tasks) as r cross join generate_series(lower(r), upper(r) - 1) as t (task);
     perform _copy_jobs(array_fill(p_array_id, array[cardinality(v_ids)]), v_ids, v_tasks);

@@ -1,4 +1,5 @@
--- odc._update_job: change one job.
+-- odc._update_job: change one job. The caller then counts again which tasks of its array may start, and judges singletons
+-- of its old name and it: once for all that it changes.
 -- Arguments  p_place  pending or running: where the caller has locked it; or ended, whose comment alone may change
 -- Returns    the old values of what changed
 -- Raises     OD009 LimitExceeded, OD010 BadRequest, OD011 BadDependency, OD012 WrongState, OD013 NotOwner, and what
@@ -106,9 +107,6 @@ begin
            set held = null, reason = null,
                eligible_at = case when begun and dependency = 'met' then coalesce(eligible_at, p_now) end
          where job_id = p_job_id and reason = 'ReservationDeleted';
-        if found and v_job.array_job_id is not null then
-            perform _refresh_open_counts(array[v_job.array_job_id]);
-        end if;
     end if;
     -- Apart, because a job that could not be launched is put off beyond its own begin time.
     if p_changes ? 'begin_at' then
@@ -119,9 +117,6 @@ begin
                                   when held is null and dependency = 'met' then coalesce(eligible_at, p_now)
                                   else eligible_at end
          where job_id = p_job_id;
-        if v_job.array_job_id is not null then
-            perform _refresh_open_counts(array[v_job.array_job_id]);
-        end if;
     end if;
     update running
        set time_limit_s = v_ask.time_limit_s, deadline_at = v_ask.deadline_at,
@@ -132,14 +127,9 @@ begin
      where r.job_id = p_job_id and a.job_id = r.job_id and a.ends_at <> least(r.ends_at, r.kill_at);
     if p_changes ? 'array_throttle' then
         update array_job set throttle = v_ask.array_throttle where job_id = v_job.array_job_id;
-        perform _refresh_open_counts(array[v_job.array_job_id]);
     end if;
     if p_changes ? 'name' then
         update dependency set name_key = _name_key(v_job.uid, v_ask.name) where job_id = p_job_id and kind = 'singleton';
-        perform _judge_dependencies(array_agg(d.job_id), p_now, '{}')
-           from dependency as d
-          where d.state = 'waiting' and d.kind = 'singleton'
-            and d.name_key in (_name_key(v_job.uid, v_job.name), _name_key(v_job.uid, v_ask.name));
     end if;
     if p_changes ? 'dependency' then
         perform _replace_dependency(p_job_id, p_changes -> 'dependency', p_now);

@@ -5,7 +5,7 @@
 --            pending; of an array with array_tasks: those cancelled), cancelling (it runs), ended (already), signal
 --            (with attempt) or refused
 -- Locks      the turn; pending, running, job
--- Raises     OD010 BadRequest: nothing says which jobs
+-- Raises     OD010 BadRequest: nothing says which jobs; OD017 TooLarge: see _check_pieces
 create or replace function odc.cancel_jobs(
     p_actor jsonb, p_filters jsonb, p_now timestamptz, p_signal integer default null)
 returns text
@@ -45,6 +45,9 @@ begin
         return coalesce(v_answers, '[]');
     end if;
 
+    perform _check_pieces(f.id, f.part::int4multirange, false)
+       from unnest(v_found.ids, v_found.places, v_found.parts) as f (id, place, part)
+      where f.place = 'pending' and f.part is not null;
     perform _end_pending(
         array_agg(f.id) filter (where f.part is null), array_agg(f.id) filter (where f.part is not null),
         array_agg(f.part::int4multirange) filter (where f.part is not null), 'CANCELLED', v_actor, p_now)

@@ -13,6 +13,11 @@ declare
     v_unknown text;
     v_answers json[] := '{}';
     v_mine    json[];
+    v_these   bigint[];
+    v_names   bigint[];
+    v_done    bigint[] := '{}';
+    v_keys    bigint[] := '{}';
+    v_arrays  bigint[];
     v_id      bigint;
     v_old     jsonb;
     v_code    text;
@@ -36,16 +41,22 @@ begin
         end if;
         begin
             v_mine := '{}';
+            v_these := '{}';
+            v_names := '{}';
             foreach v_id in array case when f.tasks is null then array[f.job_id]
                                        else _split_tasks(f.job_id, f.tasks, p_now) end loop
                 v_old := _update_job(p_actor, v_id, f.place, p_changes, p_now);
                 insert into event (at, kind, actor, job_id, detail)
                 values (p_now, 'updated', p_actor ->> 'user', v_id, jsonb_build_object('old', v_old, 'new', p_changes));
+                v_these := v_these || v_id;
+                v_names := v_names || _name_key(f.uid, v_old ->> 'name');
                 v_mine := v_mine || _answer(
                     v_id, case when f.tasks is null then f.array_task_id
                                else (select j.array_task_id from job as j where j.id = v_id) end, 'updated');
             end loop;
             v_answers := v_answers || v_mine;
+            v_done := v_done || v_these;
+            v_keys := v_keys || v_names;
         exception when others then
             if sqlstate not like 'OD%' then
                 raise;
@@ -54,6 +65,14 @@ begin
             v_answers := v_answers || _answer(f.job_id, f.array_task_id, 'refused', v_code, v_message, nullif(v_hint, ''));
         end;
     end loop;
+    if p_changes ?| '{begin_at,booking,array_throttle,dependency}' then
+        select array_agg(distinct j.array_job_id) into v_arrays
+          from unnest(v_done) as d (id) join job as j on j.id = d.id where j.array_job_id is not null;
+        perform _refresh_open_counts(v_arrays);
+    end if;
+    if p_changes ? 'name' then
+        perform _judge_dependencies(v_done || _first_singletons(v_keys), p_now, '{}');
+    end if;
     notify odc;
     return array_to_json(v_answers)::text;
 end;

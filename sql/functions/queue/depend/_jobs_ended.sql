@@ -43,10 +43,9 @@ begin
         perform _judge_dependencies(v_waiting, p_now, p_job_ids || v_arrays);
     end if;
     if exists (select from dependency where state = 'waiting' and kind = 'singleton') then
-        perform _judge_dependencies(array_agg(distinct d.job_id), p_now, '{}')
-           from (select distinct _name_key(j.uid, j.name) as name_key
-                   from unnest(p_job_ids) as e (id) join job as j on j.id = e.id) as k
-           join dependency as d on d.name_key = k.name_key and d.state = 'waiting' and d.kind = 'singleton';
+        perform _judge_dependencies(_first_singletons(array(
+            select distinct _name_key(j.uid, j.name)
+              from unnest(p_job_ids) as e (id) join job as j on j.id = e.id)), p_now, '{}');
     end if;
 end;
 $$;

@@ -1,4 +1,5 @@
--- odc._replace_dependency: replace the dependencies of a pending job, or remove them (null text).
+-- odc._replace_dependency: replace the dependencies of a pending job, or remove them (null text). The caller
+-- then recounts which tasks of its array may start.
 -- Arguments  p_dependency  {text, any, terms}
 -- Raises     OD011 BadDependency: the target does not exist, or waits for this job
 create or replace function odc._replace_dependency(p_job_id bigint, p_dependency jsonb, p_now timestamptz)
@@ -33,7 +34,5 @@ begin
     if not v_none then
         perform _write_dependencies(array[p_job_id], array[v_job], p_now);
     end if;
-    perform _refresh_open_counts(
-        (select array_agg(array_job_id) from pending where job_id = p_job_id and array_job_id is not null));
 end;
 $$;

@@ -13,6 +13,7 @@ import pytest
 
 from odcd.executor.kubernetes.background import Background
 from odcd.executor.kubernetes.cluster import ApiRefused, Status
+from odcd.executor.kubernetes.launch import command
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.naming import Key
@@ -98,6 +99,33 @@ def test_a_start_that_is_sent_again_has_no_more_time_than_it_had(sent_again: boo
     assert 60 <= tries[-1] <= 70, "the last pause may be as long as 10 s"
     pauses = [after - before for before, after in pairwise(tries)]
     assert pauses[:4] == pytest.approx([0.2, 0.4, 0.8, 1.6])
+
+
+def test_a_job_whose_output_path_is_too_long_fails_with_the_reason() -> None:
+    """Unnoticed, the error would end the worker, and with it the daemon."""
+
+    class Writes(OverQuota):
+        async def make(self, *given: object) -> None:
+            dispatch = cast("Dispatch", given[0])
+            command(dispatch, dispatch.members[0])
+
+    async def work() -> list[Fact]:
+        clock, ledger = Hasty(), Ledger()
+        background = Background(ledger.wake)
+        starts = the_starts(clock, ledger, Writes(clock), background)
+        dispatch, texts = a_dispatch_of(stdout="%N" * 1000)
+        starts.order([dispatch], texts)
+        for one in starts.works():
+            background.spawn(one)
+        try:
+            async with asyncio.timeout(60):
+                return await ledger.take()
+        finally:
+            await background.close()
+
+    (fact,) = asyncio.run(work())
+    assert (fact.kind, fact.cause) == ("start_failed", None)
+    assert "more than 4095 bytes" in (fact.detail or "")
 
 
 def test_who_asks_why_is_told_what_refuses_the_pods() -> None:

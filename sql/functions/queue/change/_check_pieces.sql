@@ -1,0 +1,32 @@
+-- odc._check_pieces: refuse to take tasks out of an array's waiting range where that leaves too many pieces. Whatever
+-- starts, ends or changes a task of the array reads all of them, and has the turn meanwhile.
+-- Arguments  p_apart  the tasks get rows of their own that wait; false: they end together
+-- Raises     OD017 TooLarge: above 1,000 tasks held or changed apart, or 10,000 separate ranges; what was there before
+--            does not count as long as it does not grow
+create or replace function odc._check_pieces(p_array_id bigint, p_tasks int4multirange, p_apart boolean)
+returns void
+language plpgsql stable set search_path = odc, pg_temp as $$
+declare
+    v_own  bigint;
+    v_left int4multirange;
+    v_was  int4multirange;
+begin
+    if p_apart then
+        -- Requeued tasks have rows of their own, too; those are of their cluster's making.
+        select count(*) into v_own
+          from pending as p where p.array_job_id = p_array_id and p.tasks is null and p.attempt = 1;
+        if v_own + _task_count(p_tasks) > 1000 then
+            raise exception using errcode = 'OD017',
+                message = format('%s tasks of array %s at once', _task_count(p_tasks), p_array_id)
+                          || case when v_own > 0 then format(' beside %s that wait in rows of their own', v_own) else '' end,
+                hint = 'At most 1,000 tasks of an array are held or changed apart from it: name fewer, or the whole array.';
+        end if;
+    end if;
+    select p.tasks, p.tasks - p_tasks into v_was, v_left from pending as p where p.job_id = p_array_id;
+    if (select count(*) from unnest(v_left)) > greatest(10000, (select count(*) from unnest(v_was))) then
+        raise exception using errcode = 'OD017',
+            message = format('array %s would wait as more than 10,000 separate ranges of tasks', p_array_id),
+            hint = 'Name tasks that follow one another, or the whole array.';
+    end if;
+end;
+$$;

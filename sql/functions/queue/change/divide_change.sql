@@ -1,0 +1,57 @@
+-- odc.divide_change: the jobs that a change is about, in parts: each part is changed by a call of its own, so that others
+-- have the turn between them.
+-- Arguments  p_actor, p_filters, p_place  see _find_jobs
+--            p_apart  tasks named of a waiting range get rows of their own (true), end together (false), or the range
+--                     stays as it is (null)
+--            p_most   rows that one part changes at most
+-- Returns    part: counted from 0; null: not to be changed, with its answer, which refuses it. tasks: of a waiting range,
+--            null: the row alone, all its tasks
+-- Raises     as _find_jobs; OD017 TooLarge: more than 1,000 tasks would get rows of their own, or see _check_pieces
+create or replace function odc.divide_change(
+    p_actor jsonb, p_filters jsonb, p_place text, p_apart boolean, p_most integer)
+returns table (part integer, job_id bigint, array_job_id bigint, tasks text, place text, answer text)
+language plpgsql stable set search_path = odc, pg_temp as $$
+#variable_conflict use_column
+declare
+    v_found record;
+    v_tasks bigint;
+begin
+    select array_agg(f.job_id) as ids, array_agg(f.array_job_id) as arrays, array_agg(f.tasks::text) as parts,
+           array_agg(f.place) as places,
+           array_agg(case when f.code is not null
+                          then _answer(f.job_id, f.array_task_id, 'refused', f.code, f.message, f.hint)::text end) as answers
+      into v_found
+      from _find_jobs(p_actor, p_filters, p_place) as f;
+    if p_apart is not null then
+        select sum(_task_count(f.tasks::int4multirange)) into v_tasks
+          from unnest(v_found.parts, v_found.answers) as f (tasks, answer)
+         where p_apart and f.tasks is not null and f.answer is null;
+        if v_tasks > 1000 then
+            raise exception using errcode = 'OD017',
+                message = format('%s tasks of arrays at once', v_tasks),
+                hint = 'Name at most 1,000 tasks, or whole arrays.';
+        end if;
+        perform _check_pieces(f.id, f.tasks::int4multirange, p_apart)
+           from unnest(v_found.ids, v_found.parts, v_found.answers) as f (id, tasks, answer)
+          where f.tasks is not null and f.answer is null;
+    end if;
+    return query
+    with piece as (
+        select f.*, t.task,
+               case when f.answer is null
+                    then (row_number() over (partition by f.answer is null order by f.id, t.task) - 1) / p_most end as part
+          from unnest(v_found.ids, v_found.arrays, v_found.parts, v_found.places, v_found.answers)
+               as f (id, array_id, tasks, place, answer)
+          left join lateral (
+               select s.task
+                 from unnest(f.tasks::int4multirange) as r
+                cross join generate_series(lower(r), upper(r) - 1) as s (task)
+                where p_apart and f.answer is null) as t on true
+    )
+    select p.part::integer, p.id, p.array_id,
+           case when count(p.task) > 0 then range_agg(int4range(p.task, p.task + 1))::text else p.tasks end, p.place, p.answer
+      from piece as p
+     group by p.part, p.id, p.array_id, p.tasks, p.place, p.answer
+     order by 1, 2;
+end;
+$$;
