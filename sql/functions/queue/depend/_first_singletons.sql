@@ -1,5 +1,5 @@
--- odc._first_singletons: of the singletons that wait by these names, the first of each name: no other can be next. The
--- tasks of an array are first together.
+-- odc._first_singletons: of the pending singletons with these names, the first of each name: no other can be next.
+-- The tasks of an array share the first place.
 -- Arguments  p_name_keys  see _name_key
 -- Returns    ids; null: none
 create or replace function odc._first_singletons(p_name_keys bigint[])

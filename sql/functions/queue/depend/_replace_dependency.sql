@@ -1,5 +1,5 @@
--- odc._replace_dependency: replace the dependencies of a pending job, or remove them (null text).
--- The caller then counts again which tasks of its array may start.
+-- odc._replace_dependency: replace the dependencies of a pending job, or remove them (null text). The caller
+-- then recounts which tasks of its array may start.
 -- Arguments  p_dependency  {text, any, terms}
 -- Raises     OD011 BadDependency: the target does not exist, or waits for this job
 create or replace function odc._replace_dependency(p_job_id bigint, p_dependency jsonb, p_now timestamptz)

@@ -1,8 +1,8 @@
--- odc.show_page: a page of odc.show_jobs, so that no answer grows with the tasks of an array.
--- Arguments  p_job_id, p_tasks  as of odc.resolve_jobs
+-- odc.show_page: a page of odc.show_jobs, so that the size of an answer does not depend on an array's number of tasks.
+-- Arguments  p_job_id, p_tasks  as in odc.resolve_jobs
 --            p_after            the cursor of the page before, an id; null: the first page
---            p_limit            jobs at most
---            p_now              a planned start before it is given as it
+--            p_limit            maximum number of jobs
+--            p_now              an earlier planned start is shown as p_now
 -- Returns    one row: the jobs as a JSON array, and the cursor of the next page or null
 -- Raises     OD006 UnknownJob
 create or replace function odc.show_page(

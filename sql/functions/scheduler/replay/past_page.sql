@@ -1,5 +1,5 @@
--- odc.past_page: odc.show_page as it answered at p_as_of.
--- Raises     OD006 UnknownJob: there was no such job yet; OD010 BadRequest: as odc.past_jobs
+-- odc.past_page: the answer of odc.show_page as of p_as_of.
+-- Raises     OD006 UnknownJob: the job did not exist yet; OD010 BadRequest: as odc.past_jobs
 create or replace function odc.past_page(
     p_as_of timestamptz, p_job_id bigint, p_tasks int4multirange, p_after bigint, p_limit integer, p_now timestamptz)
 returns table (jobs text, next bigint)
