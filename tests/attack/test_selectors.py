@@ -102,7 +102,7 @@ def test_many_whole_jobs_and_short_ranges_are_still_taken(database_url: str) -> 
     async def work(service: Service) -> None:
         array = await service.submit(array="0-49999", hold=True)
         async with service.client() as client:
-            ids = [f"{array}_{task}" for task in range(0, 40_000, 2)]
+            ids = [f"{array}_{task}" for task in range(20_000)]
             answer = await client.post("/v1/jobs/cancel", json={"ids": ids}, timeout=300)
             assert answer.status_code == 200, answer.text[:300]
 
