@@ -70,8 +70,8 @@ def settings_page() -> str:
         "# Settings",
         "",
         NOTE,
-        "What a daemon is told at its start by options of `odcd up` and `odcd serve`, else by "
-        "variables of its environment, else by defaults. There is no configuration file.",
+        "Settings of a daemon: options of `odcd up` and `odcd serve`, else "
+        "environment variables, else defaults. There is no configuration file.",
         "",
         "| setting | set by | |",
         "|---|---|---|",
@@ -151,7 +151,7 @@ def metrics_page() -> str:
         "",
         "The leader alone exports these, so that a sum over replicas is right. They are measured "
         "every 5 s while somebody scrapes, some less often; totals are kept in the database, and "
-        "go on where another daemon led before. What is told by state, reason or kind is there at "
+        "continue when another daemon takes the lead. Series by state, reason or kind exist at "
         "0, too.",
         "",
         "| metric | type | labels | |",
@@ -207,7 +207,7 @@ EVENTS = {
     "submitted": ("a job, or an array as a whole, was accepted", "its user", "`tasks` of an array"),
     "started": ("a pass gave it nodes; its processes are being started", "`odcd`",
                 "`attempt`, `nodes`"),
-    "slipped": ("a pass planned its start later than the pass before, or no more", "`odcd`",
+    "slipped": ("a pass planned its start later than the previous pass, or no longer", "`odcd`",
                 "`from`, `to`, `cause`: the kind of the event that moved it (`event_id`, `by`), "
                 "`overtaken` or `preemption` (by `job_id`), `overrun` (`job_id` is over its limit) "
                 "or `order`"),
@@ -216,7 +216,7 @@ EVENTS = {
               "as of `preempting`, of one that was preempted"),
     "requeued": ("an attempt ended and the job waits again", "who asked for it, else `odcd`",
                  "as of `ended`"),
-    "checkpointed": ("a running job told that it has written a checkpoint", "who told",
+    "checkpointed": ("a running job reported that it has written a checkpoint", "the reporter",
                      "`attempt`"),
     "preempts": ("others are ended for a pending job", "`odcd`",
                  "`victims`, `nodes` that they leave to it, `planned_start_at`, `lost_gpu_s`, "
@@ -226,9 +226,9 @@ EVENTS = {
                    "`by` (the preemptor), `qos`, `victim_qos`, `mode`, `attempt`, `ran_s`, "
                    "`grace_s`, `checkpoint_at`, `lost_gpu_s` or `lost_cpu_s`"),
     "active": ("a reservation is ready: its clock runs", "`odcd`", "`expires_at`"),
-    "box_oom": ("a reservation ran out of memory; its container began anew in its place", "`odcd`",
+    "box_oom": ("a reservation ran out of memory; its container was restarted", "`odcd`",
                 "`rank`, `ended_at`"),
-    "box_restarted": ("a reservation's container ended and began anew in its place", "`odcd`",
+    "box_restarted": ("a reservation's container ended and was restarted", "`odcd`",
                       "`rank`, `ended_at`, `detail`"),
     "extended": ("a reservation was extended", "who asked",
                  "`by_s`, `expires_at`, `delays`: how many planned starts come later"),
@@ -248,9 +248,9 @@ EVENTS = {
                    "`name`, `snapshot`, `took_s`"),
     "disk_lost": ("a volume was gone before a snapshot of it was made", "`odcd`",
                   "`name`, `volume`"),
-    "idle_warned": ("the user of a reservation was told that nobody has used it", "`odcd`",
+    "idle_warned": ("the user of a reservation was notified that it is idle", "`odcd`",
                     "`idle_s`, `release_at`: when it ends if it stays so"),
-    "idle_released": ("a reservation was ended because nobody used it; `ended` follows", "`odcd`",
+    "idle_released": ("a reservation was ended because it was idle; `ended` follows", "`odcd`",
                       "`idle_since`, `qos`"),
     "jupyter_asked": ("somebody asked that Jupyter Lab runs in a reservation, or does not",
                       "who asked", "`on`"),
@@ -260,12 +260,13 @@ EVENTS = {
                     "`build`, `digest`, `bytes`"),
     "build_started": ("an image is being built, since a reservation waits for it", "`odcd`",
                       "`build`, `digest`, `attempt`"),
-    "build_dropped": ("nobody waits for that image any more", "`odcd`", "as of `build_started`"),
+    "build_dropped": ("no reservation waits for that image any longer", "`odcd`",
+                      "as of `build_started`"),
     "build_ended": ("an attempt to build an image is over", "`odcd`",
                     "as of `build_started`; `state`: `completed` with `image`, `failed` with "
                     "`error`, `queued`: its Job was lost, and is made again"),
-    "github_user_set": ("a user told odc their name at GitHub", "the user", "`github_user`"),
-    "warned": ("the user of a reservation was told that it ends soon", "`odcd`",
+    "github_user_set": ("a user set their GitHub user name", "the user", "`github_user`"),
+    "warned": ("the user of a reservation was notified that it ends soon", "`odcd`",
                "`minutes`, `expires_at`; `trouble`: what of it did not arrive"),
     "requeue_asked": ("somebody asked a running job to go back to the queue", "who asked",
                       "`hold`"),
@@ -283,9 +284,9 @@ EVENTS = {
     "orphan": ("something ran that no job has, and was removed", "`odcd`", "`name`: the pod"),
     "node_down": ("a node is out of use: gone from the inventory, or taken out",
                   "`odcd`, or the operator", "`reason`"),
-    "node_quarantined": ("a node that eats jobs takes no more of them, until a canary succeeds",
+    "node_quarantined": ("jobs kept failing on a node; none starts there until a canary succeeds",
                          "`odcd`", "`evidence`"),
-    "node_suspected": ("a node eats jobs, and so many are quarantined that it is only told of",
+    "node_suspected": ("jobs keep failing on a node, but the limit of quarantined nodes is reached",
                        "`odcd`", "`evidence`"),
     "canary_failed": ("a canary failed on a quarantined node", "`odcd`",
                       "`canary`: what it said; `failed`: how many have; `next_at`"),
@@ -302,9 +303,9 @@ EVENTS = {
     "booking_ended": ("a booking is over", "`odcd`", "`booking_id`, `name`"),
     "booking_nodes": ("a booking has other nodes, because some failed or came", "`odcd`",
                       "`booking_id`, `name`, `added`, `removed`"),
-    "booking_reason": ("a booking lacks nodes, or lacks none any more", "`odcd`",
+    "booking_reason": ("a booking lacks nodes, or has all of them again", "`odcd`",
                        "`booking_id`, `name`, `reason`"),
-    "licence_set": ("how many there are of a licence was said", "the operator", "`name`, `total`"),
+    "licence_set": ("the total of a licence was set", "the operator", "`name`, `total`"),
     "licence_deleted": ("a licence was deleted", "the operator", "`name`"),
     "account_created": ("an account was made", "the operator", "`account`, `new` values"),
     "account_edited": ("an account was changed", "the operator",

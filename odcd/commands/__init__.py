@@ -50,7 +50,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def add_serving(parser: argparse.ArgumentParser) -> None:
-    """What up and serve share."""
+    """Options of both up and serve."""
     add_home(parser)
     parser.add_argument(
         "--node",

@@ -32,7 +32,7 @@ def run(args: Namespace) -> int:
 
     target: Path = args.file.absolute()
     # Beside the target and renamed when whole, so that a backup is never half there.
-    # Of a name that nobody else can have taken: the folder may be everybody's.
+    # With a name that no one can guess: other users may write to the folder.
     scratch = target.with_name(f"{target.name}.{secrets.token_hex(8)}.partial")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:

@@ -85,10 +85,10 @@ class Demo:
         failing = self._submit("-J", "typo", "-t", "1", "typo.sh")
         endless = self._submit("-J", "endless", "-t", "0:03", "endless.sh")
 
-        self._say("What waits says why, and until when")
+        self._say("Every queued job has a reason and an expected start")
         self._show("odcctl", "queue")
         self._show("odcctl", "why", gang)
-        self._say("What cannot be is refused at once")
+        self._say("An impossible request is rejected at once")
         self._show("odcctl", "submit", "-G", "h100:16", "-N", "1", "train.sh", expect=1)
 
         self._say("Wait without polling; the exit code is the job's")
@@ -97,7 +97,7 @@ class Demo:
         self._show("odcctl", "wait", failing, expect=3)
         self._show("odcctl", "wait", endless, expect=143)
 
-        self._say("What they printed")
+        self._say("The output of the jobs")
         self._show("odcctl", "logs", gang, "--rank", "all")
         self._show("odcctl", "logs", f"{primes}_2")
         self._show("odcctl", "logs", report)
@@ -110,7 +110,7 @@ class Demo:
         self._show("odcctl", "avail")
         self._show("odcctl", "cancel", "--name", "debug")
 
-        self._say("What became of them")
+        self._say("The results")
         self._show("odcctl", "history")
         self._check()
 

@@ -70,7 +70,7 @@ def run(args: Namespace) -> int:
 
 
 def _running(home: Path, postgres: EmbeddedPostgres | None) -> int:
-    """As the database knows it, or the runner when that knows of more."""
+    """The number of running jobs: the larger of the database's and the runner's."""
     from odcd.home.database_access import with_database
     from odcd.home.shutdown import count_running, running_attempts
 

@@ -27,7 +27,7 @@ def add(subparsers: Subparsers) -> None:
     parser = describe(
         subparsers,
         "simulate",
-        "Replay traces through the scheduler on a virtual clock, and print what came of it",
+        "Replay traces through the scheduler on a virtual clock, and print the results",
         "odcd simulate philly-sample --policy fifo --cluster 27x8 --picture week.svg",
     )
     parser.add_argument(
@@ -60,7 +60,7 @@ def add(subparsers: Subparsers) -> None:
         choices=["user", "true", "last2"],
         default="user",
         help="plan with the users' limits (default), the true run times, or the mean of the user's "
-        "last two, raised when a job outlives it; nobody is ended by it",
+        "last two, raised when a job outlives it; no job is ended by it",
     )
     parser.add_argument(
         "--no-eta", action="store_true", help="predict no starts, which takes less time"

@@ -78,7 +78,7 @@ def _detach(settings: Settings) -> int:
     with os.fdopen(writing, "w", encoding="utf-8") as parent:
 
         def answer(word: str, text: str) -> None:
-            # Whoever started it may be gone: that is no reason to end.
+            # The caller may be gone: that is no reason to end.
             with suppress(BrokenPipeError):
                 if not parent.closed:
                     parent.write(f"{word}\n{text}")

@@ -1,4 +1,4 @@
-"""What must hold of a job and SQL cannot check: paths, arguments, environment, valid text."""
+"""Checks of a job that SQL cannot make: paths, arguments, environment, valid text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_job(spec: JobSpec) -> None:
             f"the job name {spec.name[:60]!a} has characters that cannot be shown",
             "Use letters, digits, blanks and punctuation.",
         )
-    # What came as a JobSpec was checked as it was read; a command line was not.
+    # The body of a request was checked while it was decoded; a command line was not.
     for name in PRINTED:
         text = getattr(spec, name)
         if text is not None and not _printable(text):

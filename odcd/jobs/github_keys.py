@@ -34,7 +34,7 @@ TYPES = frozenset(
         "sk-ecdsa-sha2-nistp256@openssh.com",
     }
 )
-"""Those that OpenSSH takes in authorized_keys; its ssh-dss nobody has any more."""
+"""Key types that OpenSSH accepts in authorized_keys, without the obsolete ssh-dss."""
 ANSWER_TIMEOUT_S = 10.0
 MAX_BYTES = 256 * 1024
 MAX_KEY_CHARS = 16_384
@@ -51,7 +51,7 @@ class Keys(Protocol):
         """All keys of a GitHub user, each a line of authorized_keys; at least one.
 
         Raises BadRequest for what is no user's name, and for a user without keys; UnknownUser;
-        KeysUnavailable when nobody can say.
+        KeysUnavailable when GitHub cannot be asked.
         """
         ...
 

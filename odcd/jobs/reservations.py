@@ -16,7 +16,7 @@ from odcd.records.fields import PRINTABLE, Comment, Image, Name
 from odcd.records.job import Identity, JobSpec, ReservationSpec
 
 BOX = login_shell.script()
-"""Read at once: the daemon may not read its own files any more when it serves."""
+"""Read at import: the daemon may be unable to read its own files once it serves."""
 MIN_S, MAX_S = 300, 86_400
 MIN_HOURS, MAX_HOURS = 0.0833, 24
 DEFAULT_HOURS = 8.0
@@ -46,7 +46,7 @@ class Reserve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     no_persist: bool = False
     """A home that ends with it."""
     recreate_env: bool = False
-    """Write the shell's files on the disk anew."""
+    """Recreate the shell's start files on the disk."""
     jupyter: bool = False
     """Start Jupyter Lab in it; of several nodes, in the first."""
     image: Image | None = None
@@ -61,7 +61,7 @@ class Reserve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     github_user: (
         Annotated[str, msgspec.Meta(min_length=1, max_length=100, pattern=PRINTABLE)] | None
     ) = None
-    """Whose SSH keys may enter."""
+    """The users whose SSH keys may enter."""
     account: Name | None = None
     qos: Name | None = None
     partition: Name | None = None
@@ -201,7 +201,7 @@ def _check(asked: Reserve) -> None:
             )
     if asked.recreate_env and disk is None:
         raise BadRequest(
-            "there is no disk whose shell files could be written anew", "Leave --recreate-env out."
+            "--recreate-env needs a disk, and this reservation has none", "Remove --recreate-env."
         )
     if asked.build is not None and asked.image is not None:
         raise BadRequest(
@@ -289,7 +289,7 @@ def user_places(uid: int) -> tuple[str, str]:
 
 
 def sizes_of(kind: TypeThere) -> list[dict[str, int]]:
-    """What `avail` tells the wait of: parts of a node by powers of two, then whole nodes."""
+    """The sizes whose waits `avail` shows: parts of a node by powers of two, then whole nodes."""
     if kind.gpus_per_node == 0:
         return [{"gpus": 0, "nodes": 1}]
     parts = [1 << n for n in range(kind.gpus_per_node.bit_length())]
@@ -301,7 +301,7 @@ def sizes_of(kind: TypeThere) -> list[dict[str, int]]:
 
 
 def check_local(_who: Identity, spec: JobSpec) -> None:
-    """What one machine's processes cannot give. Raises NotImplementedYet."""
+    """Reject options that processes of one machine cannot have. Raises NotImplementedYet."""
     if not isinstance(spec, ReservationSpec):
         return
     if spec.image is not None:

@@ -64,7 +64,7 @@ def prepare(
     who: Identity, specs: Sequence[JobSpec], *, key: str | None, dry_run: bool,
     check: Check = lambda _who, _spec: None, digest: str | None = None,
 ) -> Prepared:  # fmt: skip
-    """digest: what tells the request's repetition from another one under its key; None: all that
+    """digest: separates a repetition of the request from another one under its key; None: all that
     the jobs are. check: what the executor asks of a job beside. Raises BadRequest, TooLarge or
     BadDependency; of several jobs it says which."""
     steps = _prepare(who, specs, key, dry_run, check, digest)
@@ -266,7 +266,7 @@ def _array(text: str, budget: RangeBudget) -> dict[str, Any]:
 
 
 def _options(spec: JobSpec) -> dict[str, Any]:
-    """What the job's own environment will tell of how it was asked for; only what was said."""
+    """The options that the job's environment will contain; only those that were given."""
     kind = f"{spec.gpu_type.lower()}:" if spec.gpu_type else ""
     asked = (
         ("gpus", spec.gpus),
@@ -291,8 +291,8 @@ def _options(spec: JobSpec) -> dict[str, Any]:
 def _fingerprint(
     specs: Sequence[JobSpec], jobs: Sequence[dict[str, Any]], parts: Sequence[bytes]
 ) -> Generator[None, None, str]:
-    """What tells the repetition of a request from another request under the same key. Pauses after
-    each job.
+    """A digest that separates a repetition of a request from another one under its key. Pauses
+    after each job.
 
     A moment parsed from a command line (now+1hour) moves between the two; the line itself does not.
     """
@@ -414,8 +414,8 @@ class SubmitBatcher:
         """An answer for each job of the request, in order.
 
         Raises DatabaseDown when PostgreSQL did not answer; it may have committed then, and the same
-        idempotency key tells. Raises DiskAlmostFull. Cancelled before its batch was sent, the
-        request is dropped.
+        idempotency key answers that. Raises DiskAlmostFull. If cancelled before its batch was sent,
+        the request is dropped.
         """
         if not prepared.request["dry_run"]:
             self._check_disk()
@@ -450,7 +450,7 @@ class SubmitBatcher:
                     await self._send_batch(batch)
                 finally:
                     lane.sending = set()
-                # What waited for these users' turn there.
+                # Start the lane that waited for these users.
                 self._start(other)
         except BaseException:
             lane.cancel_all()

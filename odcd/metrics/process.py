@@ -92,10 +92,10 @@ class Metrics:
         for rejected in REJECTED:
             self._rejected.labels(rejected)
         self._event_clients = Gauge(
-            "odcd_event_clients", "Who follows events by a stream.", registry=registry
+            "odcd_event_clients", "Clients that follow events by a stream.", registry=registry
         )
         self._viewers = Gauge(
-            "odcd_page_viewers", "Who looks at a page that updates itself.", registry=registry
+            "odcd_page_viewers", "Open pages that update themselves.", registry=registry
         )
         self._listener = Gauge(
             "odcd_listener_up", "1 while this daemon hears of changes from the database.",
@@ -134,7 +134,7 @@ class Metrics:
         self._phase_limits = Gauge(
             "odcd_reservation_phase_limit_seconds",
             "How long a dev server may be in a phase, by this daemon's settings, until it is given "
-            "up or begins anew.",
+            "up or restarted.",
             ["phase"], registry=registry,
         )  # fmt: skip
         self._database = Gauge(
@@ -160,7 +160,7 @@ class Metrics:
         for name in (*MEASURES, "fold_tally", "set_event_aside", "retry_aside", "render_job_info"):
             # Start at 0, so that the first failure counts as an increase.
             self._unmeasured.labels(name)
-        build = Info("odcd_build", "What this daemon is.", registry=registry)
+        build = Info("odcd_build", "Version of this daemon.", registry=registry)
         build.info({
             "version": __version__,
             "revision": os.environ.get("ODC_REVISION", "unknown"),

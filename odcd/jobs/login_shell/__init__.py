@@ -1,4 +1,4 @@
-"""What a reservation runs on the local executor: one login shell after the other in a terminal."""
+"""The script of a reservation on the local executor: login shells in a terminal, one by one."""
 
 from __future__ import annotations
 
