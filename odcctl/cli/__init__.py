@@ -1,0 +1,1 @@
+"""What all commands share: the Typer app, the common options, help, completion, usage errors."""

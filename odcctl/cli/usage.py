@@ -1,0 +1,43 @@
+"""Click's errors in the words of odcctl."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from odcctl.cli.call import wrong_usage
+from odcctl.exits import WrongUsage
+
+_QUOTED = re.compile(r"'(.*)'", re.DOTALL)
+
+
+def explain(error: click.UsageError) -> WrongUsage:
+    return wrong_usage(_message(error), error.ctx)
+
+
+def _message(error: click.UsageError) -> str:
+    if isinstance(error, click.NoSuchOption):
+        near = ", ".join(error.possibilities or ())
+        return f'no option "{error.option_name}"' + (f"; did you mean {near}?" if near else "")
+    if isinstance(error, click.MissingParameter):
+        return f"{_name(error.param)} is missing"
+    if isinstance(error, click.BadParameter):
+        return f"{_name(error.param)} {_complaint(error)}"
+    return error.message[:1].lower() + error.message[1:].rstrip(".")
+
+
+def _complaint(error: click.BadParameter) -> str:
+    if error.param is not None and error.param.type is click.INT:
+        found = _QUOTED.search(error.message)
+        return f'takes a whole number, not "{found[1] if found else ""}"'
+    return error.message.rstrip(".")
+
+
+def _name(param: click.Parameter | None) -> str:
+    """--user; ID for an argument."""
+    if param is None:
+        return "an argument"
+    if isinstance(param, click.Option):
+        return max(param.opts, key=len)
+    return (param.metavar or param.name or "").strip("[].").lstrip("[")
