@@ -14,16 +14,17 @@ from odcctl.cli.call import Call
 FORMS = ("table", "json", "quiet")
 LIST_FORMS = (*FORMS, "csv")
 HELP_WIDTH = 100
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH}
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH}
 HOURS_CONTEXT = {"help_option_names": ["--help"]}
 """Of commands whose -h is hours."""
 
 
 def new_app(cls: type[TyperGroup] | None = None, help: str | None = None) -> typer.Typer:
     """A Typer app with plain help and Python's own tracebacks: Rich is not imported for them."""
+    about: dict[str, Any] = {} if help is None else {"help": help}
     return typer.Typer(
         cls=cls, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
-        **({} if help is None else {"help": help}),
+        **about,
     )  # fmt: skip
 
 
@@ -47,6 +48,9 @@ class Verb(TyperCommand):
     def get_short_help_str(self, limit: int = 0) -> str:
         """The first line of the docstring, whole."""
         return summary_of(self)
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        return _named_plainly(super().get_help_option(ctx))
 
 
 class Listing(Verb):
@@ -122,6 +126,15 @@ class Actions(TyperGroup):
 
     def get_short_help_str(self, limit: int = 0) -> str:
         return summary_of(self)
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        return _named_plainly(super().get_help_option(ctx))
+
+
+def _named_plainly(option: click.Option | None) -> click.Option | None:
+    if option is not None:
+        option.help = "show this help"
+    return option
 
 
 def summary_of(command: click.Command) -> str:

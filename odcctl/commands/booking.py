@@ -38,6 +38,90 @@ Name = Annotated[
     str, typer.Argument(metavar="NAME", help="the booking", autocompletion=complete.bookings)
 ]
 
+Start = Annotated[
+    str | None,
+    typer.Option(
+        "--start", metavar="MOMENT", help="when it begins: now+2h, 18:00, 2026-01-20T09:00:00"
+    ),
+]  # fmt: skip
+Lasts = Annotated[
+    str | None,
+    typer.Option(
+        "--duration", metavar="TIME", parser=duration,
+        help="how long it lasts: 30 (minutes), 4h, 1:30:00, 1-0",
+    ),
+]  # fmt: skip
+End = Annotated[
+    str | None,
+    typer.Option("--end", metavar="MOMENT", help="when it ends, instead of a duration"),
+]  # fmt: skip
+Repeat = Annotated[
+    str | None,
+    typer.Option("--repeat", metavar="HOW", help="daily, weekly, weekdays or none"),
+]  # fmt: skip
+Until = Annotated[
+    str | None,
+    typer.Option(
+        "--until", metavar="MOMENT", help="no repetition starts after this; '' for no end"
+    ),
+]  # fmt: skip
+Nodes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--nodes", metavar="NAMES", help="these nodes, as gpu-[01-04]",
+        autocompletion=complete.nodes,
+    ),
+]  # fmt: skip
+GpuType = Annotated[
+    str | None,
+    typer.Option(
+        "--type", "-t", metavar="TYPE", help="nodes of this GPU type",
+        autocompletion=complete.gpu_types,
+    ),
+]  # fmt: skip
+Partition = Annotated[
+    str | None,
+    typer.Option(
+        "--partition", "-p", metavar="NAME", help="nodes of this partition",
+        autocompletion=complete.partitions,
+    ),
+]  # fmt: skip
+Count = Annotated[
+    int | None,
+    typer.Option("--count", metavar="N", help="so many of them; all of them when left out"),
+]  # fmt: skip
+Every = Annotated[bool, typer.Option("--all", help="every node there is")]
+Users = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--users", metavar="NAMES", help="whose jobs may use it",
+        autocompletion=complete.users,
+    ),
+]  # fmt: skip
+Accounts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--accounts", metavar="NAMES", help="and of which accounts, those below included",
+        autocompletion=complete.accounts,
+    ),
+]  # fmt: skip
+Maintenance = Annotated[
+    bool, typer.Option("--maintenance", help="for maintenance: no jobs run in it")
+]  # fmt: skip
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force", "--ignore-running",
+        help="with --maintenance: although running jobs reach into it",
+    ),
+]  # fmt: skip
+Comment = Annotated[
+    str | None, typer.Option("--comment", metavar="TEXT", help="a text kept with it; '' for none")
+]  # fmt: skip
+NewName = Annotated[
+    str | None, typer.Option("--name", metavar="NAME", help="of edit: another name")
+]  # fmt: skip
+
 
 @app.command("create", cls=Verb, epilog=CREATE, help="Book nodes.")
 @app.command(
@@ -46,89 +130,22 @@ Name = Annotated[
 def create_or_edit(
     ctx: typer.Context,
     name: Name,
-    start: Annotated[
-        str | None,
-        typer.Option(
-            "--start", metavar="MOMENT", help="when it begins: now+2h, 18:00, 2026-01-20T09:00:00"
-        ),
-    ] = None,
-    lasts: Annotated[
-        str | None,
-        typer.Option(
-            "--duration", metavar="TIME", parser=duration,
-            help="how long it lasts: 30 (minutes), 4h, 1:30:00, 1-0",
-        ),
-    ] = None,
-    end: Annotated[
-        str | None,
-        typer.Option("--end", metavar="MOMENT", help="when it ends, instead of a duration"),
-    ] = None,
-    repeat: Annotated[
-        str | None,
-        typer.Option("--repeat", metavar="HOW", help="daily, weekly, weekdays or none"),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            "--until", metavar="MOMENT", help="no repetition starts after this; '' for no end"
-        ),
-    ] = None,
-    nodes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--nodes", metavar="NAMES", help="these nodes, as gpu-[01-04]",
-            autocompletion=complete.nodes,
-        ),
-    ] = None,
-    gpu_type: Annotated[
-        str | None,
-        typer.Option(
-            "--type", "-t", metavar="TYPE", help="nodes of this GPU type",
-            autocompletion=complete.gpu_types,
-        ),
-    ] = None,
-    partition: Annotated[
-        str | None,
-        typer.Option(
-            "--partition", "-p", metavar="NAME", help="nodes of this partition",
-            autocompletion=complete.partitions,
-        ),
-    ] = None,
-    count: Annotated[
-        int | None,
-        typer.Option("--count", metavar="N", help="so many of them; all of them when left out"),
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="every node there is")] = False,
-    users: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--users", metavar="NAMES", help="whose jobs may use it",
-            autocompletion=complete.users,
-        ),
-    ] = None,
-    accounts: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--accounts", metavar="NAMES", help="and of which accounts, those below included",
-            autocompletion=complete.accounts,
-        ),
-    ] = None,
-    maintenance: Annotated[
-        bool, typer.Option("--maintenance", help="for maintenance: no jobs run in it")
-    ] = False,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", "--ignore-running",
-            help="with --maintenance: although running jobs reach into it",
-        ),
-    ] = False,
-    comment: Annotated[
-        str | None, typer.Option("--comment", metavar="TEXT", help="a text kept with it; '' for none")
-    ] = None,
-    new_name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="of edit: another name")
-    ] = None,
+    start: Start = None,
+    lasts: Lasts = None,
+    end: End = None,
+    repeat: Repeat = None,
+    until: Until = None,
+    nodes: Nodes = None,
+    gpu_type: GpuType = None,
+    partition: Partition = None,
+    count: Count = None,
+    every: Every = False,
+    users: Users = None,
+    accounts: Accounts = None,
+    maintenance: Maintenance = False,
+    force: Force = False,
+    comment: Comment = None,
+    new_name: NewName = None,
 ) -> int:  # fmt: skip
     call = Call.of(ctx, failing=FAILING)
     # The daemon reads the times.

@@ -22,37 +22,43 @@ from odcctl.text.prompts import agree
 
 EXAMPLE = "odcctl cancel 7_[3-9] 12\nodcctl cancel --me --state PENDING"
 
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ID...", help="7, 7_3, 7_[1-4]", autocompletion=complete.jobs),
+]  # fmt: skip
+Every = Annotated[bool, typer.Option("--all", help="every job that I may cancel")]
+State = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state", "-t", metavar="STATES", help="only in these states, as PENDING or PD",
+        autocompletion=complete.states,
+    ),
+]  # fmt: skip
+Signal = Annotated[
+    str | None,
+    typer.Option(
+        "--signal", "-s", metavar="SIGNAL",
+        help="only send this signal to running jobs: USR1, SIGTERM, 12",
+    ),
+]  # fmt: skip
+
+
 app = new_app()
 
 
 @app.command(cls=Verb, epilog=EXAMPLE)
 def cancel(
     ctx: typer.Context,
-    ids: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ID...", help="7, 7_3, 7_[1-4]", autocompletion=complete.jobs),
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="every job that I may cancel")] = False,
+    ids: Ids = None,
+    every: Every = False,
     me: Me = False,
     user: Users = None,
     name: JobNames = None,
-    state: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--state", "-t", metavar="STATES", help="only in these states, as PENDING or PD",
-            autocompletion=complete.states,
-        ),
-    ] = None,
+    state: State = None,
     partition: Partitions = None,
     account: Accounts = None,
     qos: Qos = None,
-    signal: Annotated[
-        str | None,
-        typer.Option(
-            "--signal", "-s", metavar="SIGNAL",
-            help="only send this signal to running jobs: USR1, SIGTERM, 12",
-        ),
-    ] = None,
+    signal: Signal = None,
 ) -> int:  # fmt: skip
     """Cancel jobs, or send them a signal.
 

@@ -32,7 +32,8 @@ def connect(
         int | None, typer.Option("--rank", metavar="N", help="which of its nodes; 0 is the first")
     ] = None,
     forward_agent: Annotated[
-        bool, typer.Option("--forward-agent", help="forward your SSH agent, even where others may enter")
+        bool,
+        typer.Option("--forward-agent", help="forward your SSH agent, even where others may enter"),
     ] = False,
     no_forward_agent: Annotated[
         bool, typer.Option("--no-forward-agent", help="do not forward it")

@@ -102,7 +102,13 @@ def line(event: Mapping[str, Any]) -> str:
     about = f"job {event['job_id']}" if event.get("job_id") is not None else ""
     if event.get("node"):
         about = f"{about} node {event['node']}".strip()
-    parts = [render.when(event["at"]), str(event["kind"]), about, f"by {event['actor']}", _detail(event)]
+    parts = [
+        render.when(event["at"]),
+        str(event["kind"]),
+        about,
+        f"by {event['actor']}",
+        _detail(event),
+    ]
     return "  ".join(render.clean(part) for part in parts if part)
 
 

@@ -25,46 +25,53 @@ FIELDS = (
 )
 LIMIT = 50
 
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since", "-S", metavar="TIME", parser=past,
+        help="all that ended since: 2h, 7d, today, yesterday, 2026-07-01T12:00",
+    ),
+]  # fmt: skip
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit", metavar="N",
+        help=f"the last N jobs; {LIMIT} when left out without --since",
+    ),
+]  # fmt: skip
+State = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state", "-t", metavar="STATES", help="only these states, as FAILED,TIMEOUT or F,TO",
+        autocompletion=complete.states,
+    ),
+]  # fmt: skip
+Job = Annotated[
+    list[str] | None,
+    typer.Option("--job", "-j", metavar="IDS", help="only these jobs: 7, 7_3, 7_[1-4]"),
+]  # fmt: skip
+Efficiency = Annotated[
+    bool, typer.Option("--efficiency", help="what their GPUs did, as seff; then sums by user")
+]  # fmt: skip
+
+
 app = new_app()
 
 
 @app.command(cls=Listing, epilog="odcctl history --me --state FAILED --limit 10")
 def history(
     ctx: typer.Context,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since", "-S", metavar="TIME", parser=past,
-            help="all that ended since: 2h, 7d, today, yesterday, 2026-07-01T12:00",
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit", metavar="N",
-            help=f"the last N jobs; {LIMIT} when left out without --since",
-        ),
-    ] = None,
+    since: Since = None,
+    limit: Limit = None,
     user: Users = None,
     me: Me = False,
-    state: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--state", "-t", metavar="STATES", help="only these states, as FAILED,TIMEOUT or F,TO",
-            autocompletion=complete.states,
-        ),
-    ] = None,
+    state: State = None,
     partition: Partitions = None,
-    job: Annotated[
-        list[str] | None,
-        typer.Option("--job", "-j", metavar="IDS", help="only these jobs: 7, 7_3, 7_[1-4]"),
-    ] = None,
+    job: Job = None,
     account: Accounts = None,
     qos: Qos = None,
     name: JobNames = None,
-    efficiency: Annotated[
-        bool, typer.Option("--efficiency", help="what their GPUs did, as seff; then sums by user")
-    ] = False,
+    efficiency: Efficiency = False,
 ) -> int:  # fmt: skip
     """Show jobs that have ended, and how.
 

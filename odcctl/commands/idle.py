@@ -28,9 +28,7 @@ def idle(
     user: Users = None,
     account: Accounts = None,
     gpu_type: GpuTypes = None,
-    reservations: Annotated[
-        bool, typer.Option("--reservations", help="only reservations")
-    ] = False,
+    reservations: Annotated[bool, typer.Option("--reservations", help="only reservations")] = False,
     batch: Annotated[bool, typer.Option("--batch", help="only batch jobs")] = False,
 ) -> int:
     """Show GPUs that are held and rest: whose, since when, and who waits for such.

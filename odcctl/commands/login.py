@@ -59,9 +59,7 @@ def login(
         render.note(f"odcctl: {address} has no TLS: the key can be read on the way")
     from odcctl.http.login import Choice, log_in
 
-    choice = Choice(
-        profile=profile, region=region, github_user=github_user, server_id=server_id
-    )
+    choice = Choice(profile=profile, region=region, github_user=github_user, server_id=server_id)
     answer = log_in(address, choice, post_login)
     # The key is in its file, and nowhere else.
     shown: dict[str, Any] = {name: value for name, value in answer.items() if name != "key"}

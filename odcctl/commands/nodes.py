@@ -24,41 +24,48 @@ FREE_HEADER = (
 )  # fmt: skip
 HEADER = ("NODE", "TYPE", "STATE", "GPUS", "CPUS", "MEMORY", "PARTITIONS", "JOBS / REASON")
 
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME...", help="a node, or a list as gpu-[01-03]",
+        autocompletion=complete.nodes,
+    ),
+]  # fmt: skip
+State = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state", "-t", metavar="STATES", help="only nodes in these states, as IDLE,DRAIN",
+        autocompletion=lambda: sorted(STATES),
+    ),
+]  # fmt: skip
+GpuType = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type", metavar="TYPES", help="only nodes of these GPU types, as h100",
+        autocompletion=complete.gpu_types,
+    ),
+]  # fmt: skip
+Topology = Annotated[
+    bool,
+    typer.Option("--topology", help="show where they lie: zone, placement group, network"),
+]  # fmt: skip
+Fragmentation = Annotated[
+    bool, typer.Option("--fragmentation", help="show how the free GPUs lie on nodes, per type")
+]  # fmt: skip
+
+
 app = new_app()
 
 
 @app.command(cls=Listing, epilog="odcctl nodes --type h100\nodcctl nodes --fragmentation")
 def nodes(
     ctx: typer.Context,
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME...", help="a node, or a list as gpu-[01-03]",
-            autocompletion=complete.nodes,
-        ),
-    ] = None,
+    names: Names = None,
     partition: Partitions = None,
-    state: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--state", "-t", metavar="STATES", help="only nodes in these states, as IDLE,DRAIN",
-            autocompletion=lambda: sorted(STATES),
-        ),
-    ] = None,
-    gpu_type: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--type", metavar="TYPES", help="only nodes of these GPU types, as h100",
-            autocompletion=complete.gpu_types,
-        ),
-    ] = None,
-    topology: Annotated[
-        bool,
-        typer.Option("--topology", help="show where they lie: zone, placement group, network"),
-    ] = False,
-    fragmentation: Annotated[
-        bool, typer.Option("--fragmentation", help="show how the free GPUs lie on nodes, per type")
-    ] = False,
+    state: State = None,
+    gpu_type: GpuType = None,
+    topology: Topology = False,
+    fragmentation: Fragmentation = False,
     as_of: AsOf = None,
 ) -> int:  # fmt: skip
     """Show the nodes, and how much of each is used.

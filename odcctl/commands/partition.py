@@ -11,11 +11,11 @@ from odcctl.cli import complete
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Actions, Listing, Verb, new_app
 from odcctl.cli.params import (
+    Limits,
     PlanDepth,
     depth_text,
     duration,
     joined,
-    Limits,
     limits_of,
     number_or_none,
 )
@@ -41,6 +41,71 @@ app = new_app(
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="the partition", autocompletion=complete.partitions)
 ]
+
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        "--policy", metavar="NAME", autocompletion=complete.policies,
+        help="how its jobs are ordered; `policy list` shows them",
+    ),
+]  # fmt: skip
+Placement = Annotated[
+    str | None,
+    typer.Option(
+        "--placement", metavar="FORM", autocompletion=lambda: ["pack", "spread"],
+        help="pack: the fullest node that fits; spread: the emptiest",
+    ),
+]  # fmt: skip
+Tier = Annotated[
+    int | None,
+    typer.Option(
+        "--tier", metavar="N",
+        help="of partitions that share nodes the highest is served first",
+    ),
+]  # fmt: skip
+State = Annotated[
+    str | None,
+    typer.Option(
+        "--state", metavar="STATE", help="UP, DOWN (jobs wait), DRAIN (takes none) or INACTIVE"
+    ),
+]  # fmt: skip
+Default = Annotated[
+    bool, typer.Option("--default", help="jobs that name no partition go here")
+]  # fmt: skip
+MaxTime = Annotated[
+    str | None,
+    typer.Option(
+        "--max-time", metavar="TIME", parser=duration,
+        help="the longest time limit, as of submit --time; UNLIMITED",
+    ),
+]  # fmt: skip
+DefaultTime = Annotated[
+    str | None,
+    typer.Option(
+        "--default-time", metavar="TIME", parser=duration, help="of jobs that name no time limit"
+    ),
+]  # fmt: skip
+MaxNodes = Annotated[
+    str | None,
+    typer.Option("--max-nodes", metavar="N", help="nodes of one job; none: any number"),
+]  # fmt: skip
+MemPerCpu = Annotated[
+    str | None,
+    typer.Option(
+        "--mem-per-cpu", metavar="MIB",
+        help="of jobs that name no memory; none: the node's share",
+    ),
+]  # fmt: skip
+Nodes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--nodes", metavar="NAMES", help="its nodes, as gpu-[01-03]",
+        autocompletion=complete.nodes,
+    ),
+]  # fmt: skip
+AllNodes = Annotated[
+    bool, typer.Option("--all-nodes", help="it has all nodes, and those to come")
+]  # fmt: skip
 
 
 @app.command("list", cls=Listing, epilog="odcctl partition list")
@@ -68,72 +133,19 @@ def show(ctx: typer.Context, name: Name) -> int:
 def create_or_edit(
     ctx: typer.Context,
     name: Name,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            "--policy", metavar="NAME", autocompletion=complete.policies,
-            help="how its jobs are ordered; `policy list` shows them",
-        ),
-    ] = None,
-    placement: Annotated[
-        str | None,
-        typer.Option(
-            "--placement", metavar="FORM", autocompletion=lambda: ["pack", "spread"],
-            help="pack: the fullest node that fits; spread: the emptiest",
-        ),
-    ] = None,
-    tier: Annotated[
-        int | None,
-        typer.Option(
-            "--tier", metavar="N",
-            help="of partitions that share nodes the highest is served first",
-        ),
-    ] = None,
+    policy: Policy = None,
+    placement: Placement = None,
+    tier: Tier = None,
     plan_depth: PlanDepth = None,
-    state: Annotated[
-        str | None,
-        typer.Option(
-            "--state", metavar="STATE", help="UP, DOWN (jobs wait), DRAIN (takes none) or INACTIVE"
-        ),
-    ] = None,
-    default: Annotated[
-        bool, typer.Option("--default", help="jobs that name no partition go here")
-    ] = False,
-    max_time: Annotated[
-        str | None,
-        typer.Option(
-            "--max-time", metavar="TIME", parser=duration,
-            help="the longest time limit, as of submit --time; UNLIMITED",
-        ),
-    ] = None,
-    default_time: Annotated[
-        str | None,
-        typer.Option(
-            "--default-time", metavar="TIME", parser=duration, help="of jobs that name no time limit"
-        ),
-    ] = None,
-    max_nodes: Annotated[
-        str | None,
-        typer.Option("--max-nodes", metavar="N", help="nodes of one job; none: any number"),
-    ] = None,
-    mem_per_cpu: Annotated[
-        str | None,
-        typer.Option(
-            "--mem-per-cpu", metavar="MIB",
-            help="of jobs that name no memory; none: the node's share",
-        ),
-    ] = None,
+    state: State = None,
+    default: Default = False,
+    max_time: MaxTime = None,
+    default_time: DefaultTime = None,
+    max_nodes: MaxNodes = None,
+    mem_per_cpu: MemPerCpu = None,
     limit: Limits = None,
-    nodes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--nodes", metavar="NAMES", help="its nodes, as gpu-[01-03]",
-            autocompletion=complete.nodes,
-        ),
-    ] = None,
-    all_nodes: Annotated[
-        bool, typer.Option("--all-nodes", help="it has all nodes, and those to come")
-    ] = False,
+    nodes: Nodes = None,
+    all_nodes: AllNodes = False,
 ) -> int:  # fmt: skip
     call = Call.of(ctx)
     # The daemon reads the times.

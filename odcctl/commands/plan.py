@@ -7,14 +7,14 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from odcctl.cli import complete
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Listing, new_app
 from odcctl.cli.params import AsOf, joined
+from odcctl.commands import _plan_options as params
 from odcctl.exits import DONE, REFUSED
 from odcctl.text import render
 from odcctl.text.durations import for_daemon
@@ -40,89 +40,35 @@ EXAMPLE = (
 Job = Mapping[str, str | None]
 """The options of --what-if that were given: "" for a flag."""
 
-
-def _of_job(*names: str, metavar: str, help: str, complete: Any = None) -> Any:
-    return typer.Option(
-        *names, metavar=metavar, help=f"what-if: {help}", autocompletion=complete
-    )
-
-
-Words = list[str] | None
-Nodes = Annotated[Words, _of_job("--nodes", "-N", metavar="COUNTS",
-                                 help="so many nodes: 1,2,4; 2-4 for any number between")]
-Gres = Annotated[Words, _of_job("--gres", metavar="GRES",
-                                help="GPUs per node: gpu:h100:8,gpu:l4:4")]
-GpusPerNode = Annotated[Words, _of_job("--gpus-per-node", metavar="GPUS",
-                                       help="GPUs per node: 4,8 or h100:4")]
-Gpus = Annotated[Words, _of_job("--gpus", "-G", metavar="GPUS", help="GPUs in all: 1,8,16")]
-Times = Annotated[Words, _of_job("--time", "-t", metavar="TIMES",
-                                 help="time limits: 1h,4h,1-00:00:00")]
-Cpus = Annotated[Words, _of_job("--cpus-per-task", "-c", metavar="COUNTS",
-                                help="CPUs per node: 8,64")]
-Mem = Annotated[Words, _of_job("--mem", metavar="SIZES", help="memory per node: 64G,256G")]
-Qos = Annotated[Words, _of_job("--qos", "-q", metavar="NAMES", help="under each QOS",
-                               complete=complete.qos)]
-Account = Annotated[Words, _of_job("--account", "-A", metavar="NAMES", help="of each account",
-                                   complete=complete.accounts)]
-Partition = Annotated[Words, _of_job("--partition", "-p", metavar="NAMES",
-                                     help="in any of these partitions",
-                                     complete=complete.partitions)]
-Constraint = Annotated[Words, _of_job("--constraint", "-C", metavar="FEATURES",
-                                      help="nodes with these features")]
-NodeList = Annotated[Words, _of_job("--nodelist", "-w", metavar="NODES", help="on these nodes",
-                                    complete=complete.nodes)]
-Exclude = Annotated[Words, _of_job("--exclude", "-x", metavar="NODES", help="not on these nodes",
-                                   complete=complete.nodes)]
-Exclusive = Annotated[bool, typer.Option("--exclusive", help="what-if: whole nodes")]
-Licenses = Annotated[Words, _of_job("--licenses", "-L", metavar="NAMES",
-                                    help="with all of these licences",
-                                    complete=complete.licences)]
-Diff = Annotated[bool, typer.Option(
-    "--diff", help="whose planned starts moved between two passes or times")]
-Gantt = Annotated[bool, typer.Option(
-    "--gantt", help="draw it: what runs, is planned and is booked on each node")]
-Hours = Annotated[int | None, typer.Option(
-    "--hours", metavar="N", help="gantt: how far ahead, 1 to 744; default 24")]
-OnNodes = Annotated[Words, typer.Option(
-    "--node", metavar="NAMES", help="gantt: only these nodes, by commas",
-    autocompletion=complete.nodes)]
-OfTypes = Annotated[Words, typer.Option(
-    "--type", metavar="TYPES", help="gantt: only nodes of these GPU types",
-    autocompletion=complete.gpu_types)]
-WhatIf = Annotated[bool, typer.Option(
-    "--what-if", help="when such jobs would start, and whom they would delay")]
-Ends = Annotated[Words, typer.Argument(
-    metavar="A [B]", help="diff: two passes or times, or one to compare with now")]
-
 app = new_app()
 
 
 @app.command(cls=Listing, epilog=EXAMPLE)
 def plan(
     ctx: typer.Context,
-    ends: Ends = None,
+    ends: params.Ends = None,
     as_of: AsOf = None,
-    diff: Diff = False,
-    gantt: Gantt = False,
-    hours: Hours = None,
-    node: OnNodes = None,
-    gpu_type: OfTypes = None,
-    what_if: WhatIf = False,
-    nodes: Nodes = None,
-    gres: Gres = None,
-    gpus_per_node: GpusPerNode = None,
-    gpus: Gpus = None,
-    time: Times = None,
-    cpus_per_task: Cpus = None,
-    mem: Mem = None,
-    qos: Qos = None,
-    account: Account = None,
-    partition: Partition = None,
-    constraint: Constraint = None,
-    nodelist: NodeList = None,
-    exclude: Exclude = None,
-    exclusive: Exclusive = False,
-    licenses: Licenses = None,
+    diff: params.Diff = False,
+    gantt: params.Gantt = False,
+    hours: params.Hours = None,
+    node: params.OnNodes = None,
+    gpu_type: params.OfTypes = None,
+    what_if: params.WhatIf = False,
+    nodes: params.Nodes = None,
+    gres: params.Gres = None,
+    gpus_per_node: params.GpusPerNode = None,
+    gpus: params.Gpus = None,
+    time: params.Times = None,
+    cpus_per_task: params.Cpus = None,
+    mem: params.Mem = None,
+    qos: params.Qos = None,
+    account: params.Account = None,
+    partition: params.Partition = None,
+    constraint: params.Constraint = None,
+    nodelist: params.NodeList = None,
+    exclude: params.Exclude = None,
+    exclusive: params.Exclusive = False,
+    licenses: params.Licenses = None,
 ) -> int:
     """Show whom the last pass promised a start, what moved a promise, and what-if.
 
@@ -177,12 +123,12 @@ def _gantt(call: Call, hours: int, nodes: str | None, types: str | None) -> int:
     """All pages; as JSON one answer with the nodes of all of them."""
     from odcctl.text.gantt import draw
 
-    params = {"hours": hours, "node": nodes, "gpu_type": types, "limit": 1000}
+    query = {"hours": hours, "node": nodes, "gpu_type": types, "limit": 1000}
     client = call.client()
-    whole: dict[str, Any] = client.get("/v1/plan/gantt", params).json()
+    whole: dict[str, Any] = client.get("/v1/plan/gantt", query).json()
     following = whole["next"]
     while following is not None:
-        more: dict[str, Any] = client.get("/v1/plan/gantt", {**params, "cursor": following}).json()
+        more: dict[str, Any] = client.get("/v1/plan/gantt", {**query, "cursor": following}).json()
         whole["nodes"] += more["nodes"]
         following = more["next"]
     whole["next"] = None
@@ -215,8 +161,8 @@ def _diff(call: Call, words: Sequence[str]) -> int:
         )
         for word in words
     ]  # fmt: skip
-    params = dict(zip(("from", "to"), ends, strict=False))
-    reply = call.client().get("/v1/plan/diff", params)
+    query: dict[str, str | int | None] = dict(zip(("from", "to"), ends, strict=False))
+    reply = call.client().get("/v1/plan/diff", query)
     answer: dict[str, Any] = reply.json()
     rows: list[tuple[str, ...]] = []
     for job in answer["jobs"]:

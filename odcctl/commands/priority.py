@@ -21,50 +21,58 @@ HEADER = (
 )  # fmt: skip
 EXAMPLE = "odcctl priority --user ann\nodcctl priority --set-weight age=2000,qos=20000"
 
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ID...", help="only these jobs", autocompletion=complete.jobs),
+]  # fmt: skip
+Limit = Annotated[
+    str | None,
+    typer.Option(
+        "--limit", "-n", metavar="N",
+        help="so many at most, the highest first; 1000 when not said",
+    ),
+]  # fmt: skip
+Factors = Annotated[
+    bool, typer.Option("--factors", help="factors, 0 to 1, instead of points")
+]  # fmt: skip
+SetWeight = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set-weight", metavar="F=N",
+        help="age, size, fairshare, qos or partition; repeatable",
+    ),
+]  # fmt: skip
+SetMaxAge = Annotated[
+    str | None,
+    typer.Option(
+        "--set-max-age", metavar="TIME", parser=duration,
+        help="the age factor is 1 from here on: 7-00:00:00",
+    ),
+]  # fmt: skip
+SetHalfLife = Annotated[
+    str | None,
+    typer.Option(
+        "--set-half-life", metavar="TIME", parser=duration,
+        help="used time counts half after this: 7-00:00:00",
+    ),
+]  # fmt: skip
+
+
 app = new_app()
 
 
 @app.command(cls=Listing, epilog=EXAMPLE)
 def priority(
     ctx: typer.Context,
-    ids: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ID...", help="only these jobs", autocompletion=complete.jobs),
-    ] = None,
+    ids: Ids = None,
     user: Users = None,
     account: Accounts = None,
     partition: Partitions = None,
-    limit: Annotated[
-        str | None,
-        typer.Option(
-            "--limit", "-n", metavar="N",
-            help="so many at most, the highest first; 1000 when not said",
-        ),
-    ] = None,
-    factors: Annotated[
-        bool, typer.Option("--factors", help="factors, 0 to 1, instead of points")
-    ] = False,
-    set_weight: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set-weight", metavar="F=N",
-            help="age, size, fairshare, qos or partition; repeatable",
-        ),
-    ] = None,
-    set_max_age: Annotated[
-        str | None,
-        typer.Option(
-            "--set-max-age", metavar="TIME", parser=duration,
-            help="the age factor is 1 from here on: 7-00:00:00",
-        ),
-    ] = None,
-    set_half_life: Annotated[
-        str | None,
-        typer.Option(
-            "--set-half-life", metavar="TIME", parser=duration,
-            help="used time counts half after this: 7-00:00:00",
-        ),
-    ] = None,
+    limit: Limit = None,
+    factors: Factors = False,
+    set_weight: SetWeight = None,
+    set_max_age: SetMaxAge = None,
+    set_half_life: SetHalfLife = None,
 ) -> int:  # fmt: skip
     """Show what makes up the priority of pending jobs, and change the weights.
 

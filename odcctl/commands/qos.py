@@ -27,9 +27,74 @@ app = new_app(
     "--time: 30 is half an hour, 0:30 half a minute, 4h four hours.",
 )
 
-Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="the QOS", autocompletion=complete.qos)
-]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="the QOS", autocompletion=complete.qos)]
+
+Description = Annotated[
+    str | None, typer.Option("--description", metavar="TEXT", help="a text kept with it")
+]  # fmt: skip
+Priority = Annotated[
+    int | None, typer.Option("--priority", metavar="N", help="against other QOS, 0 and up")
+]  # fmt: skip
+Restricted = Annotated[
+    bool | None,
+    typer.Option(
+        "--restricted", metavar="on|off", parser=on_off,
+        help="only for accounts and users that name it",
+    ),
+]  # fmt: skip
+UsageFactor = Annotated[
+    float | None,
+    typer.Option("--usage-factor", metavar="X", help="used time counts so many times"),
+]  # fmt: skip
+DenyOnLimit = Annotated[
+    bool | None,
+    typer.Option(
+        "--deny-on-limit", metavar="on|off", parser=on_off,
+        help="refuse a job above a limit by itself (on), or let it wait",
+    ),
+]  # fmt: skip
+Preempts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--preempts", metavar="NAMES", help="QOS whose jobs its own may end; none",
+        autocompletion=complete.qos,
+    ),
+]  # fmt: skip
+PreemptMode = Annotated[
+    str | None,
+    typer.Option(
+        "--preempt-mode", metavar="MODE", help="its own, preempted: requeue or cancel",
+        autocompletion=lambda: ["requeue", "cancel"],
+    ),
+]  # fmt: skip
+Exempt = Annotated[
+    str | None,
+    typer.Option(
+        "--exempt", metavar="TIME", parser=duration,
+        help="its jobs run so long before they are preempted",
+    ),
+]  # fmt: skip
+Grace = Annotated[
+    str | None,
+    typer.Option(
+        "--grace", metavar="TIME", parser=duration,
+        help="from the signal to the kill of a preempted job",
+    ),
+]  # fmt: skip
+IdleWarn = Annotated[
+    str | None,
+    typer.Option(
+        "--idle-warn", metavar="TIME", parser=duration,
+        help="notify users of idle reservations after it; 0: never",
+    ),
+]  # fmt: skip
+IdleRelease = Annotated[
+    str | None,
+    typer.Option(
+        "--idle-release", metavar="TIME", parser=duration,
+        help="end idle reservations after it; 0: never",
+    ),
+]  # fmt: skip
 
 
 @app.command("list", cls=Listing, epilog="odcctl qos list")
@@ -82,73 +147,18 @@ def describe(qos: Mapping[str, Any]) -> str:
 def create_or_edit(
     ctx: typer.Context,
     name: Name,
-    description: Annotated[
-        str | None, typer.Option("--description", metavar="TEXT", help="a text kept with it")
-    ] = None,
-    priority: Annotated[
-        int | None, typer.Option("--priority", metavar="N", help="against other QOS, 0 and up")
-    ] = None,
-    restricted: Annotated[
-        bool | None,
-        typer.Option(
-            "--restricted", metavar="on|off", parser=on_off,
-            help="only for accounts and users that name it",
-        ),
-    ] = None,
-    usage_factor: Annotated[
-        float | None,
-        typer.Option("--usage-factor", metavar="X", help="used time counts so many times"),
-    ] = None,
+    description: Description = None,
+    priority: Priority = None,
+    restricted: Restricted = None,
+    usage_factor: UsageFactor = None,
     limit: Limits = None,
-    deny_on_limit: Annotated[
-        bool | None,
-        typer.Option(
-            "--deny-on-limit", metavar="on|off", parser=on_off,
-            help="refuse a job above a limit by itself (on), or let it wait",
-        ),
-    ] = None,
-    preempts: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--preempts", metavar="NAMES", help="QOS whose jobs its own may end; none",
-            autocompletion=complete.qos,
-        ),
-    ] = None,
-    preempt_mode: Annotated[
-        str | None,
-        typer.Option(
-            "--preempt-mode", metavar="MODE", help="its own, preempted: requeue or cancel",
-            autocompletion=lambda: ["requeue", "cancel"],
-        ),
-    ] = None,
-    exempt: Annotated[
-        str | None,
-        typer.Option(
-            "--exempt", metavar="TIME", parser=duration,
-            help="its jobs run so long before they are preempted",
-        ),
-    ] = None,
-    grace: Annotated[
-        str | None,
-        typer.Option(
-            "--grace", metavar="TIME", parser=duration,
-            help="from the signal to the kill of a preempted job",
-        ),
-    ] = None,
-    idle_warn: Annotated[
-        str | None,
-        typer.Option(
-            "--idle-warn", metavar="TIME", parser=duration,
-            help="notify users of idle reservations after it; 0: never",
-        ),
-    ] = None,
-    idle_release: Annotated[
-        str | None,
-        typer.Option(
-            "--idle-release", metavar="TIME", parser=duration,
-            help="end idle reservations after it; 0: never",
-        ),
-    ] = None,
+    deny_on_limit: DenyOnLimit = None,
+    preempts: Preempts = None,
+    preempt_mode: PreemptMode = None,
+    exempt: Exempt = None,
+    grace: Grace = None,
+    idle_warn: IdleWarn = None,
+    idle_release: IdleRelease = None,
 ) -> int:  # fmt: skip
     call = Call.of(ctx)
     given = {

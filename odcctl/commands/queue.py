@@ -27,42 +27,49 @@ FIELDS = (
 )
 EXAMPLE = "odcctl queue --partition h100 --state PENDING,RUNNING\nodcctl queue 17 18_[1-3]"
 
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="ID...", help="only these jobs: 7, 7_3, 7_[1-4]", autocompletion=complete.jobs
+    ),
+]  # fmt: skip
+State = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state", "-t", metavar="STATES", autocompletion=complete.states,
+        help="only these states, as PENDING or PD; all includes ended jobs",
+    ),
+]  # fmt: skip
+Job = Annotated[
+    list[str] | None,
+    typer.Option("--job", "-j", metavar="IDS", help="as ID", autocompletion=complete.jobs),
+]  # fmt: skip
+Start = Annotated[
+    bool, typer.Option("--start", help="show pending jobs by expected start")
+]  # fmt: skip
+Watch = Annotated[
+    bool, typer.Option("--watch", help="keep showing it, as it changes; Ctrl-C ends it")
+]  # fmt: skip
+
+
 app = new_app()
 
 
 @app.command(cls=Listing, epilog=EXAMPLE)
 def queue(
     ctx: typer.Context,
-    ids: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="ID...", help="only these jobs: 7, 7_3, 7_[1-4]", autocompletion=complete.jobs
-        ),
-    ] = None,
+    ids: Ids = None,
     user: Users = None,
     me: Me = False,
-    state: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--state", "-t", metavar="STATES", autocompletion=complete.states,
-            help="only these states, as PENDING or PD; all includes ended jobs",
-        ),
-    ] = None,
+    state: State = None,
     partition: Partitions = None,
-    job: Annotated[
-        list[str] | None,
-        typer.Option("--job", "-j", metavar="IDS", help="as ID", autocompletion=complete.jobs),
-    ] = None,
+    job: Job = None,
     account: Accounts = None,
     qos: Qos = None,
     name: JobNames = None,
-    start: Annotated[
-        bool, typer.Option("--start", help="show pending jobs by expected start")
-    ] = False,
+    start: Start = False,
     as_of: AsOf = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="keep showing it, as it changes; Ctrl-C ends it")
-    ] = False,
+    watch: Watch = False,
 ) -> int:  # fmt: skip
     """Show what runs and what waits, and why."""
     call = Call.of(ctx)

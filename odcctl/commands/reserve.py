@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import typer
 
-from odcctl.cli import complete
 from odcctl.cli.call import Call
 from odcctl.cli.commands import HOURS_CONTEXT, Verb, new_app
+from odcctl.commands import _reserve_options as params
 from odcctl.exits import INTERRUPTED, Refused
 from odcctl.http.client import Client
 from odcctl.reservations import asking
@@ -52,142 +52,35 @@ app = new_app()
 @app.command(cls=WithCommand, epilog=EXAMPLE, context_settings=HOURS_CONTEXT)
 def reserve(
     ctx: typer.Context,
-    gpu_type: Annotated[
-        str | None,
-        typer.Option(
-            "--gpu-type", "-t", metavar="TYPE", autocompletion=complete.gpu_types,
-            help="the GPU type: h100, l4, cpu-x86 as odcctl avail has them",
-        ),
-    ] = None,
-    gpus: Annotated[
-        int | None,
-        typer.Option(
-            "--gpus", "-g", metavar="N",
-            help="GPUs in all: up to a node's, or whole nodes; 0 of a CPU type",
-        ),
-    ] = None,
-    hours: Annotated[
-        str | None,
-        typer.Option(
-            "--hours", "-h", metavar="HOURS", help="how long: 0.0833 (5 minutes) to 24, as 0.5"
-        ),
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option("--name", "-n", metavar="NAME", help="a name; one is made up when left out"),
-    ] = None,
-    distributed: Annotated[
-        bool, typer.Option("--distributed", "-d", help="more than one node is what I want")
-    ] = False,
-    disk: Annotated[
-        str | None,
-        typer.Option(
-            "--disk", metavar="NAME", autocompletion=complete.disks_or_none,
-            help="the named disk that is the home folder; none: no disk",
-        ),
-    ] = None,
-    no_persist: Annotated[
-        bool, typer.Option("--no-persist", help="a home folder that ends with the reservation")
-    ] = False,
-    ignore_no_persist: Annotated[
-        bool,
-        typer.Option("--ignore-no-persist", help="when the disk is in use: wait, and do not ask"),
-    ] = False,
-    recreate_env: Annotated[
-        bool,
-        typer.Option("--recreate-env", help="recreate the shell's start files on the disk"),
-    ] = False,
-    jupyter: Annotated[bool, typer.Option("--jupyter", help="start Jupyter Lab in it")] = False,
-    image: Annotated[
-        str | None, typer.Option("--dockerimage", metavar="REF", help="run this image")
-    ] = None,
-    dockerfile: Annotated[
-        str | None,
-        typer.Option(
-            "--dockerfile", metavar="PATH",
-            help="run the image that this Dockerfile and its folder make; a .dockerignore holds",
-        ),
-    ] = None,
-    rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="build it again, also if it was built before")
-    ] = False,
-    preserve_entrypoint: Annotated[
-        bool,
-        typer.Option("--preserve-entrypoint", help="keep the image's own ENTRYPOINT and CMD"),
-    ] = False,
-    node_label: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--node-label", "-l", metavar="KEY=VALUE",
-            help="on nodes with this label; may be repeated",
-        ),
-    ] = None,
-    github_user: Annotated[
-        str | None,
-        typer.Option(
-            "--github-user", metavar="NAME", help="whose SSH keys enter it, instead of mine"
-        ),
-    ] = None,
-    account: Annotated[
-        str | None,
-        typer.Option(
-            "--account", metavar="NAME", help="the account it is charged to",
-            autocompletion=complete.accounts,
-        ),
-    ] = None,
-    qos: Annotated[
-        str | None,
-        typer.Option(
-            "--qos", metavar="NAME", help="the QOS it runs under", autocompletion=complete.qos
-        ),
-    ] = None,
-    partition: Annotated[
-        str | None,
-        typer.Option(
-            "--partition", metavar="NAME", help="the partition it runs in",
-            autocompletion=complete.partitions,
-        ),
-    ] = None,
-    booking: Annotated[
-        str | None,
-        typer.Option(
-            "--booking", metavar="NAME", help="inside this booking of nodes only",
-            autocompletion=complete.bookings,
-        ),
-    ] = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="print the request, and every step")
-    ] = False,
-    no_interactive: Annotated[bool, typer.Option("--no-interactive", help="ask nothing")] = False,
-    test_only: Annotated[
-        bool, typer.Option("--test-only", help="say when it would start, and reserve nothing")
-    ] = False,
-    no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="do not wait until it is active")
-    ] = False,
-    send: Annotated[
-        str | None,
-        typer.Option(
-            "--send", metavar="DIR",
-            help="for a command: send this folder, at most 1 GiB, all of it",
-        ),
-    ] = None,
-    no_fetch: Annotated[
-        bool, typer.Option("--no-fetch", help="do not fetch what is new in that folder")
-    ] = False,
-    keep_alive: Annotated[
-        bool,
-        typer.Option("--keep-alive", help="do not cancel the reservation after the command"),
-    ] = False,
-    timeout: Annotated[
-        str | None,
-        typer.Option(
-            "--timeout", metavar="TIME", help="of waiting and the command; default 24:00:00"
-        ),
-    ] = None,
-    trace: Annotated[
-        bool, typer.Option("--trace", help="at the end, how long each phase took")
-    ] = False,
+    gpu_type: params.GpuType = None,
+    gpus: params.Gpus = None,
+    hours: params.Hours = None,
+    name: params.Name = None,
+    distributed: params.Distributed = False,
+    disk: params.Disk = None,
+    no_persist: params.NoPersist = False,
+    ignore_no_persist: params.IgnoreNoPersist = False,
+    recreate_env: params.RecreateEnv = False,
+    jupyter: params.Jupyter = False,
+    image: params.Image = None,
+    dockerfile: params.Dockerfile = None,
+    rebuild: params.Rebuild = False,
+    preserve_entrypoint: params.PreserveEntrypoint = False,
+    node_label: params.NodeLabel = None,
+    github_user: params.GithubUser = None,
+    account: params.Account = None,
+    qos: params.Qos = None,
+    partition: params.Partition = None,
+    booking: params.Booking = None,
+    verbose: params.Verbose = False,
+    no_interactive: params.NoInteractive = False,
+    test_only: params.TestOnly = False,
+    no_wait: params.NoWait = False,
+    send: params.Send = None,
+    no_fetch: params.NoFetch = False,
+    keep_alive: params.KeepAlive = False,
+    timeout: params.Timeout = None,
+    trace: params.Trace = False,
 ) -> int:  # fmt: skip
     """Reserve a dev server for some hours, and wait until it is active.
 

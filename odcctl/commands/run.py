@@ -30,9 +30,7 @@ AGAIN_WITHIN_S = 1.0
 """The second Ctrl-C cancels when it follows the first within this time."""
 SETTLE_S = 5
 """How long one question waits for a job whose output has ended to end or to be requeued."""
-EXAMPLE = (
-    "odcctl run --gpus 1 python train.py\nodcctl run --gpus 1 --time 2:00:00 --pty bash"
-)
+EXAMPLE = "odcctl run --gpus 1 python train.py\nodcctl run --gpus 1 --time 2:00:00 --pty bash"
 
 app = new_app()
 

@@ -17,6 +17,73 @@ from odcctl.text.jobs import check_selectors
 
 EXAMPLE = "odcctl update 7 --time 2-00:00:00\nodcctl update 8 --throttle 4 --nice 100"
 
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time", "-t", metavar="TIME", parser=duration,
+        help="time limit: 30 (minutes), 4h, 1:30:00, 1-0 or UNLIMITED",
+    ),
+]  # fmt: skip
+Nice = Annotated[
+    int | None,
+    typer.Option(
+        "--nice", metavar="N",
+        help="start after jobs with a lower value; below 0 is for operators",
+    ),
+]  # fmt: skip
+Account = Annotated[
+    str | None,
+    typer.Option(
+        "--account", "-A", metavar="NAME", help="the account it is charged to",
+        autocompletion=complete.accounts,
+    ),
+]  # fmt: skip
+Qos = Annotated[
+    str | None,
+    typer.Option(
+        "--qos", "-q", metavar="NAME", help="the QOS it runs under",
+        autocompletion=complete.qos,
+    ),
+]  # fmt: skip
+Name = Annotated[
+    str | None, typer.Option("--name", "-n", metavar="NAME", help="its name")
+]  # fmt: skip
+Comment = Annotated[
+    str | None, typer.Option("--comment", metavar="TEXT", help="comment; '' for none")
+]  # fmt: skip
+Dependency = Annotated[
+    str | None,
+    typer.Option(
+        "--dependency", "-d", metavar="LIST",
+        help="jobs to wait for, as sbatch writes them; '' for none",
+    ),
+]  # fmt: skip
+Throttle = Annotated[
+    int | None,
+    typer.Option(
+        "--throttle", metavar="N", help="how many tasks of an array run at once; 0 for all"
+    ),
+]  # fmt: skip
+Begin = Annotated[
+    str | None,
+    typer.Option(
+        "--begin", "-b", metavar="MOMENT",
+        help="start no earlier: now+1hour, 16:00, 2026-01-20T12:34:00",
+    ),
+]  # fmt: skip
+Booking = Annotated[
+    str | None,
+    typer.Option(
+        "--reservation", metavar="NAME", help="run inside this booking; '' for none",
+        autocompletion=complete.bookings,
+    ),
+]  # fmt: skip
+Deadline = Annotated[
+    str | None,
+    typer.Option("--deadline", metavar="MOMENT", help="end it when it cannot be done by then"),
+]  # fmt: skip
+
+
 app = new_app()
 
 
@@ -24,72 +91,18 @@ app = new_app()
 def update(
     ctx: typer.Context,
     ids: JobIds,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            "--time", "-t", metavar="TIME", parser=duration,
-            help="time limit: 30 (minutes), 4h, 1:30:00, 1-0 or UNLIMITED",
-        ),
-    ] = None,
-    nice: Annotated[
-        int | None,
-        typer.Option(
-            "--nice", metavar="N",
-            help="start after jobs with a lower value; below 0 is for operators",
-        ),
-    ] = None,
+    time: Time = None,
+    nice: Nice = None,
     partition: Partitions = None,
-    account: Annotated[
-        str | None,
-        typer.Option(
-            "--account", "-A", metavar="NAME", help="the account it is charged to",
-            autocompletion=complete.accounts,
-        ),
-    ] = None,
-    qos: Annotated[
-        str | None,
-        typer.Option(
-            "--qos", "-q", metavar="NAME", help="the QOS it runs under",
-            autocompletion=complete.qos,
-        ),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", "-n", metavar="NAME", help="its name")
-    ] = None,
-    comment: Annotated[
-        str | None, typer.Option("--comment", metavar="TEXT", help="comment; '' for none")
-    ] = None,
-    dependency: Annotated[
-        str | None,
-        typer.Option(
-            "--dependency", "-d", metavar="LIST",
-            help="jobs to wait for, as sbatch writes them; '' for none",
-        ),
-    ] = None,
-    throttle: Annotated[
-        int | None,
-        typer.Option(
-            "--throttle", metavar="N", help="how many tasks of an array run at once; 0 for all"
-        ),
-    ] = None,
-    begin: Annotated[
-        str | None,
-        typer.Option(
-            "--begin", "-b", metavar="MOMENT",
-            help="start no earlier: now+1hour, 16:00, 2026-01-20T12:34:00",
-        ),
-    ] = None,
-    booking: Annotated[
-        str | None,
-        typer.Option(
-            "--reservation", metavar="NAME", help="run inside this booking; '' for none",
-            autocompletion=complete.bookings,
-        ),
-    ] = None,
-    deadline: Annotated[
-        str | None,
-        typer.Option("--deadline", metavar="MOMENT", help="end it when it cannot be done by then"),
-    ] = None,
+    account: Account = None,
+    qos: Qos = None,
+    name: Name = None,
+    comment: Comment = None,
+    dependency: Dependency = None,
+    throttle: Throttle = None,
+    begin: Begin = None,
+    booking: Booking = None,
+    deadline: Deadline = None,
 ) -> int:  # fmt: skip
     """Change jobs that wait or run."""
     call = Call.of(ctx, failing="nothing changed")

@@ -20,40 +20,47 @@ GROUPS = {"user": "user", "account": "account", "qos": "qos", "partition": "part
 HEADER = ("JOBS", "GPU-H", "CPU-H", "WAIT", "LONGEST", "FAILED", "EARLY", "GAVE BACK")
 EXAMPLE = "odcctl usage --since 30d --by account,type\nodcctl usage --me --reservations"
 
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since", "-S", metavar="TIME", parser=past,
+        help="from then on: 2h, 7d, today, yesterday, 2026-07-01T12:00",
+    ),
+]  # fmt: skip
+Until = Annotated[
+    str | None,
+    typer.Option(
+        "--until", "-E", metavar="TIME", parser=past, help="until then; now when left out"
+    ),
+]  # fmt: skip
+By = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--by", metavar="WORDS", autocompletion=lambda: list(GROUPS),
+        help=f"a line for each: {', '.join(GROUPS)}; user when left out",
+    ),
+]  # fmt: skip
+Reservations = Annotated[
+    bool, typer.Option("--reservations", help="only reservations")
+]  # fmt: skip
+Batch = Annotated[bool, typer.Option("--batch", help="only batch jobs")]
+
+
 app = new_app()
 
 
 @app.command(cls=Listing, epilog=EXAMPLE)
 def usage(
     ctx: typer.Context,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since", "-S", metavar="TIME", parser=past,
-            help="from then on: 2h, 7d, today, yesterday, 2026-07-01T12:00",
-        ),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            "--until", "-E", metavar="TIME", parser=past, help="until then; now when left out"
-        ),
-    ] = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--by", metavar="WORDS", autocompletion=lambda: list(GROUPS),
-            help=f"a line for each: {', '.join(GROUPS)}; user when left out",
-        ),
-    ] = None,
+    since: Since = None,
+    until: Until = None,
+    by: By = None,
     user: Users = None,
     me: Me = False,
     account: Accounts = None,
     gpu_type: GpuTypes = None,
-    reservations: Annotated[
-        bool, typer.Option("--reservations", help="only reservations")
-    ] = False,
-    batch: Annotated[bool, typer.Option("--batch", help="only batch jobs")] = False,
+    reservations: Reservations = False,
+    batch: Batch = False,
 ) -> int:  # fmt: skip
     """Show GPU-hours, waits and what ended early, by user, account or type.
 

@@ -49,9 +49,7 @@ Default = Annotated[
 ]
 Shares = Annotated[
     int | None,
-    typer.Option(
-        "--shares", metavar="N", help="of what the account has, against its other users"
-    ),
+    typer.Option("--shares", metavar="N", help="of what the account has, against its other users"),
 ]
 Qos = Annotated[
     list[str] | None,

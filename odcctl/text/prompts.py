@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-
 T = TypeVar("T")
 
 
