@@ -14,7 +14,7 @@ import pytest
 import odcctl.reference
 import odcd.reference
 import odcd.slurm.reference
-from odcctl.commands import VERBS
+from odcctl.cli.verbs import VERBS
 from odcd import commands
 
 ROOT = Path(__file__).parent.parent

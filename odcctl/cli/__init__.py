@@ -1,1 +1,1 @@
-"""What all commands share: the Typer app, the common options, help, completion, usage errors."""
+"""The machinery of all commands: the Typer app, common options, help, completion, errors."""

@@ -27,7 +27,7 @@ class Call:
         self.columns: str | None = None
         self.header = True
         self.failing: str | None = None
-        """What a refusal of the daemon means, as in "job not submitted"."""
+        """The meaning of a refusal, as in "job not submitted"."""
         self._context: click.Context | None = None
         self._client: Client | None = None
 
@@ -97,7 +97,7 @@ class Call:
         return DONE
 
     def put_outcome(self, reply: Reply, name: str, text: str) -> int:
-        """What was done, as a sentence, as the name of the thing, or as the API's answer."""
+        """The outcome as a sentence, as the name of the thing, or as the API's answer."""
         if self.form == "json":
             self.put_reply(reply)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 import click
 import typer
@@ -13,6 +13,8 @@ from odcctl.cli.call import Call
 from odcctl.text.durations import for_daemon
 from odcctl.text.limit_args import read_limits
 from odcctl.text.time_args import moment_of
+
+OnOff = Literal["on", "off"]
 
 
 def joined(values: Sequence[str] | None) -> str | None:
@@ -34,10 +36,8 @@ def past(text: str) -> str:
     return moment
 
 
-def on_off(text: str) -> bool:
-    if text not in ("on", "off"):
-        raise click.BadParameter(f'is on or off, not "{text}"')
-    return text == "on"
+def is_on(state: OnOff | None) -> bool | None:
+    return None if state is None else state == "on"
 
 
 def duration(text: str) -> str:

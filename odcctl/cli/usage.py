@@ -28,9 +28,15 @@ def _message(error: click.UsageError) -> str:
 
 
 def _complaint(error: click.BadParameter) -> str:
-    if error.param is not None and error.param.type is click.INT:
+    kind = error.param.type if error.param is not None else None
+    if kind is click.INT or kind is click.FLOAT:
         found = _QUOTED.search(error.message)
-        return f'takes a whole number, not "{found[1] if found else ""}"'
+        number = "a whole number" if kind is click.INT else "a number"
+        return f'takes {number}, not "{found[1] if found else ""}"'
+    if isinstance(kind, click.Choice):
+        found = _QUOTED.search(error.message.partition(" is not one of ")[0])
+        *names, last = map(str, kind.choices)
+        return f'is {", ".join(names)} or {last}, not "{found[1] if found else ""}"'
     return error.message.rstrip(".")
 
 

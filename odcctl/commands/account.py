@@ -10,7 +10,7 @@ import typer
 from odcctl.cli import complete
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Actions, Listing, Verb, new_app
-from odcctl.cli.params import Limits, limits_of, names_of, on_off
+from odcctl.cli.params import Limits, OnOff, is_on, limits_of, names_of
 from odcctl.exits import DONE
 from odcctl.http.client import quote
 from odcctl.text import render
@@ -161,9 +161,9 @@ def delete(ctx: typer.Context, name: Name) -> int:
 def settings(
     ctx: typer.Context,
     enforce: Annotated[
-        bool | None,
+        OnOff | None,
         typer.Option(
-            "--enforce", metavar="on|off", parser=on_off,
+            "--enforce", metavar="on|off",
             help="only its users may use an account",
         ),
     ] = None,
@@ -174,7 +174,7 @@ def settings(
 ) -> int:  # fmt: skip
     """Show the settings of all accounts, or change them."""
     call = Call.of(ctx)
-    given = {"enforce": enforce, "cpus_per_gpu": cpus_per_gpu}
+    given = {"enforce": is_on(enforce), "cpus_per_gpu": cpus_per_gpu}
     terms = {field: value for field, value in given.items() if value is not None}
     client = call.client()
     reply = client.patch("/v1/accounting", terms) if terms else client.get("/v1/accounting")

@@ -25,7 +25,7 @@ app = new_app()
 
 @app.command(
     cls=Verb, epilog='eval "$(odcctl completion bash)"',
-    context_settings={"ignore_unknown_options": True},
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )  # fmt: skip
 def completion(
     ctx: typer.Context,
@@ -35,7 +35,6 @@ def completion(
             metavar="bash|zsh|fish", help="the shell", autocompletion=lambda: list(RC_LINES)
         ),
     ],
-    line: Annotated[list[str] | None, typer.Argument(metavar="WORD...", hidden=True)] = None,
 ) -> int:
     """Print what makes bash, zsh or fish complete odcctl's words.
 
@@ -45,8 +44,8 @@ def completion(
     call = Call.of(ctx)
     root = ctx.find_root().command
     if shell == "words":
-        _put_words(root, call, line or [""])
-    elif shell in RC_LINES and not line:
+        _put_words(root, call, ctx.args or [""])
+    elif shell in RC_LINES and not ctx.args:
         kind = shell_completion.get_completion_class(shell)
         assert kind is not None
         source = kind(root, {}, "odcctl", VARIABLE).source_template % {
@@ -54,7 +53,7 @@ def completion(
         }  # fmt: skip
         render.put(f"{RC_LINES[shell]}\n{source.strip()}\n")
     else:
-        call.wrong(f'"{" ".join([shell, *(line or ())])}" is not bash, zsh or fish')
+        call.wrong(f'"{" ".join([shell, *ctx.args])}" is not bash, zsh or fish')
     return DONE
 
 

@@ -10,7 +10,7 @@ import typer
 from odcctl.cli import complete
 from odcctl.cli.call import Call
 from odcctl.cli.commands import Actions, Listing, Verb, new_app
-from odcctl.cli.params import Limits, duration, limits_of, names_of, on_off
+from odcctl.cli.params import Limits, OnOff, duration, is_on, limits_of, names_of
 from odcctl.exits import DONE
 from odcctl.http.client import quote
 from odcctl.text import render
@@ -36,9 +36,9 @@ Priority = Annotated[
     int | None, typer.Option("--priority", metavar="N", help="against other QOS, 0 and up")
 ]  # fmt: skip
 Restricted = Annotated[
-    bool | None,
+    OnOff | None,
     typer.Option(
-        "--restricted", metavar="on|off", parser=on_off,
+        "--restricted", metavar="on|off",
         help="only for accounts and users that name it",
     ),
 ]  # fmt: skip
@@ -47,9 +47,9 @@ UsageFactor = Annotated[
     typer.Option("--usage-factor", metavar="X", help="used time counts so many times"),
 ]  # fmt: skip
 DenyOnLimit = Annotated[
-    bool | None,
+    OnOff | None,
     typer.Option(
-        "--deny-on-limit", metavar="on|off", parser=on_off,
+        "--deny-on-limit", metavar="on|off",
         help="refuse a job above a limit by itself (on), or let it wait",
     ),
 ]  # fmt: skip
@@ -162,8 +162,8 @@ def create_or_edit(
 ) -> int:  # fmt: skip
     call = Call.of(ctx)
     given = {
-        "description": description, "priority": priority, "restricted": restricted,
-        "usage_factor": usage_factor, "deny_on_limit": deny_on_limit,
+        "description": description, "priority": priority, "restricted": is_on(restricted),
+        "usage_factor": usage_factor, "deny_on_limit": is_on(deny_on_limit),
         "preempt_mode": preempt_mode, "exempt": exempt, "grace": grace, "idle_warn": idle_warn,
         "idle_release": idle_release,
     }  # fmt: skip

@@ -29,6 +29,20 @@ EXAMPLE = (
     "odcctl reserve -t h100 -g 1 -h 2 --send . -- python train.py --epochs 3"
 )
 
+HELP = """\
+Reserve a dev server for some hours, and wait until it is active.
+
+On a terminal what is missing of type, GPUs and hours is asked; without one, or with
+--no-interactive, --json or --output quiet, nothing is: 1 GPU of the default type for 8 hours.
+Ctrl-C leaves the reservation as it is, and says how to look at it and how to cancel it. Exits
+0 when it is active, 1 when it failed. -h is hours here: help is --help.
+
+With a command behind -- it runs on the first node when that is active, in /workspace/run,
+where what --send names is put first and fetched from at the end; the reservation is cancelled
+then, and after Ctrl-C, too. The exit code is the command's; 124 when the time of --timeout was
+over.
+"""
+
 
 class WithCommand(Verb):
     """The words after -- are a command with its own options; there are no others."""
@@ -49,7 +63,7 @@ class WithCommand(Verb):
 app = new_app()
 
 
-@app.command(cls=WithCommand, epilog=EXAMPLE, context_settings=HOURS_CONTEXT)
+@app.command(cls=WithCommand, help=HELP, epilog=EXAMPLE, context_settings=HOURS_CONTEXT)
 def reserve(
     ctx: typer.Context,
     gpu_type: params.GpuType = None,
@@ -82,18 +96,6 @@ def reserve(
     timeout: params.Timeout = None,
     trace: params.Trace = False,
 ) -> int:  # fmt: skip
-    """Reserve a dev server for some hours, and wait until it is active.
-
-    On a terminal what is missing of type, GPUs and hours is asked; without one, or with
-    --no-interactive, --json or --output quiet, nothing is: 1 GPU of the default type for 8 hours.
-    Ctrl-C leaves the reservation as it is, and says how to look at it and how to cancel it. Exits
-    0 when it is active, 1 when it failed. -h is hours here: help is --help.
-
-    With a command behind -- it runs on the first node when that is active, in /workspace/run,
-    where what --send names is put first and fetched from at the end; the reservation is cancelled
-    then, and after Ctrl-C, too. The exit code is the command's; 124 when the time of --timeout was
-    over.
-    """
     call = Call.of(ctx, failing="nothing reserved")
     wanted: dict[str, Any] = {
         "gpu_type": gpu_type, "gpus": gpus, "hours": _hours(call, hours), "name": name,
@@ -106,18 +108,15 @@ def reserve(
         asks=call.may_ask() and not no_interactive, test_only=test_only, waits=not no_wait,
         ignore_no_persist=ignore_no_persist, verbose=verbose, trace=trace,
     )  # fmt: skip
+    of_command = {
+        "send": send, "no-fetch": no_fetch, "keep-alive": keep_alive, "timeout": timeout,
+    }  # fmt: skip
     try:
         wanted["labels"] = read_labels(node_label or ())
         check(wanted, dockerfile, rebuild=rebuild)
-        task = None
-        if ctx.args:
-            task = _task(call, options, send, not no_fetch, keep_alive, timeout)
+        task = _task(call, options, ctx.args, of_command)
     except ValueError as error:
         call.wrong(str(error))
-    if task is None:
-        _refuse_without_command(
-            call, send=send, no_fetch=no_fetch, keep_alive=keep_alive, timeout=timeout
-        )
     wanted["ssh"] = task is not None
     try:
         return _carry_out(call, options, wanted, task, dockerfile, rebuild=rebuild)
@@ -133,24 +132,26 @@ def _hours(call: Call, text: str | None) -> float | None:
         call.wrong(f"--hours takes {error}")
 
 
-def _refuse_without_command(call: Call, **of_command: object) -> None:
-    for name, value in of_command.items():
-        if value not in (None, False):
-            call.wrong(f"--{name.replace('_', '-')} is of a command: give that, after --")
-
-
 def _task(
-    call: Call, options: Options, send: str | None, fetches: bool, keeps: bool, timeout: str | None
-) -> Task:
-    """The command to run in it. Its modules are loaded only if there is one."""
+    call: Call, options: Options, words: list[str], of_command: Mapping[str, Any]
+) -> Task | None:
+    """The command to run in it, with the options that are only for one. Its modules are loaded
+    only if there is one. Raises ValueError for wrong usage."""
+    if not words:
+        for name, value in of_command.items():
+            if value not in (None, False):
+                call.wrong(f"--{name} is of a command: give that, after --")
+        return None
     from odcctl.reservations.remote_run import task_of
 
-    words = click.get_current_context().args
     if call.form != "table":
         call.wrong("what the command writes is all there is: it has no other form")
     if not options.waits:
         call.wrong("--no-wait leaves before a command can run: give one of them")
-    return task_of(words, send=send, fetches=fetches, keeps=keeps, timeout=timeout)
+    return task_of(
+        words, send=of_command["send"], fetches=not of_command["no-fetch"],
+        keeps=of_command["keep-alive"], timeout=of_command["timeout"],
+    )  # fmt: skip
 
 
 def _carry_out(
