@@ -14,8 +14,6 @@ from odcctl.cli.app import call_app, new_root
 from odcctl.cli.call import Call
 from odcctl.cli.usage import explain
 from odcctl.exits import Failure
-from odcctl.text.complaints import describe, problem_of, problem_text
-from odcctl.text.render import harmless
 
 COMPLETE = "_ODCCTL_COMPLETE"
 """Set by the shell's completion script: what Click is to do."""
@@ -62,11 +60,9 @@ def dispatch(argv: Sequence[str]) -> int:
         failure: Failure = explain(error)
     except Failure as error:
         failure = error
-    what = call.failing if failure.exit_code == exits.REFUSED else None
-    if call.json or call.output == "json" or "--json" in argv:
-        print(harmless(problem_text(problem_of(failure))), file=sys.stderr)
-    else:
-        print(describe(failure, what), file=sys.stderr)
+    # An error in the words may have come before --json was read.
+    call.json = call.form == "json" or "--json" in argv
+    call.complain(failure, call.failing if failure.exit_code == exits.REFUSED else None)
     return failure.exit_code
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from odcctl.exits import DONE, WrongUsage
+from odcctl.exits import DONE, Failure, WrongUsage
 from odcctl.http.address import find_server
 from odcctl.http.client import Client, Reply
 from odcctl.text import render
+from odcctl.text.complaints import describe, problem_of, problem_text
 
 if TYPE_CHECKING:
     from odcctl.text.tables import Rows
@@ -103,6 +104,16 @@ class Call:
         else:
             render.put(f"{name}\n" if self.form == "quiet" else f"{text}\n")
         return DONE
+
+    def complain(self, failure: Failure, what: str | None = None) -> None:
+        """Report a failure on standard error: as lines, or with --json as a problem object.
+
+        what: the thing that did not happen, as in "job not submitted".
+        """
+        if self.form == "json":
+            render.note(problem_text(problem_of(failure)))
+        else:
+            render.note(describe(failure, what))
 
     def exclude(self, **options: Any) -> None:
         """Refuse the call if more than one of these options was given."""

@@ -12,7 +12,6 @@ from odcctl.cli.commands import Actions, Verb, new_app
 from odcctl.exits import DONE, REFUSED, Refused
 from odcctl.http.client import quote
 from odcctl.text import render
-from odcctl.text.complaints import describe
 from odcctl.text.hostlist import unfold
 
 app = new_app(
@@ -67,7 +66,7 @@ def _set(
             body = {"state": state, "reason": reason}
             answers.append(call.client().patch(f"/v1/nodes/{quote(name)}", body).json())
         except Refused as refused:
-            render.note(describe(refused, f"node {name} not changed"))
+            call.complain(refused, f"node {name} not changed")
             code = REFUSED
             continue
         if call.form != "json":

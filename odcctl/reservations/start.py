@@ -25,7 +25,6 @@ from odcctl.reservations.lookup import (
 from odcctl.reservations.progress import Progress, follow
 from odcctl.reservations.request import Options, body_of
 from odcctl.text import render
-from odcctl.text.complaints import describe
 from odcctl.text.hostlist import fold
 from odcctl.text.prompts import agree
 
@@ -94,7 +93,7 @@ def see_it_start(call: Call, options: Options, made: dict[str, Any]) -> int:
         render.put(_trace(one))
     if one["status"] == "active":
         return DONE
-    render.note(describe(not_started(one, now_s)))
+    call.complain(not_started(one, now_s))
     return REFUSED
 
 

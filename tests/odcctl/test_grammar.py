@@ -96,6 +96,15 @@ def test_errors_are_json_with_json(peer: Peer, odcctl: Odcctl) -> None:
     assert (away.code, json.loads(away.err)["title"]) == (3, "Unreachable")
 
 
+def test_each_refused_job_is_a_json_error(peer: Peer, odcctl: Odcctl) -> None:
+    refused = outcome(8, "refused", code="OD013", message="job 8 belongs to bob", hint="Ask bob.")
+    peer.on("POST", "/v1/jobs/hold", {"jobs": [outcome(7, "held"), refused]})
+    done = odcctl("hold", "7", "8", "--json")
+    told = json.loads(done.err)
+    assert (done.code, len(json.loads(done.out)["jobs"])) == (1, 2)
+    assert (told["code"], told["job_id"], told["hint"]) == ("OD013", 8, "Ask bob.")
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [

