@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -37,6 +38,10 @@ class Verb(TyperCommand):
 
     def common_options(self) -> list[click.Parameter]:
         return common_options(FORMS)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with _in_context(ctx):
+            return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.epilog:
@@ -109,7 +114,8 @@ class Actions(TyperGroup):
             if action is not None:
                 args.remove(action)
                 args.insert(0, action)
-        return super().parse_args(ctx, args)
+        with _in_context(ctx):
+            return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -129,6 +135,16 @@ class Actions(TyperGroup):
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         return _named_plainly(super().get_help_option(ctx))
+
+
+@contextmanager
+def _in_context(ctx: click.Context) -> Generator[None]:
+    """Click's parser raises some errors without their context, which has the usage."""
+    try:
+        yield
+    except click.UsageError as error:
+        error.ctx = error.ctx or ctx
+        raise
 
 
 def _named_plainly(option: click.Option | None) -> click.Option | None:

@@ -10,6 +10,7 @@ from odcctl.cli.call import wrong_usage
 from odcctl.exits import WrongUsage
 
 _QUOTED = re.compile(r"'(.*)'", re.DOTALL)
+_SURPLUS = re.compile(r"Got unexpected extra arguments? \(([^ )]*)")
 
 
 def explain(error: click.UsageError) -> WrongUsage:
@@ -20,10 +21,14 @@ def _message(error: click.UsageError) -> str:
     if isinstance(error, click.NoSuchOption):
         near = ", ".join(error.possibilities or ())
         return f'no option "{error.option_name}"' + (f"; did you mean {near}?" if near else "")
+    if isinstance(error, click.BadOptionUsage):
+        return f"option {error.option_name} requires an argument"
     if isinstance(error, click.MissingParameter):
         return f"{_name(error.param)} is missing"
     if isinstance(error, click.BadParameter):
         return f"{_name(error.param)} {_complaint(error)}"
+    if surplus := _SURPLUS.match(error.message):
+        return f'"{surplus[1]}" is one word too many'
     return error.message[:1].lower() + error.message[1:].rstrip(".")
 
 
