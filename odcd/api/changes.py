@@ -283,9 +283,7 @@ def _changes(form: UpdateJob, operator: bool, now: datetime) -> dict[str, object
         moment = changes.get(name)
         if isinstance(moment, datetime):
             if moment.tzinfo is None:
-                raise BadRequest(
-                    f"{name} {moment.isoformat()} has no time zone", "End it with Z."
-                )
+                raise BadRequest(f"{name} {moment.isoformat()} has no time zone", "End it with Z.")
             changes[name] = moment.isoformat()
     if isinstance(form.dependency, str) and form.dependency:
         changes["dependency"] = dependency_request(form.dependency)

@@ -64,7 +64,7 @@ class EditReservation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     name: Name | Unset = UNSET
     comment: Comment | Unset | None = UNSET
     jupyter: bool | Unset = UNSET
-    """Whether Jupyter Lab runs in it. The reservation's field jupyter shows the result soon after."""
+    """Whether Jupyter Lab runs in it. The field jupyter of Reservation shows the result."""
     add_user: Name | Unset = UNSET
     """A GitHub user whose SSH keys may also connect."""
 

@@ -30,7 +30,7 @@ class EditMember(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     shares: Shares | Unset = UNSET
     """The user's part of the account's share, relative to other users and child accounts."""
     default: bool | Unset = UNSET
-    """Whether the user's jobs use this account by default. A user's first account is the default."""
+    """The account of jobs that name none. The user's first account becomes the default."""
     default_qos: Name | Unset | None = UNSET
     qos: Names | Unset | None = UNSET
     """The QOS the user may use there; null: same as the account."""
