@@ -1,4 +1,4 @@
-"""/v1/plan: the plan, its chart, how it changed, and replayed passes. What-if: with submits."""
+"""/v1/plan: the plan, its chart, how it changed, and replayed passes."""
 
 from __future__ import annotations
 

@@ -71,8 +71,8 @@ _ATTACH = {
     "get": {
         "summary": "The terminal of a job submitted with a pty, over a WebSocket",
         "description": (
-            'Binary frames in both directions; {"resize": [rows, cols]} as text from the client; at '
-            'the end {"exit_code": …, "signal": …} as text from the server.'
+            'Binary frames in both directions; {"resize": [rows, cols]} as text from the client; '
+            'at the end {"exit_code": …, "signal": …} as text from the server.'
         ),
         "tags": ["jobs"],
         "parameters": [_path_parameter("id")],
@@ -86,9 +86,9 @@ _TUNNEL = {
     "get": {
         "summary": "The SSH or Jupyter Lab port of a dev server, over a WebSocket",
         "description": (
-            'Binary frames are the bytes, in both directions; the text {"eof": true} means that its '
-            "sender has finished. Close codes: 4004 (no such reservation), 4403 (not yours), 4409 (not "
-            "active, or without Jupyter Lab), 4400 (no such member), 4500 (try again)."
+            'Binary frames are the bytes, in both directions; the text {"eof": true} means that '
+            "its sender has finished. Close codes: 4004 (no such reservation), 4403 (not yours), "
+            "4409 (not active, or without Jupyter Lab), 4400 (no such member), 4500 (try again)."
         ),
         "tags": ["reservations"],
         "parameters": [
