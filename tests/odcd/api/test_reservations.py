@@ -225,7 +225,7 @@ def test_a_type_is_closed_by_a_booking_to_all_but_those_it_names(database_url: s
         ({"disk": "mine", "no_persist": True}, 400, "exclude each other"),
         ({"jupyter": True}, 501, "Jupyter"),
         ({"preserve_entrypoint": True}, 400, "--dockerimage"),
-        ({"ssh": True}, 501, "ssh does not reach them"),
+        ({"ssh": True}, 501, "ssh cannot reach them"),
         ({"ssh": True, "image": "a:1", "preserve_entrypoint": True}, 400, "--preserve-entrypoint"),
         ({"labels": {"nsight": "true; x"}}, 400, "feature"),
         ({"labels": {"nsight": "true"}}, 422, 'has the features "nsight"'),
