@@ -265,7 +265,8 @@ def first(listed: str) -> Response:
 def key_of(call: Call) -> str | None:
     if call.key is not None and not 1 <= len(call.key) <= MAX_KEY_CHARS:
         raise BadRequest(
-            f"the idempotency key has {len(call.key)} characters", f"It has 1 to {MAX_KEY_CHARS}."
+            f"the idempotency key has {len(call.key)} characters",
+            f"A key has 1 to {MAX_KEY_CHARS} characters.",
         )
     return call.key
 

@@ -147,7 +147,7 @@ class BookingRoutes:
         if call.key is not None and not 1 <= len(call.key) <= MAX_KEY_CHARS:
             raise BadRequest(
                 f"the idempotency key has {len(call.key)} characters",
-                f"It has 1 to {MAX_KEY_CHARS}.",
+                f"A key has 1 to {MAX_KEY_CHARS} characters.",
             )
         now = self._api.clock.now()
         ask = await _asked(form, now)
@@ -186,7 +186,7 @@ async def _asked(form: MakeBooking | EditBooking, now: datetime) -> dict[str, An
     duration = ask.pop("duration", None)
     if duration is not None:
         if "duration_s" in ask:
-            raise BadRequest("duration and duration_s mean the same", "Give one of them.")
+            raise BadRequest("duration and duration_s mean the same", "Use only one of them.")
         ask["duration_s"] = parse_span(duration, "duration")
     if "users" in ask:
         # The user database may be slow (LDAP).

@@ -303,5 +303,5 @@ def _read_sbatch_forms(changes: dict[str, object], now: datetime) -> None:
         if not isinstance(given, str):
             continue
         if name in changes:
-            raise BadRequest(f"{text} and {name} mean the same", "Give one of them.")
+            raise BadRequest(f"{text} and {name} mean the same", "Use only one of them.")
         changes[name] = parse_duration(given) if text == "time_limit" else parse_moment(given, now)

@@ -264,7 +264,7 @@ def _said(form: msgspec.Struct, *without: str) -> dict[str, object]:
             continue
         if name in ("max_time_limit", "default_time_limit", "max_wait"):
             if given[f"{name}_s"] is not UNSET:
-                raise BadRequest(f"{name} and {name}_s are both given", "Give one of them.")
+                raise BadRequest(f"{name} and {name}_s are both given", "Use only one of them.")
             seconds = parse_span(str(value), name, endless=True)
             said[f"{name}_s"] = None if seconds == UNLIMITED_S else seconds
         elif name == "limits":

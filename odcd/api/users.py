@@ -208,6 +208,6 @@ def _checked(name: str, given: int | None) -> int | None:
     except (KeyError, OverflowError):
         return None
     raise BadRequest(
-        f"uid {given} is user {other} on the daemon's machine, not {name}",
+        f"uid {given} belongs to user {other} on the daemon's machine, not to {name}",
         f"Give {other}, or another uid.",
     )

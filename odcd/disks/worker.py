@@ -158,7 +158,7 @@ class DiskWorker:
         match work.kind, work.verb:
             case "volume", "create":
                 if work.zone is None:
-                    return {"refused": "its node does not tell in which zone it is"}
+                    return {"refused": "its node does not report its zone"}
                 assert work.size_gib is not None
                 return _of(
                     await self._cloud.create_volume(

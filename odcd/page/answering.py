@@ -80,5 +80,5 @@ def failed(request: Request, error: Exception, who: Identity | None = None) -> R
     unexpected(error, request.method, request.url.path)
     return html(
         request, "problem.html", 500, who=who, title="It failed", code="OD000",
-        message="odcd failed at this request.", hint="That is a bug. The daemon's log has more.",
+        message="odcd failed at this request.", hint="This is a bug. The daemon's log has more.",
     )  # fmt: skip

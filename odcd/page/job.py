@@ -20,13 +20,13 @@ EVENTS = 300
 TOLD = {
     "submitted": "submitted", "started": "given its nodes", "slipped": "its planned start moved",
     "ended": "ended", "requeued": "back in the queue", "checkpointed": "wrote a checkpoint",
-    "preempting": "is ended for another job", "preempts": "others are ended for it",
+    "preempting": "is ended for another job", "preempts": "preempts other jobs",
     "active": "ready to be used", "extended": "extended", "cancelled": "asked to end",
-    "held": "held", "released": "released", "updated": "changed", "warned": "told of its end",
-    "requeue_asked": "asked to go back to the queue", "idle_warned": "told that nobody uses it",
-    "idle_released": "ended, since nobody used it", "disk_ready": "has its disk",
-    "disk_saved": "its disk is saved", "box_oom": "ran out of memory, and began anew",
-    "box_restarted": "its container began anew", "shared": "shared with another user",
+    "held": "held", "released": "released", "updated": "changed", "warned": "notice of its end",
+    "requeue_asked": "asked to go back to the queue", "idle_warned": "notice that it is idle",
+    "idle_released": "ended because it was idle", "disk_ready": "has its disk",
+    "disk_saved": "its disk is saved", "box_oom": "ran out of memory and was restarted",
+    "box_restarted": "its container was restarted", "shared": "shared with another user",
 }  # fmt: skip
 Job = dict[str, Any]
 
@@ -49,7 +49,7 @@ class JobPage:
         if not jobs:
             if selector.tasks is None:
                 raise unknown_job(selector.job_id)
-            raise UnknownJob(f"there is no job {text}", "The queue lists those that there are.")
+            raise UnknownJob(f"job {text} does not exist", "The queue page lists the jobs.")
         job = jobs[0]
         several = len(jobs) > 1 or (job["array_tasks"] is not None and selector.tasks is None)
         return job, several

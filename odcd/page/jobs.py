@@ -29,7 +29,7 @@ FIELDS = (
 WAITING = ["PENDING"]
 RUNNING = ["CONFIGURING", "RUNNING", "COMPLETING"]
 REASONS = {
-    "None": "the next pass will look at it", "Priority": "others go before it",
+    "None": "the next pass will look at it", "Priority": "other jobs go before it",
     "Resources": "it is next, and waits for nodes", "Dependency": "it waits for other jobs",
     "JobHeldUser": "its user holds it", "JobHeldAdmin": "an operator holds it",
     "BeginTime": "its begin time has not come",

@@ -108,7 +108,7 @@ class Api:
         if not ids:
             raise UnknownJob(
                 f"array {selector.job_id} has no such task, or does not exist",
-                "`odcctl queue -t all` lists the jobs there are.",
+                "`odcctl queue -t all` lists all jobs.",
             )
         if len(ids) > 1:
             raise UnknownJob(
@@ -131,6 +131,4 @@ class Api:
 
 
 def unknown_job(job_id: int) -> UnknownJob:
-    return UnknownJob(
-        f"job {job_id} does not exist", "`odcctl queue -t all` lists the jobs there are."
-    )
+    return UnknownJob(f"job {job_id} does not exist", "`odcctl queue -t all` lists all jobs.")
