@@ -140,7 +140,7 @@ def test_an_old_ticket_lets_nobody_in(database_url: str) -> None:
             ):  # fmt: skip
                 assert answer.status_code == 401
                 assert "set-cookie" not in answer.headers
-                assert "That address was used already, or is too old." in answer.text
+                assert "That address was already used, or is too old." in answer.text
 
     browse(database_url, work)
 

@@ -28,7 +28,7 @@ begin
         raise exception using errcode = 'OD028',
             message = format('account "%s" is in use: %s', p_name,
                              concat_ws('; ', 'accounts below it: ' || v_below,
-                                       case when v_jobs > 0 then v_jobs || ' pending or running jobs' end)),
+                                       case when v_jobs > 0 then v_jobs || ' pending or running ' || case v_jobs when 1 then 'job' else 'jobs' end end)),
             hint = 'Delete or move them first.';
     end if;
     delete from resource_limit as r

@@ -29,7 +29,7 @@ begin
         raise exception using errcode = 'OD028',
             message = format('QOS "%s" is in use: %s', p_name,
                              concat_ws('; ', 'the default of ' || v_whom,
-                                       case when v_jobs > 0 then v_jobs || ' pending or running jobs' end)),
+                                       case when v_jobs > 0 then v_jobs || ' pending or running ' || case v_jobs when 1 then 'job' else 'jobs' end end)),
             hint = 'Give them another QOS first.';
     end if;
     delete from resource_limit as r where r.scope = 'qos' and r.scope_id = v_id;
