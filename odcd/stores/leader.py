@@ -1,4 +1,4 @@
-"""What the leader does for the cluster as a whole.
+"""The leader's work for the cluster as a whole.
 
 Methods that take a term raise LeadershipLost when it is not the newest.
 """
