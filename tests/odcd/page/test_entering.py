@@ -88,7 +88,7 @@ def test_who_is_in_becomes_nobody_else_unasked(database_url: str) -> None:
             kept = dict(client.cookies)
             asked = await client.get(ticket["path"])
             assert AT_ONCE not in asked.text
-            assert "Here you are <b>64001</b>" in asked.text
+            assert "logged in as <b>64001</b>" in asked.text
             assert "Log in as 64002" in asked.text
             assert dict(client.cookies) == kept
             await it.enter(client, ticket["ticket"])
