@@ -38,7 +38,7 @@ class PageRoutes:
                 serve=self.ticket,
                 query=TicketQuery,
                 answers={201: (PageTicket,)},
-                summary="Create a ticket that signs a browser in to the page as the caller, once",
+                summary="Create a ticket that logs a browser in to the page as the caller, once",
             ),
         )
 
