@@ -128,7 +128,7 @@ class DiskRoutes:
                 serve=self.unlock,
                 query=DiskQuery,
                 answers={200: (Disk,)},
-                summary="Release a disk that was in trouble (operators)",
+                summary="Clear a disk's trouble, so that it can be used again (operators)",
             ),
             Operation(
                 method="GET",
