@@ -48,7 +48,7 @@ class BuildSettings:
         """Raises BadRequest if no registry is set."""
         if self.registry is None:
             raise BadRequest(
-                "no images are built here: the daemon knows of no registry for them",
+                "this daemon builds no images: no registry is set for them",
                 "--dockerimage takes an image that is built. Operators set ODC_BUILD_REGISTRY.",
             )
         return self.registry

@@ -87,7 +87,9 @@ class Canaries:
         if seen.hopeless is not None:
             return False, seen.hopeless.detail or "its container could not be made"
         if now >= canary.until:
-            waits = seen.waits or ("it still runs" if seen.begun else "kubelet has told nothing")
+            waits = seen.waits or (
+                "it still runs" if seen.begun else "kubelet has reported nothing"
+            )
             return False, f"it was not over in time: {waits}"
         return None
 

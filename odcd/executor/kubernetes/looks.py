@@ -34,7 +34,7 @@ async def look(cluster: Cluster, pods: Sequence[Pod], members: int) -> Look:
 async def _look_at(cluster: Cluster, pod: Pod) -> Look:
     meta = pod.metadata
     if not status.is_running(pod):
-        raise RunnerDown(f"the container of {meta.name} is being begun anew")
+        raise RunnerDown(f"the container of {meta.name} is being restarted")
     try:
         told = await cluster.ask(
             meta.namespace, meta.name, pod.spec.containers[0].name,

@@ -26,8 +26,8 @@ def oom_notice(fact: Fact) -> Notice:
     """The file that users of gpu-dev expect."""
     return Notice(
         name=OOM_FILE,
-        text=f"At {fact.at:%Y-%m-%d %H:%M:%S} UTC this container had used up its memory, and what "
-        "ran in it was ended.\nIt began anew in its place: files in /home/dev and /workspace are "
+        text=f"At {fact.at:%Y-%m-%d %H:%M:%S} UTC this container ran out of memory, and its "
+        "processes were ended.\nIt was restarted in place: files in /home/dev and /workspace are "
         "still there, processes are not.\n",
     )
 
@@ -54,13 +54,13 @@ async def set_keys(
             "Let fewer users in, or ask them to remove old keys from GitHub.",
         )
     # An empty list would restore the original keys.
-    trouble = await _run_in_all(cluster, pods, "keys", lines or ["# nobody"])
+    trouble = await _run_in_all(cluster, pods, "keys", lines or ["# no keys"])
     _require(job_id, trouble)
 
 
 def _require(job_id: int, trouble: str | None) -> None:
     if trouble is not None:
-        raise WrongState(f"reservation {job_id} cannot be told: {trouble}")
+        raise WrongState(f"no pod of reservation {job_id} accepted this: {trouble}")
 
 
 async def set_jupyter(cluster: Cluster, pods: Iterable[Pod], job_id: int, *, on: bool) -> None:
@@ -85,7 +85,7 @@ async def _run_in_all(
             trouble = "it is over"
             continue
         if not status.is_running(pod):
-            late = RunnerDown(f"the container of {pod.metadata.name} is being begun anew")
+            late = RunnerDown(f"the container of {pod.metadata.name} is being restarted")
             continue
         try:
             failed = await cluster.execute(
@@ -96,7 +96,7 @@ async def _run_in_all(
             late = error
         except ApiRefused as error:
             if error.passing:
-                late = RunnerDown(f"{pod.metadata.name} cannot be told now: {error.message}")
+                late = RunnerDown(f"{pod.metadata.name} cannot be reached now: {error.message}")
             trouble = error.message
         else:
             done = done or failed is None

@@ -186,7 +186,7 @@ def read_phase(pod: Pod, news: tuple[str, str] | None) -> tuple[BoxPhase, str]:
         return "scheduling", told or "its node is to take it"
     last, restarts = last_end(pod)
     if last is not None:
-        return "ssh", f"its container ended ({_how(last)}) and begins anew; restarts: {restarts}"
+        return "ssh", f"its container ended ({_how(last)}) and is restarting; restarts: {restarts}"
     if is_running(pod):
         return "ssh", "its container runs; SSH does not answer yet"
     waiting = _state(pod).waiting
@@ -245,7 +245,9 @@ def by_delete(pod: Pod, end: Fact) -> Fact:
 
 def late(pod: Pod, key: Key, now: datetime, waits: str | None, budget_s: float) -> Fact:
     """The end of a start that took too long."""
-    told = waits or ("no node took it" if not pod.spec.node_name else "kubelet has told nothing")
+    told = waits or (
+        "no node took it" if not pod.spec.node_name else "kubelet has reported nothing"
+    )
     return _fact(
         key, "start_failed", now, cause="launch",
         detail=_cut(f"it could not start within {budget_s:.0f} s on {_node(pod)}: {told}"),

@@ -140,7 +140,7 @@ def test_refusals_have_their_statuses(database_url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("terminals", "told"), [(True, "processes of this machine"), (False, "in which region")]
+    ("terminals", "told"), [(True, "processes of this machine"), (False, "no AWS region")]
 )
 def test_a_daemon_without_disks_says_why_and_what_to_set(
     database_url: str, terminals: bool, told: str

@@ -269,7 +269,7 @@ def test_without_roles_nobody_logs_in(database_url: str) -> None:
             body = {"url": "https://x/", "headers": {}}
             answer = await client.post("/v1/auth/login", json=body)
         assert (answer.status_code, answer.json()["reason"]) == (403, "off")
-        assert answer.json()["detail"] == "this server takes no logins"
+        assert answer.json()["detail"] == "this server does not accept logins"
 
     serve(database_url, work)
 
