@@ -48,8 +48,8 @@ class BuildSettings:
         """Raises BadRequest if no registry is set."""
         if self.registry is None:
             raise BadRequest(
-                "no images are built here: the daemon has no registry for them",
-                "Use an existing image with --dockerimage. Operators set ODC_BUILD_REGISTRY.",
+                "this daemon builds no images: no registry is set for them",
+                "--dockerimage takes an image that is built. Operators set ODC_BUILD_REGISTRY.",
             )
         return self.registry
 

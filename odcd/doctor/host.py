@@ -153,7 +153,7 @@ def _daemon(home: Path) -> Iterator[Finding]:
             about="daemon",
             verdict="bad",
             text=f"process {pid} is not ready at {path}",
-            hint="See its log: odcd.log in the home, or where odcd up runs.",
+            hint="Its log has the reason: odcd.log in the home, or where odcd up runs.",
         )
 
 

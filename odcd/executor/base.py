@@ -46,8 +46,8 @@ class Executor(Protocol):
         ...
 
     def waits(self, job_id: int) -> list[str]:
-        """What the members of a started job still wait for, one sentence each, as far as this
-        executor knows; empty: nothing is known."""
+        """Sentences about what the members of a started job still wait for, as far as this executor
+        knows; empty: nothing is known."""
         ...
 
     reconciles: bool

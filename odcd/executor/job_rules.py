@@ -29,8 +29,8 @@ _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 class JobSettings:
     min_uid: int = MIN_UID
     """ODC_MIN_UID. The lowest user id whose jobs a daemon started by root runs. Lower ids are
-    system accounts; user nobody (65534) is excluded, too. 0: every account except root and the
-    daemon's own. Default 1000."""
+    system accounts; the user `nobody` (65534) is excluded, too. 0: every account except root and
+    the daemon's own. Default 1000."""
     allow_root: bool = False
     """--allow-root-jobs, ODC_ALLOW_ROOT_JOBS=1. Allow jobs to run as root. Default no."""
     limits: dict[str, Limit] = field(default_factory=dict)

@@ -129,9 +129,9 @@ class Acts:
         else:
             until, delays = None, []
             if job["time_limit_s"] is None:
-                raise BadRequest("the job has no time limit", "It may run forever.")
+                raise BadRequest("it has no time limit", "It may run forever.")
             if not 0 < hours <= 24 * 366:
-                raise BadRequest("that number of hours is not possible", "For example 1.5.")
+                raise BadRequest("the number of hours is out of range", "For example 1.5.")
             if sure:
                 more = {"time_limit_s": job["time_limit_s"] + int(hours * 3600)}
                 answer = await self._changes.update(_call(request, who, more))

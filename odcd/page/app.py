@@ -229,8 +229,8 @@ class Page:
 
 
 TOLD = {
-    "cancelled": "It was cancelled, or asked to end.",
-    "extended": "It was extended.",
+    "cancelled": "The job is cancelled, or was asked to end.",
+    "extended": "The job is extended.",
 }
 MINE = """SLOTS.c[data-user="USER"] {background-color: var(--mine)}
 .bar[data-user="USER"] .edge {stroke: var(--mine); stroke-width: 3px}
@@ -286,8 +286,8 @@ async def _of_http(request: Any, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405 and request.method in ("GET", "HEAD"):
         return seen_other(_page_with(request.url.path))
-    title = "There is nothing here" if error.status_code == 404 else "That cannot be done here"
+    title = "Not found" if error.status_code == 404 else "Not allowed here"
     return html(
         request, "problem.html", error.status_code, title=title, code="OD010",
-        message="this address does not exist.", hint=None,
+        message="there is no page or action at this address.", hint=None,
     )  # fmt: skip

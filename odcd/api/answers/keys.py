@@ -6,7 +6,7 @@ from odcd.api.answers.common import Answer
 
 
 class PageTicket(Answer):
-    """url: the link that signs a browser in. null over TCP, where the client already knows the
+    """url: the link that logs a browser in. null over TCP, where the client already knows the
     daemon's address."""
 
     ticket: str
@@ -53,7 +53,7 @@ class Me(Answer):
     sessions: int
     """The number of valid keys of the user."""
     page_sessions: int
-    """The number of browsers that are signed in to the page as the user."""
+    """The number of browsers that are logged in to the page as the user."""
     github_user: str | None
     """The GitHub user whose SSH keys may connect to the caller's dev servers."""
 

@@ -171,7 +171,7 @@ class Call:
         return _ClientTurns(self, every_s)
 
     async def check_client(self) -> None:
-        """Raises ClientGone. For slow operations; the body was read completely before."""
+        """Raises ClientGone. For slow operations: once a request is read, nothing else checks."""
         if await self.request.is_disconnected():
             raise ClientGone
 

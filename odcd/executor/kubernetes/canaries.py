@@ -88,9 +88,9 @@ class Canaries:
             return False, seen.hopeless.detail or "its container could not be made"
         if now >= canary.until:
             waits = seen.waits or (
-                "it is still running" if seen.begun else "kubelet has reported nothing"
+                "it still runs" if seen.begun else "kubelet has reported nothing"
             )
-            return False, f"it did not finish in time: {waits}"
+            return False, f"it was not over in time: {waits}"
         return None
 
     async def _make(self, canary: Canary, term: int, now: datetime) -> tuple[bool, str] | None:

@@ -307,7 +307,7 @@ class KubernetesExecutor:
         pod = self._members.pod(key) or await self._maker.find_member(key)
         if pod is None or is_over(pod):
             raise WrongState(
-                f"member {rank} of reservation {job_id} no longer exists",
+                f"member {rank} of reservation {job_id} no longer runs",
                 f"`odcctl show {job_id}` shows how it ended.",
             )
         try:

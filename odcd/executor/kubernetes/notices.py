@@ -27,7 +27,7 @@ def oom_notice(fact: Fact) -> Notice:
     return Notice(
         name=OOM_FILE,
         text=f"At {fact.at:%Y-%m-%d %H:%M:%S} UTC this container ran out of memory, and its "
-        "processes were killed.\nIt was restarted in place: files in /home/dev and /workspace are "
+        "processes were ended.\nIt was restarted in place: files in /home/dev and /workspace are "
         "still there, processes are not.\n",
     )
 
@@ -54,13 +54,13 @@ async def set_keys(
             "Add fewer users, or ask them to remove old keys from GitHub.",
         )
     # An empty list would restore the original keys.
-    trouble = await _run_in_all(cluster, pods, "keys", lines or ["# nobody"])
+    trouble = await _run_in_all(cluster, pods, "keys", lines or ["# no keys"])
     _require(job_id, trouble)
 
 
 def _require(job_id: int, trouble: str | None) -> None:
     if trouble is not None:
-        raise WrongState(f"reservation {job_id} cannot be notified: {trouble}")
+        raise WrongState(f"no pod of reservation {job_id} accepted this: {trouble}")
 
 
 async def set_jupyter(cluster: Cluster, pods: Iterable[Pod], job_id: int, *, on: bool) -> None:
@@ -96,7 +96,7 @@ async def _run_in_all(
             late = error
         except ApiRefused as error:
             if error.passing:
-                late = RunnerDown(f"{pod.metadata.name} cannot be notified now: {error.message}")
+                late = RunnerDown(f"{pod.metadata.name} cannot be reached now: {error.message}")
             trouble = error.message
         else:
             done = done or failed is None

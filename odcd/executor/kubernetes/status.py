@@ -186,7 +186,7 @@ def read_phase(pod: Pod, news: tuple[str, str] | None) -> tuple[BoxPhase, str]:
         return "scheduling", told or "it waits for its node to accept it"
     last, restarts = last_end(pod)
     if last is not None:
-        return "ssh", f"its container ended ({_how(last)}) and is restarted; restarts: {restarts}"
+        return "ssh", f"its container ended ({_how(last)}) and is restarting; restarts: {restarts}"
     if is_running(pod):
         return "ssh", "its container runs; SSH does not answer yet"
     waiting = _state(pod).waiting
@@ -246,7 +246,7 @@ def by_delete(pod: Pod, end: Fact) -> Fact:
 def late(pod: Pod, key: Key, now: datetime, waits: str | None, budget_s: float) -> Fact:
     """The end of a start that took too long."""
     told = waits or (
-        "no node accepted it" if not pod.spec.node_name else "kubelet has reported nothing"
+        "no node took it" if not pod.spec.node_name else "kubelet has reported nothing"
     )
     return _fact(
         key, "start_failed", now, cause="launch",

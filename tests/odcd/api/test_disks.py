@@ -61,8 +61,8 @@ class Played:
         for _ in range(40):
             self._ahead += timedelta(seconds=1)
             now = self._service.api.clock.now() + self._ahead
-            for work in await store.disk_work(0, now):
-                await store.note_disk_work(0, work, self.cloud.do(dataclasses.asdict(work)), now)
+            for work in await store.disk_work.take(0, now):
+                await store.disk_work.record(0, work, self.cloud.do(dataclasses.asdict(work)), now)
 
     async def complete(self) -> None:
         self.cloud.pending.clear()
@@ -140,7 +140,7 @@ def test_refusals_have_their_statuses(database_url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("terminals", "told"), [(True, "processes of this machine"), (False, "in which region")]
+    ("terminals", "told"), [(True, "processes of this machine"), (False, "no AWS region")]
 )
 def test_a_daemon_without_disks_says_why_and_what_to_set(
     database_url: str, terminals: bool, told: str

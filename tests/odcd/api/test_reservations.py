@@ -230,7 +230,7 @@ def test_a_type_is_closed_by_a_booking_to_all_but_those_it_names(database_url: s
         ({"labels": {"nsight": "true; x"}}, 400, "feature"),
         ({"labels": {"nsight": "true"}}, 422, 'has the features "nsight"'),
         ({"github_user": "-a"}, 400, "GitHub"),
-        ({"github_user": "octocat"}, 400, "not entered by SSH"),
+        ({"github_user": "octocat"}, 400, "does not use SSH"),
         ({"recreate_env": True}, 400, "needs a disk"),
         ({"name": ""}, 400, "name"),
         ({"name": "  "}, 400, "is no name"),

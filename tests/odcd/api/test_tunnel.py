@@ -187,7 +187,7 @@ def test_where_there_is_no_ssh_nobody_needs_keys(database_url: str) -> None:
     async def work(service: Service) -> None:
         named = await ask(service, "POST", "/v1/reservations", {"github_user": "octocat"})
         assert named.status_code == 400
-        assert "not entered by SSH" in named.json()["detail"]
+        assert "does not use SSH" in named.json()["detail"]
         number = await reserved(service, ALICE, github_user=None)
         told = await ask(service, "PATCH", f"/v1/reservations/{number}", {"add_user": "hubot"})
         assert (told.status_code, told.json()["code"]) == (409, "OD012")
