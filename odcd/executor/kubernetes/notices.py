@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from odcd.errors import RunnerDown, WrongState
-from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes import pod_state
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.inventory import is_over
 from odcd.executor.kubernetes.launch import JOB
@@ -84,7 +84,7 @@ async def _run_in_all(
         if is_over(pod) or pod.metadata.deletion_timestamp is not None:
             trouble = "it is over"
             continue
-        if not status.is_running(pod):
+        if not pod_state.is_running(pod):
             late = RunnerDown(f"the container of {pod.metadata.name} is being restarted")
             continue
         try:

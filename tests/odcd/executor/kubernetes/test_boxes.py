@@ -25,9 +25,10 @@ from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.ledger import Ledger
 from odcd.executor.kubernetes.members import Members
 from odcd.executor.kubernetes.objects import Event, Pod
+from odcd.executor.kubernetes.pod_phase import read_phase
 from odcd.executor.kubernetes.pods import PodSettings, box_objects, pod_of
 from odcd.executor.kubernetes.progress import Progress
-from odcd.executor.kubernetes.status import Seen, by_delete, read_phase, read_pod, vanished
+from odcd.executor.kubernetes.status import Seen, by_delete, read_pod, vanished
 from odcd.records.dev_server import BoxKeys
 from odcd.records.dispatch import DiskUse, Dispatch, Fact, Notice
 from odcd.records.job import ReservationSpec
