@@ -196,7 +196,7 @@ def test_what_is_in_use_is_not_deleted(books: Books) -> None:
     with pytest.raises(InUse, match="the default of user alice"):
         books.delete("qos", "slow")
     for kind, name in (("account", "default"), ("qos", "normal")):
-        with pytest.raises(WrongState, match=f'"{name}" stays'):
+        with pytest.raises(WrongState, match=f'"{name}" cannot be deleted'):
             books.delete(kind, name)
 
 
