@@ -139,7 +139,7 @@ def test_a_create_under_one_key_makes_one_account(books: Books) -> None:
     assert books.account("lab", key="k", shares=2) == first
     with pytest.raises(KeyReused):
         books.account("lab", key="k", shares=3)
-    with pytest.raises(InUse, match='account "lab" exists'):
+    with pytest.raises(InUse, match='account "lab" already exists'):
         books.account("lab")
 
 
