@@ -283,7 +283,7 @@ def test_a_container_that_begins_anew_keeps_home_host_key_and_who_was_let_in(
     inside.until_it_says("cat /home/dev/kept", "work")
     assert inside.ssh("id -un", key="other") == "dev"
     told = inside.site.until_it_tells(
-        inside.box, lambda told: any("began anew" in one["text"] for one in told["history"])
+        inside.box, lambda told: any("was restarted" in one["text"] for one in told["history"])
     )
     assert (told["status"], told["oom_count"]) == ("active", 0)
 

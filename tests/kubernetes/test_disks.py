@@ -183,7 +183,7 @@ def test_pods_and_volume_are_made_side_by_side(site: DiskSite) -> None:
     box = site.reserve(disk="main")
     wait(lambda: site.pods(box), site.stack.log)
     told = site.until_it_tells(box, lambda told: told["phase"] == "disk")
-    assert 'disk "main" is made blank' in told["message"]
+    assert 'disk "main" is being made' in told["message"]
     assert site.pods(box)[0]["spec"].get("nodeName") is None
     site.aws.ebs.creating_polls = 0
     site.aws.ebs.release()

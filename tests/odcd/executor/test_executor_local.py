@@ -417,7 +417,7 @@ def test_a_notice_that_reaches_nobody_says_why(home: RunnerHome, work_dir: Path)
     )  # fmt: skip
 
     async def body(watched: Watched) -> None:
-        with pytest.raises(WrongState, match="job 1 could not be notified: it does not run"):
+        with pytest.raises(WrongState, match="job 1 could not be notified: it is not running"):
             await watched.executor.tell(1, 1, NOTICE)
         await watched.executor.start([dispatch], texts)
         await watched.fact(1, ("started",))

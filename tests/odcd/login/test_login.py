@@ -343,7 +343,7 @@ def test_the_body_is_small_and_of_that_form(database_url: str, sts: Sts) -> None
         ({"ODC_AWS_ROLES": "arn:aws:iam::111122223333:role//X"}, "is not a role"),
         ({"ODC_AWS_ROLES": "arn:aws:iam::111122223333:user/X"}, "is not a role"),
         ({"ODC_AWS_ROLES": "*"}, "is not a role"),
-        ({"ODC_URL": ""}, "which server this is"),
+        ({"ODC_URL": ""}, "the server has no name"),
         ({"ODC_URL": "odc.example"}, "is not an address"),
         ({"ODC_SERVER_ID": "my server"}, "has blanks"),
         ({"ODC_STS_ENDPOINT": "http://sts.us-east-2.amazonaws.com"}, "is not an address"),

@@ -167,7 +167,7 @@ def test_asking_for_the_past_changes_nothing_and_the_present_is_told_after_it(
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0.001, "is in the future"), (-0.001, "no history is kept of")],
+    [(0.001, "is in the future"), (-0.001, "no history is kept for")],
     ids=["to come", "before all"],
 )
 def test_a_moment_that_cannot_be_known_is_refused(queue: Queue, seconds: float, words: str) -> None:
