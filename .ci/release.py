@@ -32,12 +32,13 @@ class Refused(Exception):
 
 def run(*command: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> str:
     done = subprocess.run(
-        command, cwd=cwd, env={**os.environ, **(env or {})}, stdout=subprocess.PIPE, text=True,
+        command, cwd=cwd, env={**os.environ, **(env or {})}, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
     if done.returncode:
         raise Refused(
-            f"{' '.join(map(str, command))}: exit code {done.returncode}", "See its output above."
+            f"`{' '.join(map(str, command))}` exited with {done.returncode}",
+            f"Its output:\n{done.stdout}{done.stderr}",
         )
     return done.stdout.strip()
 
