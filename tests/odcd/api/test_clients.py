@@ -24,7 +24,7 @@ def asks(agent: str | None) -> dict[str, object]:
 )
 def test_an_old_odcctl_is_refused_with_what_to_do(agent: str) -> None:
     """CLI-53"""
-    with pytest.raises(ClientTooOld, match=r"the server takes 0\.2 or newer") as refused:
+    with pytest.raises(ClientTooOld, match=r"the server needs 0\.2 or newer") as refused:
         check_client(asks(agent), version_of("0.2"))
     assert "pip install" in str(refused.value.hint)
 
