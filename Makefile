@@ -28,7 +28,7 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 # What takes minutes; and all that is SQL once more, on the oldest PostgreSQL that odc runs on.
-# Five tests of programs of others may fail once (tests/support/workers.py); how is printed.
+# Five tests of programs of others may fail once (tests/support/harness/workers.py); how is printed.
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m long \
 	  --max-suite-reruns 5 --rerun-show-tracebacks --durations=60
@@ -67,7 +67,7 @@ docs: $(STAMP)
 	$(BIN)/python -m odcd.reference docs/reference
 	$(BIN)/python -m odcd.slurm.reference docs/reference/submit-options.md
 	$(BIN)/python -m odcctl.reference docs/reference/odcctl.md
-	$(BIN)/python -m tests.support.inventory docs/reference/gpu-dev.md
+	$(BIN)/python -m tests.support.harness.inventory docs/reference/gpu-dev.md
 
 # The lock files: exact versions with hashes. Needs uv (pip install uv).
 lock:

@@ -34,7 +34,7 @@ def documents() -> list[Path]:
     tops = [path for path in ROOT.glob("*.md")]
     below = [
         path
-        for name in ("docs", "k8s", "tofu", "grafana", "sql")
+        for name in ("docs", "k8s", "tofu", "grafana", "sql", "tests/support")
         for path in (ROOT / name).rglob("*.md")
     ]
     return sorted([*tops, *below])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon import Odc, new_odc
+from tests.support.harness.daemon import Odc, new_odc
 
 ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "requirements" / "dev.lock"

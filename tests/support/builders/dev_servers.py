@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from odcd.records.job import Identity, ReservationSpec
-from tests.support.builders import ALICE, Queue, submit
+from tests.support.builders.jobs import ALICE, Queue, submit
 
 HOUR = 3600
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from odcd.records.job import Identity
-from tests.support.boxes import actor
-from tests.support.builders import ALICE, Queue
+from tests.support.builders.dev_servers import actor
+from tests.support.builders.jobs import ALICE, Queue
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import Any
 
 from odcd.executor.base import Expected
 from odcd.records.dispatch import Dispatch, Member
-from tests.support.runner import digest_of
+from tests.support.harness.runner import digest_of
 
 
 def a_member(rank: int = 0, **changes: Any) -> Member:

@@ -6,8 +6,8 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.support.builders import ALICE, Identity, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, Identity, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 Found = dict[str, Any]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from tests.support.kube import Kube, as_list
+from tests.support.harness.kube import Kube, as_list
 
-FOLDER = Path(__file__).parents[2] / "k8s"
+FOLDER = Path(__file__).parents[3] / "k8s"
 OVERLAYS = tuple(sorted(path.name for path in (FOLDER / "overlays").iterdir()))
 CUSTOM = frozenset({"Cluster", "ServiceMonitor", "PrometheusRule"})
 """Kinds that an operator brings, whose schema no API server here has."""

@@ -10,10 +10,10 @@ from typing import Any
 
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.pods import PodSettings, pod_of
-from tests.support.dispatches import a_dispatch_of, a_member
+from tests.support.builders.dispatches import a_dispatch_of, a_member
 
 Json = dict[str, Any]
-MIGRATION = Path(__file__).parents[2] / "sql" / "migrations" / "0001_queue.sql"
+MIGRATION = Path(__file__).parents[3] / "sql" / "migrations" / "0001_queue.sql"
 ROW = re.compile(
     r"^\s*\('(?P<name>[\w-]+)',\s*'[^']*',\s*(?P<gpus>\d+),\s*\S+,\s*(?P<cpus>\d+),"
     r"\s*(?P<mem_mib>\d+),\s*(?P<efa>\d+),\s*'(?P<instance>[\w.-]+)'\)",

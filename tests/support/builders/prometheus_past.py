@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from odcd.gpu_use.queries import ENERGY, ENGINE, MEMORY, POWER, UTIL
-from tests.support.dcgm import COUNTERS, Gpu, dcgm_text
-from tests.support.prometheus import promtool
+from tests.support.fakes.dcgm import COUNTERS, Gpu, dcgm_text
+from tests.support.harness.prometheus import promtool
 
 NOT_ASKED = COUNTERS.keys() - {UTIL, ENGINE, MEMORY, POWER, ENERGY}
 """Left out, for a past is long."""

@@ -18,8 +18,8 @@ from urllib.parse import parse_qsl, urlsplit
 import boto3
 import pytest
 
-from tests.support.controlplane.children import Child, free_port, module
-from tests.support.ebs import Ebs, RefusedByEc2
+from tests.support.fakes.ebs import Ebs, RefusedByEc2
+from tests.support.harness.controlplane.children import Child, free_port, module
 
 REGION = "us-east-2"
 ZONES = ("us-east-2a", "us-east-2b", "us-east-2c")

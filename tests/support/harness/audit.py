@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 Amounts = tuple[int, int, int]
 """GPUs, CPUs, MiB."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-GRAFANA = Path(__file__).parents[2] / "grafana"
+GRAFANA = Path(__file__).parents[3] / "grafana"
 RULES = GRAFANA / "prometheus"
 ONE_SOURCE = frozenset({"join-kube-state-metrics.yaml"})
 """Loaded instead of another file, not with it."""

@@ -21,7 +21,7 @@ from odcd.database.pool import Database
 from odcd.home.database_access import with_database
 from odcd.home.lock import holder
 from odcd.home.postgres import EmbeddedPostgres
-from tests.support.database import make_home, remove_home, sow
+from tests.support.harness.database import make_home, remove_home, sow
 
 T = TypeVar("T")
 

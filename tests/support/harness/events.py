@@ -6,7 +6,7 @@ import json
 import time
 from typing import Any
 
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 
 def told(

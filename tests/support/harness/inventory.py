@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 FOLDER = TESTS / "inventory"
 ITEM = re.compile(r"\b[A-Z]{3}-\d\d\b")
 AREAS = {

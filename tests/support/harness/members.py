@@ -7,7 +7,7 @@ import threading
 from collections import defaultdict
 from dataclasses import dataclass
 
-from tests.support.controlplane.api import Manifest
+from tests.support.harness.controlplane.api import Manifest
 
 Key = tuple[int, int, int]
 """Job, attempt, rank."""

@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.daemon import Odc, new_odc, wait
-from tests.support.database import Sql
+from tests.support.harness.daemon import Odc, new_odc, wait
+from tests.support.harness.database import Sql
 
 NODES = ("--node", "n[1-2]=h100:8x64")
 LEASE_S = 2.0

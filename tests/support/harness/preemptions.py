@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.support.audit import Use, audit
-from tests.support.database import Sql
+from tests.support.harness.audit import Use, audit
+from tests.support.harness.database import Sql
 
 MARGIN = timedelta(minutes=2)
 SECOND = timedelta(seconds=1)

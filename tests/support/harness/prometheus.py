@@ -18,7 +18,7 @@ from typing import Any, Self
 import pytest
 import yaml
 
-from tests.support.controlplane.children import free_port
+from tests.support.harness.controlplane.children import free_port
 
 PATIENCE_S = 60
 TEXT = "text/plain; version=0.0.4; charset=utf-8"

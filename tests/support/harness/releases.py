@@ -2,7 +2,7 @@
 
 In a rolling upgrade old daemons run on the next schema, which must answer all of it.
 
-Record a release before its tag: python -m tests.support.releases [COMMIT]
+Record a release before its tag: python -m tests.support.harness.releases [COMMIT]
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import asyncpg
 from odcd.clock import SystemClock
 from odcd.database import schema
 from odcd.database.pool import connect
-from tests.support.database import shared_server
+from tests.support.harness.database import shared_server
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "tests/sql/releases"
 STATEMENT = re.compile(
     r"\s*(select|insert|update|delete|with)\b.*\bodc(_past|_report)?\.", re.DOTALL | re.IGNORECASE

@@ -7,7 +7,7 @@ import socket
 import struct
 
 from odcd.runner import terminal
-from tests.support.runner import PATIENCE_S, Client, RequestRefused, until
+from tests.support.harness.runner import PATIENCE_S, Client, RequestRefused, until
 
 
 class Screen:

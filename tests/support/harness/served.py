@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from odcd.home.postgres import EmbeddedPostgres
-from tests.support.controlplane.children import Child, free_port
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.controlplane.proxy import FaultProxy
-from tests.support.database import MAJOR, Sql, admit_root, make_home, remove_home
+from tests.support.harness.controlplane.children import Child, free_port
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.controlplane.proxy import FaultProxy
+from tests.support.harness.database import MAJOR, Sql, admit_root, make_home, remove_home
 
-K8S = Path(__file__).parents[2] / "k8s"
+K8S = Path(__file__).parents[3] / "k8s"
 IMAGE = "registry.test/job:1.0"
 ACCOUNT = "gpu-controlplane", "odcd"
 WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "Job")

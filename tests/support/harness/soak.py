@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.controlplane.watch import Watch
-from tests.support.members import Members
-from tests.support.served import Refused, Served, Site
-from tests.support.troubles import Faults
+from tests.support.harness.controlplane.watch import Watch
+from tests.support.harness.members import Members
+from tests.support.harness.served import Refused, Served, Site
+from tests.support.harness.troubles import Faults
 
 BATCH = 25
 CLIENTS = 4

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.controlplane import openssh
-from tests.support.controlplane.children import free_port
+from tests.support.harness.controlplane import openssh
+from tests.support.harness.controlplane.children import free_port
 
 INSTALLED = Path("/usr/sbin/sshd")
 USER, UID = "dev", 64_100

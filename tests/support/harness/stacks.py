@@ -15,8 +15,8 @@ from typing import Any
 
 import asyncpg
 
-from tests.support.controlplane.children import free_port
-from tests.support.daemon import Odc, new_odc, wait
+from tests.support.harness.controlplane.children import free_port
+from tests.support.harness.daemon import Odc, new_odc, wait
 
 USER, UID = "alice", 5001
 LEASE_S = 2

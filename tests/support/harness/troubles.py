@@ -15,13 +15,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.support.controlplane.api import Refused
-from tests.support.controlplane.kwok import Kwok
-from tests.support.controlplane.nodes import lose_node, return_node, until_ready
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.controlplane.proxy import FaultProxy
-from tests.support.members import Members
-from tests.support.served import Served, Site
+from tests.support.harness.controlplane.api import Refused
+from tests.support.harness.controlplane.kwok import Kwok
+from tests.support.harness.controlplane.nodes import lose_node, return_node, until_ready
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.controlplane.proxy import FaultProxy
+from tests.support.harness.members import Members
+from tests.support.harness.served import Served, Site
 
 MARGIN = timedelta(seconds=2)
 SPOILT = {

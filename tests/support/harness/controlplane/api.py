@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import yaml
 
-from tests.support.controlplane.children import wait_until
+from tests.support.harness.controlplane.children import wait_until
 
 Manifest = dict[str, Any]
 _PATCHES = {

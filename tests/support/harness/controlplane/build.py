@@ -1,6 +1,6 @@
 """The programs of a real Kubernetes control plane: found, or built once from pinned Go modules.
 
-    python -m tests.support.controlplane.build
+    python -m tests.support.harness.controlplane.build
 
 builds them ahead of a test run and prints where they lie.
 """

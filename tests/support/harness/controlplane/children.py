@@ -23,7 +23,7 @@ _forker = ThreadPoolExecutor(1, "forks-children")
 
 def module(name: str, *args: str) -> tuple[list[str], dict[str, str]]:
     """Command and environment that run a module of the tests as a program."""
-    folders = [str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    folders = [str(Path(__file__).parents[4]), *filter(None, [os.environ.get("PYTHONPATH")])]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
     return [sys.executable, "-m", f"tests.support.{name}", *args], env
 

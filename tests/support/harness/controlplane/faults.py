@@ -1,4 +1,4 @@
-"""The fault proxy's process: python -m tests.support.controlplane.faults CONFIG
+"""The fault proxy's process: python -m tests.support.harness.controlplane.faults CONFIG
 
 CONFIG is JSON: kubeconfig (the API server behind), port, control_port, cert, key, seed. It passes
 requests and credentials on and spoils what its rules say. Rules come as JSON to the control port;
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.support.controlplane.api import credentials
+from tests.support.harness.controlplane.api import credentials
 
 _LONGEST_HEAD = 1 << 20
 _REASONS = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError"}

@@ -11,11 +11,11 @@ from urllib.request import urlopen
 
 import yaml
 
-from tests.support.controlplane.build import binaries
-from tests.support.controlplane.children import Child, free_port
-from tests.support.controlplane.nodes import KUBELET, delete_leases
-from tests.support.controlplane.pki import Pki
-from tests.support.controlplane.plane import Cluster
+from tests.support.harness.controlplane.build import binaries
+from tests.support.harness.controlplane.children import Child, free_port
+from tests.support.harness.controlplane.nodes import KUBELET, delete_leases
+from tests.support.harness.controlplane.pki import Pki
+from tests.support.harness.controlplane.plane import Cluster
 
 _STAGES = Path(__file__).parent / "kwok-stages.yaml"
 _LOG_TIME = "2026-01-01T00:00:00.000000000Z"

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.controlplane.api import Api, Manifest, Refused
+from tests.support.harness.controlplane.api import Api, Manifest, Refused
 
 KUBELET = "test.odc.dev/kubelet"
 """A label: who plays the kubelet of the node, `kwok` or `processes`; without it, nobody."""

@@ -1,6 +1,6 @@
 """An SSH server for tests: Debian's, unpacked beside the other programs, where none is installed.
 
-    python -m tests.support.controlplane.openssh
+    python -m tests.support.harness.controlplane.openssh
 
 fetches it ahead of a test run and prints where it lies.
 """
@@ -16,7 +16,7 @@ PACKAGES = ("openssh-server", "libwrap0")
 FOLDER = Path.home() / ".cache" / "odc" / "openssh"
 HOW = (
     "install openssh-server, or let Debian's be fetched once: apt-get update && python -m "
-    "tests.support.controlplane.openssh"
+    "tests.support.harness.controlplane.openssh"
 )
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from tests.support.controlplane.api import Api
-from tests.support.controlplane.build import binaries, kubectl
-from tests.support.controlplane.children import Child, free_port
-from tests.support.controlplane.kubeconfig import write_kubeconfig
-from tests.support.controlplane.pki import Pki
+from tests.support.harness.controlplane.api import Api
+from tests.support.harness.controlplane.build import binaries, kubectl
+from tests.support.harness.controlplane.children import Child, free_port
+from tests.support.harness.controlplane.kubeconfig import write_kubeconfig
+from tests.support.harness.controlplane.pki import Pki
 
 NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 # All that come by default except what nothing here can need: clouds, volumes, certificates, HPA.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.support.controlplane.api import Manifest
+from tests.support.harness.controlplane.api import Manifest
 
 
 def a_pod(

@@ -12,12 +12,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.controlplane.api import Manifest
-from tests.support.controlplane.children import Child, free_port, module
-from tests.support.controlplane.kubelet.memory import sweep
-from tests.support.controlplane.nodes import KUBELET, is_ready
-from tests.support.controlplane.pki import Pki
-from tests.support.controlplane.plane import Cluster
+from tests.support.harness.controlplane.api import Manifest
+from tests.support.harness.controlplane.children import Child, free_port, module
+from tests.support.harness.controlplane.kubelet.memory import sweep
+from tests.support.harness.controlplane.nodes import KUBELET, is_ready
+from tests.support.harness.controlplane.pki import Pki
+from tests.support.harness.controlplane.plane import Cluster
 
 
 def why_not() -> str:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import yaml
 
-from tests.support.controlplane.children import Child, free_port, module
-from tests.support.controlplane.kubeconfig import write_kubeconfig
-from tests.support.controlplane.pki import Pki
-from tests.support.controlplane.plane import Cluster
+from tests.support.harness.controlplane.children import Child, free_port, module
+from tests.support.harness.controlplane.kubeconfig import write_kubeconfig
+from tests.support.harness.controlplane.pki import Pki
+from tests.support.harness.controlplane.plane import Cluster
 
 
 class FaultProxy(Child):

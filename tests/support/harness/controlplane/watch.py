@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from tests.support.controlplane.api import Api, Manifest, Refused
+from tests.support.harness.controlplane.api import Api, Manifest, Refused
 
 PAUSE_S = 0.1
 GONE = 410

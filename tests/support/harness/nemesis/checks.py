@@ -11,11 +11,11 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
 
-from tests.support.daemon import Odc
-from tests.support.database import Sql
-from tests.support.nemesis.clients import Asked
-from tests.support.nemesis.ledger import Ledger
-from tests.support.nemesis.pair import GPUS, Pair
+from tests.support.harness.daemon import Odc
+from tests.support.harness.database import Sql
+from tests.support.harness.nemesis.clients import Asked
+from tests.support.harness.nemesis.ledger import Ledger
+from tests.support.harness.nemesis.pair import GPUS, Pair
 
 SLACK_S = 0.05
 """/proc/uptime counts hundredths, and a job reads it before it writes."""

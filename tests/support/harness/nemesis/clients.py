@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.nemesis.ledger import SCRIPT, uptime
-from tests.support.nemesis.pair import Daemon, Pair
+from tests.support.harness.nemesis.ledger import SCRIPT, uptime
+from tests.support.harness.nemesis.pair import Daemon, Pair
 
 ASK_S = 5.0
 PAUSE_S = 0.1

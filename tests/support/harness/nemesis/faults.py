@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tests.support.nemesis.link import BOTH
-from tests.support.nemesis.pair import Daemon, Pair
-from tests.support.nemesis.server import Server
-from tests.support.nemesis.watch import Beat, Watch
+from tests.support.harness.nemesis.link import BOTH
+from tests.support.harness.nemesis.pair import Daemon, Pair
+from tests.support.harness.nemesis.server import Server
+from tests.support.harness.nemesis.watch import Beat, Watch
 
 DECK = (
     ("pause", "leader"), ("pause", "leader"), ("pause", "follower"), ("pause", "both"),

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psutil
 
-from tests.support.daemon import Odc, kill, wait
-from tests.support.nemesis.link import Link
-from tests.support.nemesis.server import Server
+from tests.support.harness.daemon import Odc, kill, wait
+from tests.support.harness.nemesis.link import Link
+from tests.support.harness.nemesis.server import Server
 
 NODES = ("--node", "n[1-3]=h100:4x16")
 GPUS = 4

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from odcd.errors import OdcError
-from tests.support.database import make_home, sow
-from tests.support.nemesis import checks
-from tests.support.nemesis.clients import Clients
-from tests.support.nemesis.faults import KINDS, Nemesis
-from tests.support.nemesis.ledger import Ledger
-from tests.support.nemesis.pair import Pair
-from tests.support.nemesis.server import Server
-from tests.support.nemesis.watch import Watch
+from tests.support.harness.database import make_home, sow
+from tests.support.harness.nemesis import checks
+from tests.support.harness.nemesis.clients import Clients
+from tests.support.harness.nemesis.faults import KINDS, Nemesis
+from tests.support.harness.nemesis.ledger import Ledger
+from tests.support.harness.nemesis.pair import Pair
+from tests.support.harness.nemesis.server import Server
+from tests.support.harness.nemesis.watch import Watch
 
 CLIENTS = 4
 REST_S = 180.0

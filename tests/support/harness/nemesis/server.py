@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from odcd.home.postgres import EmbeddedPostgres
-from tests.support.database import MAJOR, Sql
+from tests.support.harness.database import MAJOR, Sql
 
 RECORD = """
 create schema nemesis;

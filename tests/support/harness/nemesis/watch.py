@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from odcd.errors import OdcError
-from tests.support.database import Sql
-from tests.support.nemesis.server import Server
+from tests.support.harness.database import Sql
+from tests.support.harness.nemesis.server import Server
 
 LOOK_S = 0.05
 BOOKS_EVERY = 20

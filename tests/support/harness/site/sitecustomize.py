@@ -1,5 +1,5 @@
-"""Run by Python before all else in the daemons and commands of the tests: support/daemon.py puts
-this folder on their path. The account that runs the tests has the home that HOME names, and sh.
+"""Run by Python before all else in the daemons and commands of the tests: daemon.py puts this
+folder on their path. The account that runs the tests has the home that HOME names, and sh.
 
 odcd reads both from the user database and starts login shells with them. A tester's own start files
 shall be no matter of the tests, and what the tests do to a shell no matter of the tester's home.

@@ -1,4 +1,4 @@
-"""A kubelet for tests: python -m tests.support.controlplane.kubelet CONFIG
+"""A kubelet for tests: python -m tests.support.harness.controlplane.kubelet CONFIG
 
 CONFIG is JSON: kubeconfig, folder, volumes, port, cert, key, nodes (manifests), lease_s. It
 registers the nodes, keeps their leases, and runs the containers of the pods bound to them as
@@ -18,12 +18,12 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.support.controlplane.kubelet.client import Client
-from tests.support.controlplane.kubelet.exec import FEATURE, serve_exec
-from tests.support.controlplane.kubelet.forward import serve_forward
-from tests.support.controlplane.kubelet.logs import now, rfc3339
-from tests.support.controlplane.kubelet.pod import PodWorker
-from tests.support.controlplane.kubelet.process import hostname
+from tests.support.harness.controlplane.kubelet.client import Client
+from tests.support.harness.controlplane.kubelet.exec import FEATURE, serve_exec
+from tests.support.harness.controlplane.kubelet.forward import serve_forward
+from tests.support.harness.controlplane.kubelet.logs import now, rfc3339
+from tests.support.harness.controlplane.kubelet.pod import PodWorker
+from tests.support.harness.controlplane.kubelet.process import hostname
 
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 
-from tests.support.controlplane.api import credentials
+from tests.support.harness.controlplane.api import credentials
 
 _FAULTS = (aiohttp.ClientError, OSError, asyncio.TimeoutError)
 _RETRY_S = 0.3

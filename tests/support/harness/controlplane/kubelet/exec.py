@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
-from tests.support.controlplane.kubelet.process import Process
+from tests.support.harness.controlplane.kubelet.process import Process
 
 FEATURE = "ExtendWebSocketsToKubelet"
 _PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from tests.support.controlplane.kubelet import env, volumes
-from tests.support.controlplane.kubelet.client import Client
-from tests.support.controlplane.kubelet.env import NotYet
-from tests.support.controlplane.kubelet.logs import ContainerLog, now, rfc3339
-from tests.support.controlplane.kubelet.process import Process
-from tests.support.controlplane.kubelet.status import (
+from tests.support.harness.controlplane.kubelet import env, volumes
+from tests.support.harness.controlplane.kubelet.client import Client
+from tests.support.harness.controlplane.kubelet.env import NotYet
+from tests.support.harness.controlplane.kubelet.logs import ContainerLog, now, rfc3339
+from tests.support.harness.controlplane.kubelet.process import Process
+from tests.support.harness.controlplane.kubelet.status import (
     Ended,
     State,
     container_id,

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.controlplane import openssh
-from tests.support.controlplane.kubelet.env import NotYet, argv
-from tests.support.controlplane.kubelet.logs import ContainerLog, now, rfc3339
-from tests.support.controlplane.kubelet.memory import MemoryLimit
-from tests.support.controlplane.kubelet.status import Ended
-from tests.support.controlplane.kubelet.volumes import bytes_of
+from tests.support.harness.controlplane import openssh
+from tests.support.harness.controlplane.kubelet.env import NotYet, argv
+from tests.support.harness.controlplane.kubelet.logs import ContainerLog, now, rfc3339
+from tests.support.harness.controlplane.kubelet.memory import MemoryLimit
+from tests.support.harness.controlplane.kubelet.status import Ended
+from tests.support.harness.controlplane.kubelet.volumes import bytes_of
 
 _SCRIPT = Path(__file__).parent / "container.py"
 _STAND_INS = Path(__file__).parent / "programs"

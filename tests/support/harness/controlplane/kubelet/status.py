@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from tests.support.controlplane.kubelet.env import NotYet
-from tests.support.controlplane.kubelet.logs import now, rfc3339
+from tests.support.harness.controlplane.kubelet.env import NotYet
+from tests.support.harness.controlplane.kubelet.logs import now, rfc3339
 
 State = dict[str, Any]
 _DENIED = (

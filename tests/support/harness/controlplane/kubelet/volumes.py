@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.controlplane.kubelet.env import NotYet
+from tests.support.harness.controlplane.kubelet.env import NotYet
 
 _UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "k": 10**3, "M": 10**6,
           "G": 10**9, "T": 10**12}  # fmt: skip
