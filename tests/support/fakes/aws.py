@@ -263,7 +263,7 @@ class _Handler(BaseHTTPRequestHandler):
 def running_moto(folder: Path) -> Iterator[int]:
     """Its port. folder: for its log."""
     port = free_port()
-    argv, env = module("moto_server", "-H", "127.0.0.1", "-p", str(port))
+    argv, env = module("tests.support.fakes.moto_server", "-H", "127.0.0.1", "-p", str(port))
     # A thousand snapshots of Amazon's own, which every list goes through.
     env = {**env, "MOTO_EC2_LOAD_DEFAULT_AMIS": "false"}
     moto = Child(argv, folder / "moto.log", env)

@@ -25,7 +25,7 @@ def module(name: str, *args: str) -> tuple[list[str], dict[str, str]]:
     """Command and environment that run a module of the tests as a program."""
     folders = [str(Path(__file__).parents[4]), *filter(None, [os.environ.get("PYTHONPATH")])]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
-    return [sys.executable, "-m", f"tests.support.{name}", *args], env
+    return [sys.executable, "-m", name, *args], env
 
 
 _PORTS = range(12_000, 30_000)

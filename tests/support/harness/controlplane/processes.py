@@ -73,7 +73,7 @@ class ProcessNodes(Child):
                 }
             )
         )
-        argv, env = module("controlplane.kubelet", str(config))
+        argv, env = module("tests.support.harness.controlplane.kubelet", str(config))
         super().__init__(argv, folder / "kubelet.log", env)
 
     def start(self) -> None:

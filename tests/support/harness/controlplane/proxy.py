@@ -48,7 +48,7 @@ class FaultProxy(Child):
                 }
             )
         )
-        argv, env = module("controlplane.faults", str(config))
+        argv, env = module("tests.support.harness.controlplane.faults", str(config))
         super().__init__(argv, folder / "proxy.log", env)
 
     def start(self) -> None:
