@@ -23,8 +23,8 @@ from pathlib import Path
 
 from benchmarks.figures import HEAD, Figure, explained, percentile
 from benchmarks.results import BUSY_API, RESULTS, git, machine, with_section
-from tests.support.daemon import Odc, new_odc, wait
-from tests.support.database import Sql, shared_server
+from tests.support.harness.daemon import Odc, new_odc, wait
+from tests.support.harness.database import Sql, shared_server
 
 USERS, REQUESTS = 10, 20
 SECONDS = 30.0

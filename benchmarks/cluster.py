@@ -16,8 +16,8 @@ from odcd.executor.kubernetes.cluster import Cluster
 from odcd.executor.kubernetes.informer import Mirror
 from odcd.executor.kubernetes.inventory import take_inventory
 from odcd.executor.kubernetes.objects import Node, Pod
-from tests.support.controlplane.api import Api, Manifest
-from tests.support.controlplane.watch import Watch
+from tests.support.harness.controlplane.api import Api, Manifest
+from tests.support.harness.controlplane.watch import Watch
 
 TICKS_S = os.sysconf("SC_CLK_TCK")
 NAMESPACE = "gpu-batch"

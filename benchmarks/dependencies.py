@@ -16,7 +16,7 @@ from benchmarks.figures import HEAD, Figure, explained, timed_ms
 from benchmarks.planning import served
 from benchmarks.results import DEPENDENCIES, RESULTS, git, machine, with_section
 from odcd.records.job import JobSpec
-from tests.support.builders import a_cluster, a_job, submit
+from tests.support.builders.jobs import a_cluster, a_job, submit
 
 JOBS = 2_000
 RUNS = 3

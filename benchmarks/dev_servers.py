@@ -24,13 +24,13 @@ from typing import Any
 from benchmarks.figures import Figure, percentile
 from benchmarks.report import cluster_of, report
 from benchmarks.results import DEV_SERVERS
-from tests.support.aws import REGION, FakeAws, running_moto, serving_aws
-from tests.support.controlplane.children import wait_until
-from tests.support.controlplane.kwok import Kwok
-from tests.support.controlplane.nodes import many_nodes, until_ready
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.github import ED25519
-from tests.support.served import Served, Site, a_site
+from tests.support.fakes.aws import REGION, FakeAws, running_moto, serving_aws
+from tests.support.fakes.github import ED25519
+from tests.support.harness.controlplane.children import wait_until
+from tests.support.harness.controlplane.kwok import Kwok
+from tests.support.harness.controlplane.nodes import many_nodes, until_ready
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.served import Served, Site, a_site
 
 NODES = 1_000
 SAMPLES = 20

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from benchmarks.figures import HEAD, Figure, explained
 from benchmarks.results import FAIL_OVER, RESULTS, git, machine, with_section
-from tests.support.daemon import Odc, new_odc, wait
-from tests.support.database import Sql, TestServer, shared_server
-from tests.support.pair import NODES, READ_MANY, pair, stop_in_the_worst_place
-from tests.support.relay import Relay
+from tests.support.harness.daemon import Odc, new_odc, wait
+from tests.support.harness.database import Sql, TestServer, shared_server
+from tests.support.harness.pair import NODES, READ_MANY, pair, stop_in_the_worst_place
+from tests.support.harness.relay import Relay
 
 LEASE_S = 10
 MOST_S = 60.0

@@ -28,8 +28,8 @@ from odcd.database import schema
 from odcd.history.partitions import finish_indexes
 from odcd.home.postgres import EmbeddedPostgres
 from odcd.records.job import Identity
-from tests.support.builders import Queue
-from tests.support.database import Sql, admit_root, remove_home
+from tests.support.builders.jobs import Queue
+from tests.support.harness.database import Sql, admit_root, remove_home
 
 DAY = 1_000_000
 CHUNK = 100_000

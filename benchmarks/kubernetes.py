@@ -20,11 +20,11 @@ from benchmarks.cluster import Seen, all_cpu_s, burst, cpu_s, listing, rss_mib, 
 from benchmarks.figures import Figure, percentile
 from benchmarks.report import cluster_of, report
 from benchmarks.results import KUBERNETES
-from tests.support.controlplane.children import wait_until
-from tests.support.controlplane.kwok import Kwok
-from tests.support.controlplane.nodes import many_nodes, until_ready
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.served import Site, a_site
+from tests.support.harness.controlplane.children import wait_until
+from tests.support.harness.controlplane.kwok import Kwok
+from tests.support.harness.controlplane.nodes import many_nodes, until_ready
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.served import Site, a_site
 
 NODES = 1_000
 STARTS = 2_000

@@ -32,7 +32,7 @@ from odcd.metrics import Metrics
 from odcd.metrics.families import MEASURES
 from odcd.metrics.sampler import APPLICATION, Sampler
 from odcd.stores.store import Store
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 PENDING = 100_000
 NODES = 1_000

@@ -24,9 +24,9 @@ import httpx
 from benchmarks.figures import HEAD, Figure, explained, percentile
 from benchmarks.results import PAGE, RESULTS, git, machine, with_section
 from odcd.records.node import NodeReport
-from tests.support.browser import CHROMIUM, Tab, chromium
-from tests.support.database import shared_server
-from tests.support.scene import Scene, scene
+from tests.support.builders.scene import Scene, scene
+from tests.support.harness.browser import CHROMIUM, Tab, chromium
+from tests.support.harness.database import shared_server
 
 VIEWERS = 200
 BATCH = 500

@@ -14,7 +14,7 @@ from benchmarks.figures import Figure, timed_ms
 from odcd.clock import SystemClock
 from odcd.database import schema
 from odcd.home.postgres import EmbeddedPostgres
-from tests.support.database import Sql, admit_root, make_home, remove_home
+from tests.support.harness.database import Sql, admit_root, make_home, remove_home
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NODES = 1000

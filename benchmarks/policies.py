@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.figures import Figure, times_ms
 from benchmarks.planning import NOW, empty, served
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 TARGETS = {"fifo": (6, 8, 40), "multifactor": (6, 8, 40), "odc": (10, 20, 80)}
 QUEUES = ((10_000, 50), (100_000, 200), (1_000_000, 500))

@@ -24,8 +24,8 @@ from pathlib import Path
 from benchmarks.figures import HEAD, Figure, explained, percentile
 from benchmarks.results import RESULTS, STORM, git, machine, with_section
 from tests.attack.front import FORKS, Place, connected, metric, tcp
-from tests.support.daemon import Odc, new_odc, wait
-from tests.support.database import Sql, shared_server
+from tests.support.harness.daemon import Odc, new_odc, wait
+from tests.support.harness.database import Sql, shared_server
 
 SECONDS = 30.0
 THREADS = 4

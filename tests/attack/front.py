@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemon import Odc, wait
+from tests.support.harness.daemon import Odc, wait
 
 MALLORY, BOB = 64001, 64002
 SOFT = 1024

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from tests.support.daemon import Odc
+from tests.support.harness.daemon import Odc
 
 T = TypeVar("T")
 

@@ -22,9 +22,9 @@ from odcd.errors import OdcError
 from odcd.home.account import service_account
 from odcd.settings import read_audit
 from tests.attack.strangers import ALICE, BOB, enter, free_port, inside, over_socket, ticket_of
-from tests.support.clock import VirtualClock
-from tests.support.daemon import Odc, wait
-from tests.support.users import needs_root
+from tests.support.fakes.clock import VirtualClock
+from tests.support.harness.daemon import Odc, wait
+from tests.support.harness.users import needs_root
 
 Line = dict[str, Any]
 

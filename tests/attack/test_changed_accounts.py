@@ -14,8 +14,8 @@ import pytest
 
 from tests.attack.strangers import as_uid, ask, free_port, inside
 from tests.attack.test_page_sessions import QUEUE, listening, look
-from tests.support.daemon import Odc, wait
-from tests.support.users import needs_root
+from tests.support.harness.daemon import Odc, wait
+from tests.support.harness.users import needs_root
 
 needs_useradd = pytest.mark.skipif(shutil.which("useradd") is None, reason="no useradd here")
 pytestmark = [needs_root, needs_useradd, pytest.mark.long]

@@ -28,7 +28,7 @@ from tests.attack.front import (
     soft_limit_of,
     tcp,
 )
-from tests.support.daemon import Odc, kill, new_odc, wait
+from tests.support.harness.daemon import Odc, kill, new_odc, wait
 
 pytestmark = pytest.mark.long
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="acts as two users")

@@ -19,7 +19,7 @@ from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.records.job import Identity, JobSpec
 from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, serve, until
 from tests.odcd.api.test_who_may import _attach  # pyright: ignore[reportPrivateUsage]
-from tests.support.clock import VirtualClock
+from tests.support.fakes.clock import VirtualClock
 
 EVE = Identity(user="eve", uid=64001, gid=64001, operator=False)
 

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from odcd.front.rules import Rules
 from tests.attack.doors import Opened, opened, status, told
 from tests.attack.front import connected, get, limited, metric, tcp
-from tests.support.daemon import new_odc, wait
+from tests.support.harness.daemon import new_odc, wait
 
 MIB = 1024 * 1024
 SOON = Rules(head_s=0.3, body_s=0.3)

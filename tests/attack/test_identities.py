@@ -15,8 +15,8 @@ from odcd.api.http.identity import Peer
 from odcd.database.pool import connect
 from odcd.errors import LoginRefused
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
-from tests.support.builders import NOW
-from tests.support.races import until_it_waits
+from tests.support.builders.jobs import NOW
+from tests.support.harness.races import until_it_waits
 
 CAROL = Peer(64003, 64003)
 """Coordinator of the account lab."""

@@ -13,10 +13,10 @@ import pytest
 from odcd.errors import BadRequest
 from odcd.executor.job_rules import parse_limits
 from odcd.runner import launch, processes, rules
-from tests.support.daemon import new_odc
-from tests.support.database import make_home, remove_home
-from tests.support.runner import RequestRefused, RunnerHome, a_dispatch, until
-from tests.support.users import needs_root
+from tests.support.harness.daemon import new_odc
+from tests.support.harness.database import make_home, remove_home
+from tests.support.harness.runner import RequestRefused, RunnerHome, a_dispatch, until
+from tests.support.harness.users import needs_root
 
 pytestmark = needs_root
 

@@ -16,8 +16,8 @@ import pytest
 
 from odcd.runner.log import MOST_ASKED
 from odcd.runner.server import MOST_MALFORMED
-from tests.support.database import make_home, remove_home
-from tests.support.runner import (
+from tests.support.harness.database import make_home, remove_home
+from tests.support.harness.runner import (
     RequestRefused,
     RunnerHome,
     a_dispatch,
@@ -27,7 +27,7 @@ from tests.support.runner import (
     is_running,
     until,
 )
-from tests.support.users import account, folder_of, ids_of, needs_root
+from tests.support.harness.users import account, folder_of, ids_of, needs_root
 
 pytestmark = needs_root
 

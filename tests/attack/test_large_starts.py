@@ -23,11 +23,11 @@ from odcd.runner.roster import Roster
 from tests.attack.front import FORKS
 from tests.attack.strangers import ALICE, BOB, as_uid, over_socket
 from tests.odcd.executor.test_executor_local import an_executor, run
-from tests.support.daemon import Odc, new_odc, wait
-from tests.support.database import make_home, remove_home
-from tests.support.dispatches import a_dispatch_of, a_member
-from tests.support.runner import RunnerHome, forked_runner
-from tests.support.users import needs_root
+from tests.support.builders.dispatches import a_dispatch_of, a_member
+from tests.support.harness.daemon import Odc, new_odc, wait
+from tests.support.harness.database import make_home, remove_home
+from tests.support.harness.runner import RunnerHome, forked_runner
+from tests.support.harness.users import needs_root
 
 MIB = 1024 * 1024
 NODE = "n".ljust(60, "o")

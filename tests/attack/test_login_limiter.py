@@ -16,7 +16,7 @@ from odcd.front.proxies import Proxies, parse_networks
 from odcd.front.watch import Nobody
 from tests.odcd.api.conftest import _api_database, database_url
 from tests.odcd.login.house import SERVER, House, live
-from tests.support.sts import Sts, presign, serving_sts
+from tests.support.fakes.sts import Sts, presign, serving_sts
 
 __all__ = ["_api_database", "database_url"]
 

@@ -24,8 +24,8 @@ from tests.attack.strangers import (
     inside,
     ticket_of,
 )
-from tests.support.daemon import Odc, wait
-from tests.support.users import needs_root
+from tests.support.harness.daemon import Odc, wait
+from tests.support.harness.users import needs_root
 
 QUEUE = "/page/queue"
 pytestmark = needs_root

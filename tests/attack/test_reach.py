@@ -19,8 +19,8 @@ from odcd.database.backup import Summary
 from odcd.errors import OdcError, WrongState
 from odcd.home.database_access import as_account
 from odcd.home.postgres import EmbeddedPostgres
-from tests.support.daemon import Odc, wait
-from tests.support.users import needs_root
+from tests.support.harness.daemon import Odc, wait
+from tests.support.harness.users import needs_root
 
 pytestmark = needs_root
 

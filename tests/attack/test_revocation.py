@@ -23,9 +23,9 @@ from odcd.records.job import Identity
 from tests.attack.strangers import free_port
 from tests.odcd.api.service import ALICE, Service, on_socket, serve, until
 from tests.odcd.api.test_tunnel import Keys, a_box, closed, reserved
-from tests.support.daemon import Odc, wait
-from tests.support.users import account, folder_of, needs_root
-from tests.support.warm import cool
+from tests.support.harness.daemon import Odc, wait
+from tests.support.harness.users import account, folder_of, needs_root
+from tests.support.harness.warm import cool
 
 USER = "games"
 

@@ -12,9 +12,16 @@ import pytest
 
 from odcd.runner import __main__, access, texts
 from tests.attack.strangers import ALICE, BOB, as_uid
-from tests.support.database import make_home, remove_home
-from tests.support.runner import RunnerHome, a_dispatch, a_file, a_part, forked_runner, until
-from tests.support.users import needs_root
+from tests.support.harness.database import make_home, remove_home
+from tests.support.harness.runner import (
+    RunnerHome,
+    a_dispatch,
+    a_file,
+    a_part,
+    forked_runner,
+    until,
+)
+from tests.support.harness.users import needs_root
 
 pytestmark = needs_root
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.attack.strangers import ALICE, BOB, ask, enter, free_port, over_socket, ticket_of
-from tests.support.daemon import Odc, wait
-from tests.support.users import account, folder_of, needs_root
+from tests.support.harness.daemon import Odc, wait
+from tests.support.harness.users import account, folder_of, needs_root
 
 SECRET = "hunter2-of-the-job"
 USER = "games"

@@ -10,7 +10,7 @@ import pytest
 from odcd.errors import OdcError
 from odcd.home.lock import holder
 from tests.attack.test_privileges import as_daemon, ask, dsn_of
-from tests.support.daemon import Odc, wait
+from tests.support.harness.daemon import Odc, wait
 
 pytestmark = pytest.mark.long
 

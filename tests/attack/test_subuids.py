@@ -29,10 +29,17 @@ from odcd.runner.spool import full_of
 from odcd.runner.subuids import Subuids
 from tests.attack.strangers import ALICE, BOB
 from tests.attack.test_jobs import PTRACE_SEIZE, PYTHON, pids_in
-from tests.support.clock import VirtualClock
-from tests.support.database import make_home, remove_home
-from tests.support.runner import Client, RunnerHome, a_dispatch, forked_runner, is_running, until
-from tests.support.users import needs_root
+from tests.support.fakes.clock import VirtualClock
+from tests.support.harness.database import make_home, remove_home
+from tests.support.harness.runner import (
+    Client,
+    RunnerHome,
+    a_dispatch,
+    forked_runner,
+    is_running,
+    until,
+)
+from tests.support.harness.users import needs_root
 
 pytestmark = needs_root
 

@@ -16,9 +16,9 @@ from odcd.home import account
 from odcd.home.folder import own_folder, own_tree, read_own
 from odcd.simulate import server
 from tests.attack.homes import give_all
-from tests.support.daemon import Odc
-from tests.support.database import make_home
-from tests.support.users import as_user, needs_root
+from tests.support.harness.daemon import Odc
+from tests.support.harness.database import make_home
+from tests.support.harness.users import as_user, needs_root
 
 pytestmark = needs_root
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from odcd.home.lock import holder
-from tests.support.daemon import Odc, gone, kill, wait
+from tests.support.harness.daemon import Odc, gone, kill, wait
 
 CLUSTER = ("--node", "n[1-3]=h100:4x16")
 REST_S = 150.0

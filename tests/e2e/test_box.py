@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon import TIMEOUT_S, Odc, gone, kill, wait
+from tests.support.harness.daemon import TIMEOUT_S, Odc, gone, kill, wait
 
 pytestmark = pytest.mark.long
 

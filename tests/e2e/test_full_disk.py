@@ -19,9 +19,9 @@ from odcd.database.pool import connect
 from odcd.home.account import become
 from odcd.home.postgres import EmbeddedPostgres
 from odcd.home.postgres_roles import ADMIN_ROLE, ROLE
-from tests.support.daemon import Odc, new_odc, wait
-from tests.support.database import make_home
-from tests.support.users import needs_root
+from tests.support.harness.daemon import Odc, new_odc, wait
+from tests.support.harness.database import make_home
+from tests.support.harness.users import needs_root
 
 pytestmark = [needs_root, pytest.mark.long]
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.test_first_steps import kill_daemon
-from tests.support import database
-from tests.support.daemon import new_odc, wait
+from tests.support.harness.daemon import new_odc, wait
 
-LIBRARY = Path(database.__file__).with_name("library")
+LIBRARY = Path(__file__).parents[1] / "support" / "fakes" / "library"
 CARDS = "GPU-a,NVIDIA H100 80GB HBM3,60,70000\nGPU-b,NVIDIA H100 80GB HBM3,0,500\n"
 
 

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.daemon import new_odc, wait
-from tests.support.database import Sql
-from tests.support.pair import (
+from tests.support.harness.daemon import new_odc, wait
+from tests.support.harness.database import Sql
+from tests.support.harness.pair import (
     LEASE_S,
     NODES,
     READ_MANY,

@@ -7,10 +7,10 @@ import json
 import pytest
 from botocore.credentials import Credentials
 
-from tests.support.controlplane.children import free_port
-from tests.support.daemon import Odc
-from tests.support.sts import ROLE, serving_sts
-from tests.support.users import needs_root
+from tests.support.fakes.sts import ROLE, serving_sts
+from tests.support.harness.controlplane.children import free_port
+from tests.support.harness.daemon import Odc
+from tests.support.harness.users import needs_root
 
 
 @pytest.mark.long

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.e2e.test_first_steps import kill_daemon
-from tests.support.daemon import Odc, wait
+from tests.support.harness.daemon import Odc, wait
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 

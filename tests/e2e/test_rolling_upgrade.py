@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from odcd.database import schema
-from tests.support.daemon import Odc, new_odc, wait
-from tests.support.database import Sql
-from tests.support.releases import ROOT, check_out, recorded
+from tests.support.harness.daemon import Odc, new_odc, wait
+from tests.support.harness.database import Sql
+from tests.support.harness.releases import ROOT, check_out, recorded
 
 pytestmark = pytest.mark.long
 

@@ -12,9 +12,17 @@ import yaml
 
 from grafana.model import DOCS
 from grafana.written import HEAD, MONITORING, written
-from tests.support.boards import GRAFANA, boards, filled, groups, metrics_in, panels, questions
-from tests.support.dcgm import COUNTERS
-from tests.support.prometheus import Prometheus, QueryRefused, needs_prometheus
+from tests.support.fakes.dcgm import COUNTERS
+from tests.support.harness.boards import (
+    GRAFANA,
+    boards,
+    filled,
+    groups,
+    metrics_in,
+    panels,
+    questions,
+)
+from tests.support.harness.prometheus import Prometheus, QueryRefused, needs_prometheus
 
 PLAIN = {"table", "heatmap", "row"}
 """Panels whose units are those of their columns or of their axis."""

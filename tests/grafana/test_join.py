@@ -10,9 +10,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.boards import RULES
-from tests.support.dcgm import Gpu, dcgm_text, kube_pod_labels
-from tests.support.prometheus import Exporter, Prometheus, QueryRefused, Scrape, needs_prometheus
+from tests.support.fakes.dcgm import Gpu, dcgm_text, kube_pod_labels
+from tests.support.harness.boards import RULES
+from tests.support.harness.prometheus import (
+    Exporter,
+    Prometheus,
+    QueryRefused,
+    Scrape,
+    needs_prometheus,
+)
 
 pytestmark = [needs_prometheus, pytest.mark.long]
 

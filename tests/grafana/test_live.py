@@ -18,7 +18,8 @@ import pytest
 
 from odcd.database.pool import close, connect
 from odcd.home.database_access import with_database
-from tests.support.boards import (
+from tests.support.fakes.dcgm import COUNTERS, Gpu, dcgm_text
+from tests.support.harness.boards import (
     Question,
     boards,
     filled,
@@ -28,10 +29,9 @@ from tests.support.boards import (
     rule_files,
     rules,
 )
-from tests.support.controlplane.children import free_port
-from tests.support.daemon import Odc, new_odc
-from tests.support.dcgm import COUNTERS, Gpu, dcgm_text
-from tests.support.prometheus import Exporter, Prometheus, Scrape, needs_prometheus
+from tests.support.harness.controlplane.children import free_port
+from tests.support.harness.daemon import Odc, new_odc
+from tests.support.harness.prometheus import Exporter, Prometheus, Scrape, needs_prometheus
 
 pytestmark = [needs_prometheus, pytest.mark.long]
 

@@ -11,7 +11,7 @@ from odcd.jobs.submission import prepare
 from odcd.records.job import Identity
 from odcd.slurm.lists import parse_array
 from tests.interleave.stage import PLANNER, Program, Session, Step
-from tests.support.builders import ALICE, NODES, ROOT, a_job, dependency_json
+from tests.support.builders.jobs import ALICE, NODES, ROOT, a_job, dependency_json
 
 OPERATOR = json.dumps({"user": "root", "uid": 0, "operator": True})
 RECORD = "select * from odc.record_facts($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.interleave.world import World
-from tests.support.builders import BOB, Queue
+from tests.support.builders.jobs import BOB, Queue
 
 LABELS = ("array", "b", "gang", "small", "waits", "held", "later", "single", "licensed")
 

@@ -12,8 +12,8 @@ from tests.interleave.promises import Promises
 from tests.interleave.rest import Rest
 from tests.interleave.stage import Played, Stage
 from tests.interleave.world import World
-from tests.support.builders import Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import Queue, a_cluster
+from tests.support.harness.database import Sql
 
 Choose = Callable[[int], int]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Self
 
-from tests.support.builders import NOW
+from tests.support.builders.jobs import NOW
 
 
 @dataclass

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.kube import Kube, as_list
-from tests.support.pods import (
+from tests.support.builders.pods import (
     BOX,
     H100,
     NAMESPACES,
@@ -18,6 +17,7 @@ from tests.support.pods import (
     changed,
     gpu_types,
 )
+from tests.support.harness.kube import Kube, as_list
 
 
 @pytest.mark.parametrize("part", ["one GPU", "whole node"])

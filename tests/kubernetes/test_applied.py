@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.controlplane.plane import Cluster, ControlPlane
-from tests.support.kube import Kube, as_list
-from tests.support.manifests import (
+from tests.support.builders.manifests import (
     FOLDER,
     OVERLAYS,
     Manifest,
@@ -17,6 +15,8 @@ from tests.support.manifests import (
     apply,
     pod_spec,
 )
+from tests.support.harness.controlplane.plane import Cluster, ControlPlane
+from tests.support.harness.kube import Kube, as_list
 
 
 @pytest.mark.parametrize("name", OVERLAYS)

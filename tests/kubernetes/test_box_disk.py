@@ -26,12 +26,12 @@ from odcd.executor.kubernetes.objects import Pod
 from odcd.executor.kubernetes.pod_writer import Maker
 from odcd.executor.kubernetes.pods import PodSettings
 from odcd.records.dispatch import DiskUse
-from tests.support.aws import REGION, running_moto, serving_aws, set_credentials
-from tests.support.controlplane import openssh
-from tests.support.controlplane.children import wait_until
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.controlplane.processes import ProcessNodes
-from tests.support.dispatches import a_dispatch_of, a_member
+from tests.support.builders.dispatches import a_dispatch_of, a_member
+from tests.support.fakes.aws import REGION, running_moto, serving_aws, set_credentials
+from tests.support.harness.controlplane import openssh
+from tests.support.harness.controlplane.children import wait_until
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.controlplane.processes import ProcessNodes
 
 pytestmark = pytest.mark.long
 

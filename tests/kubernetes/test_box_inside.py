@@ -25,12 +25,12 @@ from odcd.executor.kubernetes import notices
 from odcd.executor.kubernetes.cluster import Cluster
 from odcd.executor.kubernetes.objects import Pod
 from tests.kubernetes.test_boxes import PODS, BoxSite, a_github
-from tests.support.controlplane import openssh
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.controlplane.processes import ProcessNodes
-from tests.support.daemon import wait
-from tests.support.database import TestServer
-from tests.support.stacks import on_kubernetes
+from tests.support.harness.controlplane import openssh
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.controlplane.processes import ProcessNodes
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import TestServer
+from tests.support.harness.stacks import on_kubernetes
 
 pytestmark = pytest.mark.long
 

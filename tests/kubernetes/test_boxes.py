@@ -17,12 +17,12 @@ from urllib.error import HTTPError
 
 import pytest
 
-from tests.support.controlplane.api import Api, Manifest
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.daemon import wait
-from tests.support.database import TestServer
-from tests.support.github import ED25519
-from tests.support.stacks import Stack, on_kubernetes
+from tests.support.fakes.github import ED25519
+from tests.support.harness.controlplane.api import Api, Manifest
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import TestServer
+from tests.support.harness.stacks import Stack, on_kubernetes
 
 pytestmark = pytest.mark.long
 

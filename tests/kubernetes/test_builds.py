@@ -22,15 +22,15 @@ from odcd.builds.settings import BuildSettings
 from odcd.executor.kubernetes.build_jobs import BuildPlace, job_of
 from odcd.records.build import Build
 from tests.kubernetes.test_boxes import BoxSite, a_github, open_folder
-from tests.support.controlplane.api import Manifest
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.controlplane.processes import ProcessNodes
-from tests.support.daemon import wait
-from tests.support.database import TestServer
-from tests.support.github import ED25519
-from tests.support.kube import ODCD, Kube
-from tests.support.pods import changed
-from tests.support.stacks import on_kubernetes
+from tests.support.builders.pods import changed
+from tests.support.fakes.github import ED25519
+from tests.support.harness.controlplane.api import Manifest
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.controlplane.processes import ProcessNodes
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import TestServer
+from tests.support.harness.kube import ODCD, Kube
+from tests.support.harness.stacks import on_kubernetes
 
 __all__ = ["open_folder"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.kube import ODCD, Kube
-from tests.support.pods import H100, a_pod
+from tests.support.builders.pods import H100, a_pod
+from tests.support.harness.kube import ODCD, Kube
 
 
 @pytest.fixture

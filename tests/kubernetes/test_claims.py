@@ -15,12 +15,12 @@ from odcd.executor.kubernetes.cluster import Cluster as Connection
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.pods import PodSettings, pod_of
 from odcd.records.dispatch import DiskUse, Dispatch
-from tests.support.controlplane.api import Api, Manifest, Refused
-from tests.support.controlplane.children import wait_until
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.dispatches import a_dispatch_of, a_member
-from tests.support.kube import Kube
-from tests.support.pods import BOX, SMALL, changed
+from tests.support.builders.dispatches import a_dispatch_of, a_member
+from tests.support.builders.pods import BOX, SMALL, changed
+from tests.support.harness.controlplane.api import Api, Manifest, Refused
+from tests.support.harness.controlplane.children import wait_until
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.kube import Kube
 
 pytestmark = pytest.mark.long
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from tests.kubernetes.test_boxes import IMAGE, PODS, BoxSite, a_github
-from tests.support.aws import REGION, FakeAws, running_moto, serving_aws
-from tests.support.controlplane.api import Manifest
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.daemon import wait
-from tests.support.database import TestServer
-from tests.support.github import ED25519
-from tests.support.stacks import on_kubernetes
+from tests.support.fakes.aws import REGION, FakeAws, running_moto, serving_aws
+from tests.support.fakes.github import ED25519
+from tests.support.harness.controlplane.api import Manifest
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import TestServer
+from tests.support.harness.stacks import on_kubernetes
 
 pytestmark = pytest.mark.long
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.controlplane.children import free_port
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.daemon import Odc
-from tests.support.kube import Kube
+from tests.support.harness.controlplane.children import free_port
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.daemon import Odc
+from tests.support.harness.kube import Kube
 
 PATIENCE_S = 60
 

@@ -20,8 +20,7 @@ import pytest
 from odcd.__main__ import parser
 from odcd.builds.settings import read_builds
 from odcd.settings import read_settings
-from tests.support.controlplane.nodes import KINDS
-from tests.support.manifests import (
+from tests.support.builders.manifests import (
     CUSTOM,
     FOLDER,
     OVERLAYS,
@@ -31,7 +30,8 @@ from tests.support.manifests import (
     pod_spec,
     render,
 )
-from tests.support.pods import GpuType, a_pod, gpu_types
+from tests.support.builders.pods import GpuType, a_pod, gpu_types
+from tests.support.harness.controlplane.nodes import KINDS
 
 VERSION = "1.36"
 PLUGINS = {"nvidia-device-plugin", "aws-efa-k8s-device-plugin", "dcgm-exporter"}

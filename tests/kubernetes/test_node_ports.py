@@ -10,15 +10,15 @@ import pytest
 
 from odcd.executor.kubernetes.node_ports import service_of
 from tests.kubernetes.test_boxes import IMAGE, BoxSite, a_github, open_folder
-from tests.support.controlplane.plane import ControlPlane
-from tests.support.daemon import wait
-from tests.support.database import TestServer
-from tests.support.dispatches import a_dispatch_of
-from tests.support.github import ED25519
-from tests.support.kube import ODCD, Kube, as_list
-from tests.support.manifests import FOLDER, Manifest, apply, render
-from tests.support.pods import changed
-from tests.support.stacks import on_kubernetes
+from tests.support.builders.dispatches import a_dispatch_of
+from tests.support.builders.manifests import FOLDER, Manifest, apply, render
+from tests.support.builders.pods import changed
+from tests.support.fakes.github import ED25519
+from tests.support.harness.controlplane.plane import ControlPlane
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import TestServer
+from tests.support.harness.kube import ODCD, Kube, as_list
+from tests.support.harness.stacks import on_kubernetes
 
 __all__ = ["open_folder"]
 

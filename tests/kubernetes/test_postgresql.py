@@ -13,9 +13,9 @@ import pytest
 
 from odcd.home import account
 from odcd.home.postgres_files import usable_install
-from tests.support.controlplane.children import free_port
-from tests.support.database import make_home, remove_home
-from tests.support.manifests import FOLDER
+from tests.support.builders.manifests import FOLDER
+from tests.support.harness.controlplane.children import free_port
+from tests.support.harness.database import make_home, remove_home
 
 pytestmark = pytest.mark.long
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.kube import Kube
-from tests.support.pods import NAMESPACES
+from tests.support.builders.pods import NAMESPACES
+from tests.support.harness.kube import Kube
 
 JOB = [
     "system:serviceaccount:gpu-batch:job",

@@ -15,7 +15,7 @@ import pytest
 from tests.odcctl.conftest import Odcctl
 from tests.odcctl.peer import Run
 from tests.odcctl.test_terminal import Terminal
-from tests.support.daemon import Odc, gone, new_odc, wait
+from tests.support.harness.daemon import Odc, gone, new_odc, wait
 
 WAITS = re.compile(r"odcctl: job \d+ waits")
 LOOKS = re.compile(r'^odcd_http_requests_total{(?=.*route="/v1/jobs/{id}").*} (\S+)$', re.M)

@@ -26,8 +26,8 @@ from odcd.records.dispatch import Dispatch, Fact
 from odcd.records.job import Identity, JobSpec, ReservationSpec
 from odcd.records.node import NodeReport
 from odcd.stores.store import Store
-from tests.support.clock import VirtualClock
-from tests.support.disks import PlayedCloud
+from tests.support.builders.disks import PlayedCloud
+from tests.support.fakes.clock import VirtualClock
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 USERS = [Identity(user=name, uid=uid, gid=uid, operator=False) for name, uid in

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from odcd.home.postgres_files import wheel_install
-from tests.support.database import MAJOR
+from tests.support.harness.database import MAJOR
 
 GOLDEN = Path(__file__).with_name("golden") / "schema.sql"
 HEAD = re.compile(r"^--\n-- Name: (.*); Type: (.*); Schema: .*\n--\n", re.MULTILINE)

@@ -24,10 +24,10 @@ from odcd.errors import LeadershipLost, OdcError
 from odcd.slurm.dependencies import parse_dependency
 from tests.sql.account.books import a_limit
 from tests.sql.booking.desk import Desk
-from tests.support.audit import audit
-from tests.support.builders import ALICE, BOB, NOW, ROOT, Queue, a_cluster
-from tests.support.database import Sql
-from tests.support.preemptions import Preemptions
+from tests.support.builders.jobs import ALICE, BOB, NOW, ROOT, Queue, a_cluster
+from tests.support.harness.audit import audit
+from tests.support.harness.database import Sql
+from tests.support.harness.preemptions import Preemptions
 
 NODES = ("h100-1", "h100-2", "l4-1")
 LIVE = "(select job_id from odc.pending union all select job_id from odc.running)"

@@ -26,7 +26,7 @@ from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
 from odcd.records.node import NodeReport
 from odcd.stores.store import Store
-from tests.support.warm import WarmDatabase, run
+from tests.support.harness.warm import WarmDatabase, run
 
 ALICE = Peer(64001, 64001)
 BOB = Peer(64002, 64002)

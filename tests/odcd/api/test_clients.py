@@ -19,7 +19,9 @@ def asks(agent: str | None) -> dict[str, object]:
     return {"headers": [] if agent is None else [(b"user-agent", agent.encode())]}
 
 
-@pytest.mark.parametrize("agent", ["odcctl/0.1.9", "odcctl/0.0.1 (x)", "odcctl", "odcctl/0"])
+@pytest.mark.parametrize(
+    "agent", ["odcctl/0.1.9", "odcctl/0.0.1 (x)", "odcctl", "odcctl/0", "odcctl/0.1.1.dev5+gabc"]
+)
 def test_an_old_odcctl_is_refused_with_what_to_do(agent: str) -> None:
     """CLI-53"""
     with pytest.raises(ClientTooOld, match=r"the server needs 0\.2 or newer") as refused:
@@ -28,7 +30,17 @@ def test_an_old_odcctl_is_refused_with_what_to_do(agent: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "agent", ["odcctl/0.2.0", "odcctl/1.0", "odcctl/0.10", "curl/8.5.0", "", None, "x" * 9000]
+    "agent",
+    [
+        "odcctl/0.2.0",
+        "odcctl/1.0",
+        "odcctl/0.10",
+        "odcctl/0.2.dev5+gabc",
+        "curl/8.5.0",
+        "",
+        None,
+        "x" * 9000,
+    ],
 )
 def test_others_pass(agent: str | None) -> None:
     check_client(asks(agent), version_of("0.2"))

@@ -15,7 +15,7 @@ from odcd.api.answers.disks import Disk, DiskContents, DiskList, StrayList
 from odcd.api.answers.submit import Preview
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 from tests.odcd.api.test_reservations import ask, read, started
-from tests.support.disks import PlayedCloud
+from tests.support.builders.disks import PlayedCloud
 
 PATH = "/v1/reservations"
 

@@ -21,9 +21,9 @@ from odcd.jobs.github_keys import GithubKeys
 from tests.odcd.api.service import Service, on_socket, serve, until
 from tests.odcd.api.test_reservations import ask, read, started
 from tests.odcd.api.test_tunnel import ME
-from tests.support.github import Github, a_github
-from tests.support.sshd import NoServer, Sshd, an_sshd
-from tests.support.streams import Dialling
+from tests.support.fakes.github import Github, a_github
+from tests.support.fakes.streams import Dialling
+from tests.support.harness.sshd import NoServer, Sshd, an_sshd
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a user dev")
 

@@ -20,8 +20,8 @@ from odcd.clock import SystemClock
 from odcd.jobs.github_keys import GithubKeys
 from tests.odcd.api.service import ALICE, BOB, Service, on_socket, serve, until
 from tests.odcd.api.test_reservations import ask, read, started
-from tests.support.github import ED25519, Github, a_github
-from tests.support.streams import Dialling
+from tests.support.fakes.github import ED25519, Github, a_github
+from tests.support.fakes.streams import Dialling
 
 ME = Peer(os.getuid(), os.getgid())
 OTHER = ED25519.replace(

@@ -17,8 +17,8 @@ from odcd.errors import LeadershipLost, OdcError, RunnerDown, WrongState
 from odcd.records.build import Build, BuildLook
 from odcd.stores.builds import BuildStore
 from tests.sql.reservation.test_builds import IMAGE, Builds
-from tests.support.builders import BOB, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import BOB, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 Key = tuple[int, int]
 

@@ -16,9 +16,9 @@ import pytest
 from odcd.__main__ import parser
 from odcd.home.account import service_account
 from odcd.home.lock import holder
-from tests.support.daemon import Odc, an_odc, wait
-from tests.support.database import Sql
-from tests.support.users import AS_ROOT
+from tests.support.harness.daemon import Odc, an_odc, wait
+from tests.support.harness.database import Sql
+from tests.support.harness.users import AS_ROOT
 
 
 def user_of(pid: int) -> str:

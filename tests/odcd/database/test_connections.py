@@ -32,7 +32,7 @@ from odcd.database.connections import (
 from odcd.database.pool import Database
 from odcd.database.slots import Slots, ask_as
 from odcd.errors import DatabaseBusy, DatabaseDown, OdcError, TooManyRequests
-from tests.support.relay import Relay
+from tests.support.harness.relay import Relay
 
 PATIENCE_S = 60
 

@@ -21,7 +21,7 @@ from odcd.errors import (
     PlanStale,
     UnknownPartition,
 )
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 RAISE = """
     create function public.raise_it(p_code text) returns void language plpgsql as $$

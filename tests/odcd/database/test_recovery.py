@@ -17,7 +17,7 @@ from odcd.clock import SystemClock
 from odcd.database import schema
 from odcd.home.account import Account, service_account
 from odcd.home.postgres_files import usable_install
-from tests.support.database import MAJOR, Sql, make_home, remove_home
+from tests.support.harness.database import MAJOR, Sql, make_home, remove_home
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 WAIT_S = 60

@@ -17,7 +17,7 @@ from odcd.clock import SystemClock
 from odcd.database import patience, schema
 from odcd.database.schema import Installed
 from odcd.errors import DatabaseDown
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 TABLES = ("job", "pending", "running", "allocation", "node", "node_free", "array_job")
 LOCK_TIMEOUT_S = 1.0

@@ -17,7 +17,7 @@ from odcd.database import schema, schema_guard
 from odcd.database.schema import Installed
 from odcd.database.schema_guard import Beside
 from odcd.errors import DatabaseDown, OdcError, SchemaTooNew, WrongState
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 COUNT = "functions/thing/count_things.sql"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from botocore import loaders
 
-from tests.support.aws import ZONES, FakeAws, running_moto, serving_aws, set_credentials
+from tests.support.fakes.aws import ZONES, FakeAws, running_moto, serving_aws, set_credentials
 
 
 @pytest.fixture(scope="session")

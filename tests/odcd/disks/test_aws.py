@@ -19,9 +19,9 @@ from odcd.disks import tags
 from odcd.disks.cloud import Cloud, CloudBusy, CloudRefused, Snapshot, Volume
 from odcd.disks.settings import DiskSettings
 from odcd.metrics import Metrics
-from tests.support.aws import REGION, ZONES, FakeAws, Fault
-from tests.support.builders import NOW
-from tests.support.clock import VirtualClock
+from tests.support.builders.jobs import NOW
+from tests.support.fakes.aws import REGION, ZONES, FakeAws, Fault
+from tests.support.fakes.clock import VirtualClock
 
 pytestmark = pytest.mark.long
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from odcd.executor.environment import job_environment
 from odcd.records.dispatch import Dispatch
-from tests.support.dispatches import a_dispatch_of, a_member
+from tests.support.builders.dispatches import a_dispatch_of, a_member
 
 
 def _environment(

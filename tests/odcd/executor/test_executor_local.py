@@ -20,8 +20,8 @@ from odcd.executor.local import LocalExecutor
 from odcd.records.dispatch import Fact, Notice
 from odcd.records.node import DeclaredNode, GpuTypeSize
 from odcd.runner.server import Server
-from tests.support.dispatches import a_dispatch_of, a_member, expecting
-from tests.support.runner import PATIENCE_S, RunnerHome, forked_runner
+from tests.support.builders.dispatches import a_dispatch_of, a_member, expecting
+from tests.support.harness.runner import PATIENCE_S, RunnerHome, forked_runner
 
 WAITS = "#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.02; done\necho went\nexit 9\n"
 

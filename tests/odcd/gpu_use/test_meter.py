@@ -21,11 +21,11 @@ from odcd.gpu_use.nvml import Device, Reading
 from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
 from odcd.metrics import Metrics
 from odcd.stores.gpu_use import GpuUseStore
-from tests.support.database import Sql
-from tests.support.dcgm import Gpu
-from tests.support.gpus import GpuQueue
-from tests.support.prometheus import Prometheus, needs_prometheus
-from tests.support.prometheus_past import Scraped, make_blocks
+from tests.support.builders.gpus import GpuQueue
+from tests.support.builders.prometheus_past import Scraped, make_blocks
+from tests.support.fakes.dcgm import Gpu
+from tests.support.harness.database import Sql
+from tests.support.harness.prometheus import Prometheus, needs_prometheus
 
 PATIENCE_S = 60
 

@@ -27,10 +27,10 @@ from odcd.gpu_use.sampler import Sampler, cgroup_of
 from odcd.gpu_use.sums import Sums, own_memory
 from odcd.metrics import Metrics
 from odcd.stores.gpu_use import GpuUseStore
-from tests.support.clock import VirtualClock
-from tests.support.database import Sql
-from tests.support.gpus import GpuQueue
-from tests.support.nvml import Card, FakeLibrary
+from tests.support.builders.gpus import GpuQueue
+from tests.support.fakes.clock import VirtualClock
+from tests.support.fakes.nvml import Card, FakeLibrary
+from tests.support.harness.database import Sql
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GPU = Device(index=3, uuid="GPU-a", model="NVIDIA H100")

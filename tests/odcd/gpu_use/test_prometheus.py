@@ -31,12 +31,12 @@ from odcd.gpu_use.prometheus import (
 )
 from odcd.gpu_use.queries import Labels
 from odcd.stores.gpu_use import GpuUseStore
-from tests.support.database import Sql
-from tests.support.dcgm import Gpu, dcgm_text
-from tests.support.gpus import GpuQueue
-from tests.support.prometheus import Exporter, Scrape, needs_prometheus
-from tests.support.prometheus import Prometheus as RealPrometheus
-from tests.support.prometheus_past import Scraped, make_blocks
+from tests.support.builders.gpus import GpuQueue
+from tests.support.builders.prometheus_past import Scraped, make_blocks
+from tests.support.fakes.dcgm import Gpu, dcgm_text
+from tests.support.harness.database import Sql
+from tests.support.harness.prometheus import Exporter, Scrape, needs_prometheus
+from tests.support.harness.prometheus import Prometheus as RealPrometheus
 
 LONG_AGO_S = 3 * 86_400
 KEPT = timedelta(days=15)

@@ -19,9 +19,9 @@ from odcd.history.restore import restore
 from odcd.history.targets import Folder, Target, open_target
 from tests.odcd.history.past import Site
 from tests.odcd.history.test_retention import delete
-from tests.support.builders import NOW
-from tests.support.clock import VirtualClock
-from tests.support.database import Sql
+from tests.support.builders.jobs import NOW
+from tests.support.fakes.clock import VirtualClock
+from tests.support.harness.database import Sql
 
 
 @pytest.fixture

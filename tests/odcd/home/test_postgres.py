@@ -22,9 +22,9 @@ from odcd.home.account import Account, database_account, service_account
 from odcd.home.folder import prepare_home
 from odcd.home.postgres import EmbeddedPostgres
 from odcd.home.postgres_files import INSTALLS, failure
-from tests.support.daemon import gone
-from tests.support.database import Sql, admit_root, make_home, remove_home
-from tests.support.users import AS_ROOT, as_user, needs_open_checkout, needs_root
+from tests.support.harness.daemon import gone
+from tests.support.harness.database import Sql, admit_root, make_home, remove_home
+from tests.support.harness.users import AS_ROOT, as_user, needs_open_checkout, needs_root
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from odcd.clock import SystemClock
 from odcd.login.logins import Logins
 from odcd.login.settings import read_login
 from tests.odcd.api.service import Service, serving
-from tests.support.sts import ROLE, Sts, presign
-from tests.support.warm import run
+from tests.support.fakes.sts import ROLE, Sts, presign
+from tests.support.harness.warm import run
 
 SERVER = "https://odc.example:8443"
 

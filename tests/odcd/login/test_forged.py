@@ -11,7 +11,7 @@ from botocore.credentials import Credentials
 
 from odcd.clock import SystemClock
 from tests.odcd.login.house import SERVER, House, live
-from tests.support.sts import Sts, presign
+from tests.support.fakes.sts import Sts, presign
 
 HEADERS = {"X-Odc-Server-Id": SERVER}
 Forge = Callable[[Sts, Credentials], str]

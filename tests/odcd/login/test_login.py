@@ -15,7 +15,7 @@ from odcd.errors import BadRequest
 from odcd.login.settings import read_login
 from tests.odcd.api.service import OPERATOR, Service, serve
 from tests.odcd.login.house import SERVER, House, live
-from tests.support.sts import ACCOUNT, ROLE, Sts, presign
+from tests.support.fakes.sts import ACCOUNT, ROLE, Sts, presign
 
 
 def test_an_aws_identity_is_traded_for_a_key(database_url: str, sts: Sts) -> None:

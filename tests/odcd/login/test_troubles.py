@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.odcd.login.house import House, live
-from tests.support import sts as faults
-from tests.support.sts import ANSWER, Sts, saying
+from tests.support.fakes import sts as faults
+from tests.support.fakes.sts import ANSWER, Sts, saying
 
 IDENTITY = ANSWER.format(
     arn="arn:aws:sts::111122223333:assumed-role/GpuUsers/ann", account="111122223333", session="ann"

@@ -17,9 +17,9 @@ from odcd.loops.expiry_notices import Warner, file_name, notice_of
 from odcd.records.dev_server import Warned
 from odcd.records.dispatch import Notice
 from odcd.stores.dev_servers import DevServerStore
-from tests.support.boxes import Boxes
-from tests.support.builders import NOW, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.jobs import NOW, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 class Told:

@@ -14,9 +14,9 @@ from odcd.errors import RunnerDown, WrongState
 from odcd.executor.base import Executor
 from odcd.loops.jupyter import Jupyters
 from odcd.stores.dev_servers import DevServerStore
-from tests.support.boxes import Boxes
-from tests.support.builders import Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.jobs import Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 class Told:

@@ -15,8 +15,8 @@ from odcd.database.pool import Database
 from odcd.errors import LeadershipLost
 from odcd.metrics import Metrics, sampler
 from odcd.metrics.sampler import APPLICATION, Sampler
-from tests.support.builders import Queue, a_cluster
-from tests.support.database import Sql, TestServer
+from tests.support.builders.jobs import Queue, a_cluster
+from tests.support.harness.database import Sql, TestServer
 
 PENDING = 'odcd_jobs{partition="main",state="PENDING"}'
 

@@ -13,11 +13,11 @@ from playwright.sync_api import Browser, expect
 
 from odcd.home.postgres import EmbeddedPostgres
 from tests.odcd.page.conftest import restart
-from tests.support.browser import Tab, chromium, keep_picture, needs_chromium
-from tests.support.controlplane.children import free_port
-from tests.support.daemon import Odc, kill, wait
-from tests.support.database import TestServer
-from tests.support.scene import Scene, furnish, scene
+from tests.support.builders.scene import Scene, furnish, scene
+from tests.support.harness.browser import Tab, chromium, keep_picture, needs_chromium
+from tests.support.harness.controlplane.children import free_port
+from tests.support.harness.daemon import Odc, kill, wait
+from tests.support.harness.database import TestServer
 
 pytestmark = [pytest.mark.long, needs_chromium]
 VIEWS = {

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from odcd.jobs import login_shell
-from tests.support.runner import PATIENCE_S, Client, RunnerHome, a_dispatch, until
-from tests.support.screen import Screen
+from tests.support.harness.runner import PATIENCE_S, Client, RunnerHome, a_dispatch, until
+from tests.support.harness.screen import Screen
 
 Start = Callable[..., Client]
 ENDED = "The shell has ended. Reservation 1 goes on; odcctl cancel 1 ends it."

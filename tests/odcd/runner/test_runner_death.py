@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from odcd.runner import record
-from tests.support.runner import (
+from tests.support.harness.runner import (
     Client,
     RequestRefused,
     RunnerHome,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.runner import RunnerHome, a_dispatch, a_file, a_part, is_running, until
+from tests.support.harness.runner import RunnerHome, a_dispatch, a_file, a_part, is_running, until
 
 
 def test_exit_codes_and_signals_are_told(home: RunnerHome, work_dir: Path) -> None:

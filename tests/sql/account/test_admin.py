@@ -20,7 +20,7 @@ from odcd.errors import (
     WrongState,
 )
 from odcd.records.job import Identity
-from tests.support.builders import ALICE, BOB, ROOT, Queue
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 
 class Books:

@@ -18,8 +18,8 @@ from hypothesis.stateful import (
 
 from odcd.records.job import Identity
 from tests.sql.account.books import a_limit, a_member, a_qos, an_account, has_used
-from tests.support.builders import ALICE, BOB, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, BOB, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 def test_without_limits_there_is_nothing_to_look_at(queue: Queue) -> None:

@@ -9,7 +9,7 @@ import pytest
 from odcd.errors import LimitExceeded, NotAllowed, UnknownAccount, UnknownQos
 from odcd.records.job import Identity
 from tests.sql.account.books import a_limit, a_member, a_qos, an_account
-from tests.support.builders import ALICE, BOB, ROOT, Queue
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 
 def terms(queue: Queue, who: Identity = ALICE, **fields: object) -> tuple[str, str]:

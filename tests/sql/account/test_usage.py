@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.support.builders import ALICE, BOB, Queue
+from tests.support.builders.jobs import ALICE, BOB, Queue
 
 WEEK_S = 604_800
 

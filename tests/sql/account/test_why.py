@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.sql.account.books import a_limit, an_account, has_used
-from tests.support.builders import BOB, ROOT, Queue
+from tests.support.builders.jobs import BOB, ROOT, Queue
 
 
 def why(queue: Queue, job: int) -> list[dict[str, Any]]:

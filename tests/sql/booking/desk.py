@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from odcd.records.job import Identity
-from tests.support.builders import ROOT, Queue
+from tests.support.builders.jobs import ROOT, Queue
 
 HOUR = 3600
 DAY = 86400

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from odcd.errors import BadDependency
-from tests.support.builders import Queue
+from tests.support.builders.jobs import Queue
 
 STEPS = 60
 

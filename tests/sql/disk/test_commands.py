@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from odcd.errors import BadRequest, DiskDeleted, InUse, NotOwner, UnknownDisk, WrongState
-from tests.support.boxes import Boxes
-from tests.support.builders import ALICE, BOB, ROOT, Queue
-from tests.support.disks import Disks
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.disks import Disks
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 
 @pytest.fixture

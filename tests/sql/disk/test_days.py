@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.boxes import Boxes
-from tests.support.builders import ALICE, BOB, Queue
-from tests.support.disks import Disks
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.disks import Disks
+from tests.support.builders.jobs import ALICE, BOB, Queue
 
 USERS = (ALICE, BOB)
 NAMES = ("one", "two")

@@ -10,9 +10,9 @@ import pytest
 
 from odcd.errors import DiskDeleted, UnknownDisk, WrongState, refusal
 from odcd.records.job import ReservationSpec
-from tests.support.boxes import HOUR, Boxes
-from tests.support.builders import ALICE, BOB, ROOT, Queue, a_cluster, submit
-from tests.support.disks import Disks
+from tests.support.builders.dev_servers import HOUR, Boxes
+from tests.support.builders.disks import Disks
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue, a_cluster, submit
 
 NODE = {"gpu_type": "h100", "gpus": 8, "cpus": 64, "mem_mib": 64_000, "declared": True}
 EAST, WEST = (

@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.boxes import Boxes
-from tests.support.builders import BOB
-from tests.support.database import Sql
-from tests.support.gpus import GpuQueue, a_look
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.gpus import GpuQueue, a_look
+from tests.support.builders.jobs import BOB
+from tests.support.harness.database import Sql
 
 
 @pytest.fixture

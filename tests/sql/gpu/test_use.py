@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from odcd.errors import LeadershipLost
-from tests.support.builders import NOW, a_cluster
-from tests.support.database import Sql
-from tests.support.gpus import GpuQueue, a_figure
+from tests.support.builders.gpus import GpuQueue, a_figure
+from tests.support.builders.jobs import NOW, a_cluster
+from tests.support.harness.database import Sql
 
 
 @pytest.fixture

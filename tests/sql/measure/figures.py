@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.support.builders import Queue
+from tests.support.builders.jobs import Queue
 
 
 def measured(queue: Queue, name: str) -> dict[tuple[str, ...], float]:

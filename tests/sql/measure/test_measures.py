@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from odcd.metrics.families import CLUSTER, MEASURES
 from odcd.metrics.sample import Cluster
 from tests.sql.measure.figures import measured, of
-from tests.support.builders import ALICE, BOB, ROOT, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 OPERATOR = '{"user": "root", "uid": 0, "operator": true}'
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from odcd.errors import LeadershipLost
 from tests.sql.measure.counted import Counted
-from tests.support.builders import ROOT, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import ROOT, a_cluster
+from tests.support.harness.database import Sql
 
 STEPS = (
     "submit", "gang", "array", "start", "start", "end", "fail", "cancel", "cancel_task", "requeue",

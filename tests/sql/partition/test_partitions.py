@@ -17,8 +17,8 @@ from odcd.errors import (
     WrongState,
 )
 from odcd.records.job import Identity
-from tests.support.builders import ALICE, NOW, ROOT, Queue
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, NOW, ROOT, Queue
+from tests.support.harness.database import Sql
 
 
 class Desk:

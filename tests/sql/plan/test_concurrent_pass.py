@@ -16,9 +16,9 @@ import asyncpg
 import pytest
 
 from odcd.database.pool import connect
-from tests.support.builders import NOW, Queue, a_cluster
-from tests.support.database import Sql
-from tests.support.races import until_it_waits
+from tests.support.builders.jobs import NOW, Queue, a_cluster
+from tests.support.harness.database import Sql
+from tests.support.harness.races import until_it_waits
 
 OPERATOR = json.dumps({"user": "root", "uid": 0, "operator": True})
 

@@ -23,7 +23,7 @@ from tests.sql.plan.world import (
     roomy_worlds,
     worlds,
 )
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 QUICK = settings(
     max_examples=70,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.sql.plan.test_decide import Plan, planned
 from tests.sql.plan.world import NOW, Held, Node, Pending, Shape, World
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 
 def whole(nodes: int, **more: object) -> Shape:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.sql.plan.test_decide import QUICK
 from tests.sql.plan.world import NOW, World, add_functions, build, worlds
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 LATER = NOW + timedelta(seconds=30)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from odcd.records.job import Identity
-from tests.support.builders import ALICE, BOB, ROOT, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 class Urgent(Queue):

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.sql.plan.world import EFA, NOW, UNLIMITED_S, Node, add_functions
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 QUICK = settings(
     deadline=None,

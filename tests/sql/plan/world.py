@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 QUEUED_BEFORE_S = 1800

@@ -10,8 +10,8 @@ import pytest
 
 from odcd.records.job import Identity
 from tests.sql.booking.desk import Desk
-from tests.support.builders import ALICE, BOB, NOW, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, BOB, NOW, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 HOUR = 3600
 EVE = Identity(user="eve", uid=1003, gid=100, operator=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.support.builders import ALICE, BOB, Queue
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, BOB, Queue
+from tests.support.harness.database import Sql
 
 HOUR = 3600
 KEYS = "uid, shape_id, time_limit_s, name_key, parts, sorted, learnt, last_at"

@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from tests.support.builders import Queue
+from tests.support.builders.jobs import Queue
 
 HOUR = 3600
 

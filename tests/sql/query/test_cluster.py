@@ -11,7 +11,7 @@ from odcd.api.answers import cluster as cluster_answers
 from odcd.api.answers.nodes import Node, TypeFragmentation
 from odcd.api.answers.partitions import Partition
 from tests.sql.query.cluster import Cluster
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 
 def _set_state(sql: Sql, cluster: Cluster, state: str) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.sql.query.cluster import BOB, Cluster
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 ENDED = ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
          "DEADLINE", "BOOT_FAIL"]  # fmt: skip

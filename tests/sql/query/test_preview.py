@@ -7,7 +7,7 @@ from typing import Any
 
 from odcd.jobs.submission import prepare
 from tests.sql.account.books import a_limit, a_member, an_account
-from tests.support.builders import ALICE, Queue, a_job
+from tests.support.builders.jobs import ALICE, Queue, a_job
 
 
 def preview(queue: Queue, *alternatives: dict[str, Any]) -> list[dict[str, Any]]:

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from odcd.api.usage import Usage
-from tests.support.boxes import Boxes
-from tests.support.builders import ALICE, BOB, NOW, Queue, a_cluster
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.jobs import ALICE, BOB, NOW, Queue, a_cluster
 
 HOUR = 3600
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.sql.plan.world import UNLIMITED_S
-from tests.support.builders import Queue, a_cluster
+from tests.support.builders.jobs import Queue, a_cluster
 
 OPERATOR = json.dumps({"user": "root", "uid": 0, "operator": True})
 LIMITS_S = [600, 1800, 3600, 7200, 86400]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from odcd.errors import BadRequest, OdcError, UnknownJob
-from tests.support.builders import ALICE, ROOT, Queue
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, ROOT, Queue
+from tests.support.harness.database import Sql
 
 
 def past(queue: Queue, moment: datetime, job_id: int) -> dict[str, Any]:

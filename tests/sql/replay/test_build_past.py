@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from odcd.database.schema import sql_folder
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 # Tables without a past, and why they need none.
 NO_PAST = {

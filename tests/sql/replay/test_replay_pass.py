@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from odcd.errors import OdcError, UnknownPass, UnknownPolicy
-from tests.support.builders import ROOT, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import ROOT, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 @pytest.fixture

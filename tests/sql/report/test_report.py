@@ -9,11 +9,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tests.support.boards import Question, filled, questions
-from tests.support.boxes import Boxes
-from tests.support.builders import BOB, Queue, a_cluster
-from tests.support.database import Sql
-from tests.support.disks import Disks
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.disks import Disks
+from tests.support.builders.jobs import BOB, Queue, a_cluster
+from tests.support.harness.boards import Question, filled, questions
+from tests.support.harness.database import Sql
 
 HOUR = 3600
 DENIED = asyncpg.InsufficientPrivilegeError

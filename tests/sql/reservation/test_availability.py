@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.boxes import HOUR, Boxes
-from tests.support.builders import NOW, Queue, a_cluster
+from tests.support.builders.dev_servers import HOUR, Boxes
+from tests.support.builders.jobs import NOW, Queue, a_cluster
 
 
 @pytest.fixture

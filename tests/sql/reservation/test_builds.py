@@ -11,9 +11,9 @@ import pytest
 from odcd.errors import LimitExceeded, UnknownBuild
 from odcd.records.job import Identity
 from tests.sql.measure.figures import measured
-from tests.support.boxes import Boxes, actor
-from tests.support.builders import ALICE, BOB, ROOT, Queue
-from tests.support.disks import Disks
+from tests.support.builders.dev_servers import Boxes, actor
+from tests.support.builders.disks import Disks
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 TARGET = "registry.example/builds"
 IMAGE = f"{TARGET}@sha256:{'d' * 64}"

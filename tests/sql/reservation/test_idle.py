@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from odcd.errors import BadRequest
-from tests.support.boxes import Boxes, actor
-from tests.support.builders import ALICE, ROOT, Queue
+from tests.support.builders.dev_servers import Boxes, actor
+from tests.support.builders.jobs import ALICE, ROOT, Queue
 
 EVERY = timedelta(minutes=5)
 

@@ -9,8 +9,8 @@ import pytest
 
 from odcd.errors import BadRequest, NotOwner, WrongState
 from odcd.records.job import Identity
-from tests.support.boxes import Boxes, actor
-from tests.support.builders import ALICE, BOB, ROOT, Queue
+from tests.support.builders.dev_servers import Boxes, actor
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 SSH: dict[str, object] = {"ssh_keys": []}
 WITH: dict[str, object] = {**SSH, "jupyter": True}

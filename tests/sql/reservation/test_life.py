@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from odcd.errors import NotOwner, UnknownJob, WrongState
-from tests.support.boxes import HOUR, Boxes
-from tests.support.builders import BOB, NOW, ROOT, Queue
+from tests.support.builders.dev_servers import HOUR, Boxes
+from tests.support.builders.jobs import BOB, NOW, ROOT, Queue
 
 GRACE_S = 120
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.boxes import Boxes
-from tests.support.builders import Queue
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.jobs import Queue
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from odcd.errors import BadRequest, NotOwner, UnknownJob, WrongState
 from odcd.records.job import Identity
-from tests.support.boxes import Boxes, actor
-from tests.support.builders import ALICE, BOB, ROOT, Queue
+from tests.support.builders.dev_servers import Boxes, actor
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 MINE, OTHERS = "ssh-ed25519 AAAAmine", "ssh-ed25519 AAAAothers"
 ASKED: dict[str, object] = {"github_user": "alice-gh", "ssh_keys": [MINE]}

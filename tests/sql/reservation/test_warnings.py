@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from tests.support.boxes import Boxes
-from tests.support.builders import Queue
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.jobs import Queue
 
 MINUTE = 60
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from odcd.errors import LeadershipLost, WrongState
-from tests.support.builders import Queue
+from tests.support.builders.jobs import Queue
 
 GANG = {"node_count": 2, "gpus_per_node": 8, "gpu_type": "h100"}
 

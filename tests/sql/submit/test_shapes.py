@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from odcd.records.fields import UNLIMITED_S
-from tests.support.builders import Queue, a_cluster
+from tests.support.builders.jobs import Queue, a_cluster
 
 # h100: 8 GPUs, 64 CPUs, 64000 MiB; l4: 4, 16, 16000; cpu-x86: 0, 16, 32000. What is asked, and
 # nodes, GPUs, CPUs and MiB on each.

@@ -32,8 +32,8 @@ from odcd.executor.kubernetes.status import Seen, by_delete, read_pod, vanished
 from odcd.records.dev_server import BoxKeys
 from odcd.records.dispatch import DiskUse, Dispatch, Fact, Notice
 from odcd.records.job import ReservationSpec
-from tests.support.builders import ALICE
-from tests.support.dispatches import a_dispatch_of, a_member
+from tests.support.builders.dispatches import a_dispatch_of, a_member
+from tests.support.builders.jobs import ALICE
 
 SETTINGS = PodSettings(dev_image="registry.example/dev:1.0")
 NOW = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
