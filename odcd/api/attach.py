@@ -93,13 +93,13 @@ class AttachEndpoint:
 
     async def _open(self, socket: WebSocket, who: Identity) -> tuple[int, Terminal]:
         job_id = await self._api.own_job(who, parse_selector(socket.path_params["id"]))
-        dispatch = await self._api.store.dispatch_of(job_id)
+        dispatch = await self._api.store.dispatches.get(job_id)
         if dispatch is None:
-            raise WrongState(f"job {job_id} has not started", "Wait until it runs.")
+            raise WrongState(f"job {job_id} has not started", "Wait until the job runs.")
         if not dispatch.options.get("pty"):
             raise WrongState(
                 f"job {job_id} has no terminal",
-                "A reservation has one, and a job of `odcctl run --pty`.",
+                "Only reservations and jobs of `odcctl run --pty` have a terminal.",
             )
         executor = self._api.executor()
         return job_id, await cast(Attaching, executor).attach(dispatch, 0)

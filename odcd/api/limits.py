@@ -33,7 +33,7 @@ def said(form: msgspec.Struct, *without: str) -> dict[str, Any]:
     }
     for name in [name for name in given if f"{name}_s" in fields]:
         if f"{name}_s" in given:
-            raise BadRequest(f"{name} and {name}_s are both given", "Give one of them.")
+            raise BadRequest(f"{name} and {name}_s are both given", "Use only one of them.")
         text = given.pop(name)
         given[f"{name}_s"] = parse_span(
             text, name, zero=name in MAY_BE_ZERO, endless=name in MAY_BE_ENDLESS

@@ -9,7 +9,7 @@ import msgspec
 
 from odcd.clock import Turns
 from odcd.executor.output import PathTooLong, default_stdout, expand
-from odcd.stores.store import Store
+from odcd.stores.jobs import JobStore
 
 MAX_BYTES = 4 * 1024 * 1024
 """Maximum size of the jobs in one answer, before patterns are expanded; the rest are on the next
@@ -49,7 +49,7 @@ class Shown(NamedTuple):
     last_id: int | None
 
 
-async def with_paths(jobs: str, store: Store, turns: Turns) -> Shown:
+async def with_paths(jobs: str, store: JobStore, turns: Turns) -> Shown:
     """The same JSON array of jobs, cut to the size of an answer. For jobs that have started,
     patterns are replaced by the paths of rank 0.
 
@@ -72,7 +72,7 @@ async def with_paths(jobs: str, store: Store, turns: Turns) -> Shown:
     else:
         last_id = None
     if started:
-        for job_id in started.keys() - await store.without_files(list(started)):
+        for job_id in started.keys() - await store.list_without_files(list(started)):
             rows[started[job_id]] = _expanded(rows[started[job_id]])
             if turns.are_due():
                 await turns.take()

@@ -21,7 +21,7 @@ NOT_IN_SIGHT = {
     "Resources": "for nodes whose jobs have no time limit",
     "PartitionDown": "while its partition is down",
     "PartitionInactive": "while its partition is inactive",
-    "ReqNodeNotAvail": "for nodes that are down, drained, or taken without a time limit",
+    "ReqNodeNotAvail": "for nodes that are down, drained, or allocated without a time limit",
 }
 
 
@@ -38,7 +38,9 @@ class Previews:
             who, specs, key=None, dry_run=True, check=self._api.check_job, turns=turns
         )
         asks = [{**job, "uid": who.uid, "user": who.user} for job in prepared.request["jobs"]]
-        told = json.loads(await self._api.store.preview(msgspec.json.encode(asks).decode(), now))
+        told = json.loads(
+            await self._api.store.plans.preview(msgspec.json.encode(asks).decode(), now)
+        )
         for spec, one in zip(specs, told, strict=True):
             one["text"] = _foretold(spec, one, now)
         return msgspec.convert(told, list[Preview])
@@ -74,7 +76,7 @@ def _foretold(spec: JobSpec, told: dict[str, Any], now: datetime) -> str:
         reason = told["reason"]
         return f"the job would be accepted, and wait {NOT_IN_SIGHT[reason]} ({reason})"
     starts = datetime.fromisoformat(told["start_at"])
-    bound = "at the latest" if told["promised"] else "unless others come before it"
+    bound = "at the latest" if told["promised"] else "unless other jobs go ahead of it"
     when = "now" if starts <= now else f"at {told['start_at']} {bound}"
     late = sum(delay["to"] is not None for delay in told["delays"])
     others = f", and delay {late} {'job' if late == 1 else 'jobs'}" if late else ""

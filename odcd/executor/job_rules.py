@@ -65,7 +65,7 @@ def check_user(rules: Rules, uid: int) -> None:
     if uid == 0:
         hint += ", or let root's jobs run: odcd up --allow-root-jobs."
     else:
-        hint += "; the operator sets the lowest user id by ODC_MIN_UID."
+        hint += "; operators set the lowest user id with ODC_MIN_UID."
     raise NotAllowed(f"job not accepted: {why}", hint)
 
 

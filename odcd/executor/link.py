@@ -27,7 +27,7 @@ class RunnerRefused(OdcError):
     """The runner answered with an error other than lost leadership."""
 
     def __init__(self, code: str, message: str) -> None:
-        super().__init__(f"the runner refuses: {message}")
+        super().__init__(f"the runner refused: {message}")
         self.kind = code
         self.reason = message
 

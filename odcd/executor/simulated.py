@@ -287,9 +287,9 @@ class SimulatedExecutor:
 
     def _reach(self, term: int) -> None:
         if self.away:
-            raise RunnerDown("the simulated executor is away", "It comes back.")
+            raise RunnerDown("the simulated executor does not answer", "It will answer again.")
         if term < self._term:
-            raise LeadershipLost(f"term {term} is over: term {self._term} commands")
+            raise LeadershipLost(f"term {term} is over: the current term is {self._term}")
         self._term = term
 
     def _schedule(self, key: Key) -> None:

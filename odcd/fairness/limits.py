@@ -26,7 +26,7 @@ MINUTE_S = 60.0
 SLOT_AFTER_S = 5
 MOST_KEPT = 10_000
 """The number of users in a table above which idle users are dropped from it."""
-BY_OPERATORS = "Operators set the limit by {name}."
+BY_OPERATORS = "Operators set the limit with {name}."
 
 
 class Buckets:

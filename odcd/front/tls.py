@@ -94,15 +94,14 @@ def _check_readable(path: Path, what: str) -> None:
     except OSError as error:
         raise OdcError(
             f"the TLS {what} {path} cannot be read: {error.strerror}",
-            "The account that the daemon runs as must be able to read it: see --tls-cert, "
-            "--tls-key.",
+            "The daemon's account must be able to read it: see --tls-cert, --tls-key.",
         ) from error
 
 
 def _unusable(cert: Path, key: Path, error: ssl.SSLError) -> OdcError:
     if error.reason == "KEY_VALUES_MISMATCH":
         return OdcError(
-            f"the TLS key {key} is not that of the certificate {cert}",
+            f"the TLS key {key} does not belong to the certificate {cert}",
             "Give --tls-key the key that the certificate was made with.",
         )
     return OdcError(

@@ -170,7 +170,7 @@ async def _form(request: Request) -> dict[str, str]:
     try:
         fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=10)
     except (ValueError, UnicodeDecodeError):
-        raise BadRequest("that is no form of the page", "Use its own buttons.") from None
+        raise BadRequest("that is not a form of this page", "Use the page's own buttons.") from None
     return {name: values[-1] for name, values in fields.items()}
 
 

@@ -197,7 +197,7 @@ class Page:
         path = query.pop("of", "")
         form = PageOfJob if path == "/page/jobs" else PAGES.get(path, ("", None))[1]
         if form is None:
-            raise BadRequest("there is no such view", "Load the page again.")
+            raise BadRequest("this view does not exist", "Load the page again.")
         seen = request.headers.get("last-event-id") or query.pop("seen", None)
         query.pop("seen", None)
         asked = _convert(query, form)

@@ -104,11 +104,11 @@ class Api:
         task that has not started and so has no id of its own."""
         if selector.tasks is None:
             return selector.job_id
-        ids = await self.store.resolve(selector)
+        ids = await self.store.jobs.resolve(selector)
         if not ids:
             raise UnknownJob(
                 f"array {selector.job_id} has no such task, or does not exist",
-                "`odcctl queue -t all` lists the jobs there are.",
+                "`odcctl queue -t all` lists all jobs.",
             )
         if len(ids) > 1:
             raise UnknownJob(
@@ -119,7 +119,7 @@ class Api:
     async def own_job(self, who: Identity, selector: Selector) -> int:
         """one_job(), for what only the owner and operators may see. Raises NotOwner."""
         job_id = await self.one_job(selector)
-        owner = await self.store.job_owner(job_id)
+        owner = await self.store.jobs.get_owner(job_id)
         if owner is None:
             raise unknown_job(job_id)
         uid, name = owner
@@ -131,6 +131,4 @@ class Api:
 
 
 def unknown_job(job_id: int) -> UnknownJob:
-    return UnknownJob(
-        f"job {job_id} does not exist", "`odcctl queue -t all` lists the jobs there are."
-    )
+    return UnknownJob(f"job {job_id} does not exist", "`odcctl queue -t all` lists all jobs.")

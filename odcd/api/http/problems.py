@@ -109,7 +109,7 @@ def malformed(error: Exception, what: str, hint: str = "See /docs for the fields
     found = _AT.match(text)
     path = found["path"].lstrip(".") if found else ""
     what_is = found["what"] if found else text
-    for pattern, verdict in ((_UNKNOWN, "is not known here"), (_MISSING, "is missing")):
+    for pattern, verdict in ((_UNKNOWN, "is unknown"), (_MISSING, "is missing")):
         if named := pattern.match(what_is):
             inner = f"{path}.{named['name']}" if path else named["name"]
             return BadRequest(f'{what}: the field "{inner}" {verdict}', hint)

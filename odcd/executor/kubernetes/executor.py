@@ -279,8 +279,8 @@ class KubernetesExecutor:
 
     async def attach(self, dispatch: Dispatch, rank: int) -> Attached | Replayed:
         raise NotImplementedYet(
-            "terminals of jobs on Kubernetes are not carried out yet",
-            f"`odcctl logs {dispatch.job_id} -f` follows what it writes.",
+            "odc does not support terminals for jobs on Kubernetes yet",
+            f"`odcctl logs {dispatch.job_id} -f` follows its output.",
         )
 
     async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:

@@ -118,11 +118,11 @@ def _report(
         return f"its allocatable resources cannot be read: {error}"
     if cpus < 1 or mem_mib < 1 or gpus < 0:
         return (
-            f"nothing of it is left for jobs: {cpus} CPUs, {mem_mib} MiB, {gpus} GPUs after "
-            "what its DaemonSets ask for"
+            f"nothing is left for jobs: {cpus} CPUs, {mem_mib} MiB, {gpus} GPUs after "
+            "the requests of its DaemonSets"
         )
     if gpus > MAX_GPUS:
-        return f"it has {gpus} GPUs, and a node has {MAX_GPUS} at most"
+        return f"it has {gpus} GPUs, but odc supports at most {MAX_GPUS} per node"
     state, reason = _state(node, tolerated)
     return NodeReport(
         name=node.metadata.name,

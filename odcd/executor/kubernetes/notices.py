@@ -36,9 +36,9 @@ async def tell(cluster: Cluster, pods: Iterable[Pod], job_id: int, notice: Notic
     """pods: of all members. See `Executor.tell`."""
     for name in [*([] if notice.name is None else [notice.name]), *notice.remove]:
         if name in ("", ".", "..") or "/" in name or "\0" in name:
-            raise ValueError(f"{name!a} is no file's name")
+            raise ValueError(f"{name!a} is not a file name")
         if len(name.encode()) > MAX_NAME_BYTES:
-            raise ValueError(f"{name[:40]!a}… is too long for a file's name")
+            raise ValueError(f"{name[:40]!a}… is too long for a file name")
     words = [notice.name or "", notice.text, notice.wall or "", *notice.remove]
     _require(job_id, await _run_in_all(cluster, pods, "tell", words))
 
@@ -51,7 +51,7 @@ async def set_keys(
         raise WrongState(
             f"reservation {job_id} cannot take so many keys: they have more than "
             f"{MAX_KEYS_BYTES} bytes",
-            "Let fewer users in, or ask them to remove old keys from GitHub.",
+            "Add fewer users, or ask them to remove old keys from GitHub.",
         )
     # An empty list would restore the original keys.
     trouble = await _run_in_all(cluster, pods, "keys", lines or ["# no keys"])
@@ -68,7 +68,7 @@ async def set_jupyter(cluster: Cluster, pods: Iterable[Pod], job_id: int, *, on:
     word = "on" if on else "off"
     trouble = await _run_in_all(cluster, pods, "jupyter", [word], JUPYTER_S)
     if trouble is not None:
-        raise WrongState(trouble, f"`odcctl edit {job_id} --enable-jupyter` tries it again.")
+        raise WrongState(trouble, f"`odcctl edit {job_id} --enable-jupyter` tries again.")
 
 
 async def _run_in_all(

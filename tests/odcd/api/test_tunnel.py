@@ -142,7 +142,7 @@ def test_all_keys_of_the_user_go_with_the_reservation(
 
 @pytest.mark.parametrize(
     ("name", "status", "word"),
-    [("nobody", 404, "GitHub knows no user"), ("empty", 400, "no SSH keys"), ("down", 502, "500")],
+    [("nobody", 404, "GitHub has no user"), ("empty", 400, "no SSH keys"), ("down", 502, "500")],
 )
 def test_without_keys_nothing_is_queued(
     database_url: str, name: str, status: int, word: str

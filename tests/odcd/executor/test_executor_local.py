@@ -423,9 +423,9 @@ def test_a_notice_that_reaches_nobody_says_why(home: RunnerHome, work_dir: Path)
         await watched.fact(1, ("started",))
         with pytest.raises(WrongState, match="no terminal to show it on; cannot open the home"):
             await watched.executor.tell(1, 1, NOTICE)
-        with pytest.raises(ValueError, match="no name of a file"):
+        with pytest.raises(ValueError, match="not a file name"):
             await watched.executor.tell(1, 1, Notice(name="../x"))
-        with pytest.raises(ValueError, match="no name of a file"):
+        with pytest.raises(ValueError, match="not a file name"):
             await watched.executor.tell(1, 1, Notice(remove=["a/b"]))
 
     run(an_executor(home), body)

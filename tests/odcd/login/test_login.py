@@ -100,7 +100,7 @@ def test_whoever_fills_accounts_makes_nobody_another_person(database_url: str, s
             )
             refused = await house.log_in(mallory)
             assert (refused.status_code, refused.json()["reason"]) == (403, "user")
-        assert "under which bob is known" not in refused.text
+        assert "but that uid belongs to user bob" not in refused.text
         assert len(await house.told("login_refused")) == 2
 
     live(database_url, sts, work)

@@ -146,7 +146,7 @@ def test_an_address_that_does_not_fit_is_told_as_people_write_it(database_url: s
             assert "Accepted: running, waiting." in wrong.text
             unknown = await client.get("/page/plan?hours=2")
             assert unknown.status_code == 400
-            assert 'address: the field "hours" is not known here' in unescape(unknown.text)
+            assert 'address: the field "hours" is unknown' in unescape(unknown.text)
             assert "Start from the overview." in unknown.text
 
     browse(database_url, work)
