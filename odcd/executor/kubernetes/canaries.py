@@ -90,7 +90,7 @@ class Canaries:
             waits = seen.waits or (
                 "it still runs" if seen.begun else "kubelet has reported nothing"
             )
-            return False, f"it was not over in time: {waits}"
+            return False, f"it did not finish in time: {waits}"
         return None
 
     async def _make(self, canary: Canary, term: int, now: datetime) -> tuple[bool, str] | None:
