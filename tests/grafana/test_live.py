@@ -38,23 +38,23 @@ pytestmark = [needs_prometheus, pytest.mark.long]
 NEVER_TOLD = "no job that had been told a start has begun"
 EMPTY = {
     # Has had no occasion here.
-    "odc-capacity: Nodes that start nothing": "all nodes are up",
-    "odc-queue: Told truly, of 7 days": NEVER_TOLD,
-    "odc-queue: In the interval they were told": NEVER_TOLD,
-    "odc-queue: How far off, how wide A": NEVER_TOLD,
-    "odc-queue: How far off, how wide B": NEVER_TOLD,
-    "odc-queue: How far off, how wide C": NEVER_TOLD,
-    "odc-queue: By day and by when it was told": NEVER_TOLD,
-    "odc-queue: Put back and preempted, an hour B": "no job was preempted",
-    "odc-scheduler: Firing": "nothing fires, see below",
-    "odc-scheduler: Prometheus, errors a second": "odcd asks no Prometheus here",
-    "odc-scheduler: Standby behind by": "there is no standby",
-    "odc-users: Dev servers, idle for": "none is idle",
+    "odc-capacity: Nodes that start no jobs": "all nodes are up",
+    "odc-queue: Coverage of expected starts, last 7 days": NEVER_TOLD,
+    "odc-queue: Share of jobs started within their expected interval": NEVER_TOLD,
+    "odc-queue: Error and width of expected starts A": NEVER_TOLD,
+    "odc-queue: Error and width of expected starts B": NEVER_TOLD,
+    "odc-queue: Error and width of expected starts C": NEVER_TOLD,
+    "odc-queue: Accuracy by day and by cause of the prediction": NEVER_TOLD,
+    "odc-queue: Requeued and preempted per hour B": "no job was preempted",
+    "odc-scheduler: Firing alerts": "nothing fires, see below",
+    "odc-scheduler: Prometheus errors per second": "odcd asks no Prometheus here",
+    "odc-scheduler: Standby lag": "there is no standby",
+    "odc-users: Idle time of dev servers": "none is idle",
     "odc-dev-servers: Disks": "disks are made in a cloud",
-    "odc-users: What their GPUs did": "there are none to ask on this machine",
-    "odc-users: GPU hours that did nothing, by user": "likewise",
+    "odc-users: GPU usage of ended jobs": "there are none to ask on this machine",
+    "odc-users: Unused GPU hours by user": "likewise",
     # Rules that look back for longer than this test lasts: tests/grafana/rules has them.
-    "odc-users: GPUs not used for 15 minutes, as DCGM sees it": "looks 15 minutes back",
+    "odc-users: GPUs unused for 15 minutes, according to DCGM": "looks 15 minutes back",
 }
 """Panels without data here, and why."""
 NOT_HERE = {
@@ -200,7 +200,7 @@ def test_a_table_is_answered_to_who_may_read_reports_only(stack: Stack, question
     rows: list[dict[str, Any]] = pickle.loads(with_database(stack.odc.home, None, ask, of=bytes))
     if str(question) not in EMPTY:
         assert rows, text
-    if question.panel == "The queue":
+    if question.panel == "Queue":
         assert {"PENDING", "RUNNING"} <= {row["state"] for row in rows}
 
 

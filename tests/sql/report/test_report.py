@@ -66,7 +66,7 @@ def test_it_is_answered_what_a_dashboard_asks(queue: Queue, question: Question) 
     queue.start()
     with as_reader(queue.sql):
         rows = queue.sql.rows(filled(question.text))
-    if question.panel in ("The queue", "The next planned starts"):
+    if question.panel in ("Queue", "Next planned starts"):
         assert rows
 
 
