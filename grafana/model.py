@@ -69,7 +69,8 @@ def timeseries(
 
 
 def stat(
-    title: str, *queries: Query, unit: str = "short", description: str = "", links: Sequence[Json] = (),
+    title: str, *queries: Query, unit: str = "short", description: str = "",
+    links: Sequence[Json] = (),
     red_above: float | None = None, red_below: float | None = None,
 ) -> Json:  # fmt: skip
     fields = _fields(unit)
@@ -86,7 +87,8 @@ def stat(
 
 
 def bars(
-    title: str, *queries: Query, unit: str = "short", description: str = "", links: Sequence[Json] = (),
+    title: str, *queries: Query, unit: str = "short", description: str = "",
+    links: Sequence[Json] = (),
     top: float | None = None,
 ) -> Json:  # fmt: skip
     return _panel("bargauge", title, description, links, queries, instant=True) | {
@@ -117,7 +119,8 @@ def heatmap(
 
 
 def table(
-    title: str, *queries: Query, unit: str = "short", description: str = "", links: Sequence[Json] = (),
+    title: str, *queries: Query, unit: str = "short", description: str = "",
+    links: Sequence[Json] = (),
     hide: Sequence[str] = (), names: dict[str, str] | None = None,
     column_links: dict[str, Json] | None = None,
 ) -> Json:  # fmt: skip
