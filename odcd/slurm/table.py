@@ -1,4 +1,4 @@
-"""The table of sbatch's options: what odc carries out, and what it refuses and why."""
+"""The table of sbatch's options: those that odc supports, and those it refuses with the reason."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from odcd.slurm import converters as to
 from odcd.slurm.options import Option, refused
 
 _ACCEPTED = "accepted"
-_NO_MAIL = "odc sends no mail yet; wait ID and events tell when a job ends"
+_NO_MAIL = "odc sends no mail yet; use wait ID or events to see when a job ends"
 
 SUPPORTED: tuple[Option, ...] = (
     # -- the job --------------------------------------------------------------------------------
@@ -15,7 +15,7 @@ SUPPORTED: tuple[Option, ...] = (
     Option(long="partition", short="p", value="NAME,…", setting="partitions", convert=to.partitions,
            variables=("SBATCH_PARTITION",), help="any of these partitions may run the job"),
     Option(long="account", short="A", value="NAME", setting="account", convert=to.word(200),
-           variables=("SBATCH_ACCOUNT",), help="account that the job's use is charged to"),
+           variables=("SBATCH_ACCOUNT",), help="account that the job's usage is charged to"),
     Option(long="qos", short="q", value="NAME", setting="qos", convert=to.word(200),
            variables=("SBATCH_QOS",), help="quality of service: a set of limits and a priority"),
     Option(long="time", short="t", value="TIME", setting="time_limit_s", convert=to.duration,
@@ -37,7 +37,7 @@ SUPPORTED: tuple[Option, ...] = (
     Option(long="begin", short="b", value="MOMENT", setting="begin_at", convert=to.moment,
            help="start no earlier: now+1hour, 16:00, tomorrow, 2026-01-20T12:34:00"),
     Option(long="deadline", value="MOMENT", level="P1", setting="deadline_at", convert=to.moment,
-           help="end the job when it cannot be done by then; forms as for --begin"),
+           help="end the job if it cannot finish by then; forms as for --begin"),
     Option(long="hold", short="H", argument="none", setting="hold",
            help="submit the job held; release starts it"),
     Option(long="requeue", argument="none", setting="requeue", variables=("SBATCH_REQUEUE",),
@@ -46,14 +46,14 @@ SUPPORTED: tuple[Option, ...] = (
            variables=("SBATCH_NO_REQUEUE",), help="never run the job a second time"),
     Option(long="signal", value="[B:]SIG[@S]", setting="signal", convert=to.end_signal,
            variables=("SBATCH_SIGNAL",),
-           help="send a signal S seconds (60) before the time limit; B: to the batch shell alone"),
-    # -- what it needs --------------------------------------------------------------------------
+           help="send a signal S seconds (60) before the time limit; B: only to the batch shell"),
+    # -- resources ------------------------------------------------------------------------------
     Option(long="nodes", short="N", value="N[-M]", setting="nodes", convert=to.nodes,
-           help="nodes, all started together; of N-M as many as are free when it starts"),
+           help="nodes, all started together; for N-M, as many as are free at the start"),
     Option(long="switches", value="N[@TIME]", level="P1", setting="switches",
            convert=to.switches, variables=("SBATCH_REQ_SWITCH",),
-           help="nodes in at most N blocks of the network's topology, or wherever they fit once "
-                "the job has waited for TIME (5 minutes; forms of --time, UNLIMITED: for ever)"),
+           help="nodes in at most N blocks of the network's topology, or anywhere once "
+                "the job has waited for TIME (5 minutes; forms of --time; UNLIMITED: forever)"),
     Option(long="ntasks", short="n", value="N", setting="ntasks", convert=to.count,
            help="tasks the job will run"),
     Option(long="ntasks-per-node", value="N", setting="ntasks_per_node", convert=to.count,
@@ -72,7 +72,7 @@ SUPPORTED: tuple[Option, ...] = (
            variables=("SBATCH_GPUS_PER_TASK",), help="GPUs for each task"),
     Option(long="mem", value="SIZE", setting="mem_per_node_mib", convert=to.mib,
            group="memory", alone=True, variables=("SBATCH_MEM_PER_NODE",),
-           help="memory on each node: 512 (MiB), 64G; 0 is all of the node's"),
+           help="memory on each node: 512 (MiB), 64G; 0 is all memory of the node"),
     Option(long="mem-per-cpu", value="SIZE", setting="mem_per_cpu_mib", convert=to.mib,
            group="memory", alone=True, variables=("SBATCH_MEM_PER_CPU",),
            help="memory for each CPU"),
@@ -90,12 +90,12 @@ SUPPORTED: tuple[Option, ...] = (
            help="nodes the job must not have"),
     Option(long="reservation", value="NAME", setting="booking", convert=to.booking,
            variables=("SBATCH_RESERVATION",),
-           help="run inside this booking: on its nodes, while it is on"),
+           help="run in this booking: on its nodes, while it is active"),
     Option(long="booking", value="NAME", level="odc", setting="booking", convert=to.booking,
            help="as --reservation"),
     Option(long="licenses", short="L", value="NAME[:N],…", level="P1", setting="licences",
            convert=to.licences, help="licences it holds while it runs: matlab, matlab:2,ansys"),
-    # -- where it runs and writes ---------------------------------------------------------------
+    # -- files and environment ------------------------------------------------------------------
     Option(long="chdir", short="D", value="DIR", setting="chdir", convert=to.word(4096),
            help="working directory; the one you submit from when left out"),
     Option(long="input", short="i", value="FILE", setting="stdin", convert=to.word(4096),
@@ -110,29 +110,29 @@ SUPPORTED: tuple[Option, ...] = (
            variables=("SBATCH_OPEN_MODE",), help="add to the output files, or empty them first"),
     Option(long="export", value="ALL|NONE|NIL|LIST", setting="export", convert=to.export,
            variables=("SBATCH_EXPORT",),
-           help="variables the job sees: ALL,NAME=VALUE adds to all of yours; a list without ALL "
-                "stands alone; \"NAME='a,b'\" holds a comma"),
+           help="variables of the job: ALL,NAME=VALUE adds to all of yours; a list without ALL "
+                "passes only those; quote a comma: \"NAME='a,b'\""),
     # -- the command ----------------------------------------------------------------------------
     Option(long="wrap", value="CMD", setting="wrap", command_line_only=True,
            help="run this shell command instead of a script"),
     Option(long="wait", short="W", argument="none", setting="wait", variables=("SBATCH_WAIT",),
            help="return when the job has ended, with its exit code"),
-    Option(long="parsable", argument="none", setting="parsable", help="print the id alone"),
+    Option(long="parsable", argument="none", setting="parsable", help="print only the id"),
     Option(long="test-only", argument="none", setting="test_only",
-           help="check the job and say when it would start; submit nothing"),
+           help="check the job and show when it would start; submit nothing"),
     Option(long="preview-preemption", argument="none", level="odc", setting="preview_preemption",
            command_line_only=True,
-           help="say which running jobs would be ended for the job and what they would lose, and "
+           help="show which running jobs would be ended for the job, what they would lose, and "
                 "when it would start; submit nothing"),
     Option(long="quiet", short="Q", argument="none", level="P1", setting="quiet",
            help="print errors only"),
     Option(long="json", argument="none", level="odc", setting="json", command_line_only=True,
            help="print the answer as the API gave it: one JSON value"),
     Option(long="verbose", short="v", argument="none", level="P1", setting="verbose",
-           variables=("SBATCH_DEBUG",), help="say what every option came to"),
+           variables=("SBATCH_DEBUG",), help="print the resulting value of every option"),
     Option(long="pty", argument="none", level="odc", setting="pty", command_line_only=True,
            help="of run: give the job a terminal"),
-    # -- asked for what odc does anyway ---------------------------------------------------------
+    # -- accepted only with what odc does anyway -------------------------------------------------
     Option(long="kill-on-invalid-dep", value="no", level="P1", setting=_ACCEPTED,
            convert=to.only("no", "a job whose dependency can never be met stays PENDING"),
            help="only no, which odc does anyway"),
@@ -147,8 +147,8 @@ SUPPORTED: tuple[Option, ...] = (
 )  # fmt: skip
 
 _NO_LAYOUT = "odc does not place tasks on sockets, cores and threads"
-_NO_TOPOLOGY = "of the network's topology odc takes --switches alone"
-_NO_CONTAINER = "of a container odc takes the image alone: --container-image, on Kubernetes"
+_NO_TOPOLOGY = "odc supports only --switches for the network's topology"
+_NO_CONTAINER = "odc supports only the image of a container: --container-image, on Kubernetes"
 _NO_TUNING = "odc does not set how the machine runs (frequencies, power, network)"
 _CLIENT = "it is an option of the client: ask odcctl submit --help or odcctl --version"
 
@@ -193,7 +193,7 @@ REFUSED: tuple[Option, ...] = (
             variables=("SBATCH_SPREAD_JOB",)),
     refused("use-min-nodes", "the number of nodes is the one you ask for", argument="none",
             level="P1", variables=("SBATCH_USE_MIN_NODES",)),
-    refused("prefer", "features are required (--constraint) or not, odc has no preferences yet",
+    refused("prefer", "odc supports required features (--constraint), but no preferences yet",
             level="P1"),
     refused("tmp", "odc does not count disk space", level="P1"),
     refused("profile", "odc keeps no profiles of jobs yet", level="P1",
@@ -234,7 +234,7 @@ REFUSED: tuple[Option, ...] = (
     refused("oom-kill-step", "odc runs no job steps yet", argument="optional"),
     refused("mem-update", "the memory of a running job does not change"),
     refused("resources", "give --gpus, --cpus-per-task and --mem"),
-    refused("runtime", "odc does not take expected run times, it learns them"),
+    refused("runtime", "odc does not accept expected run times; it learns them"),
     refused("nodefile", "odc does not read files of nodes yet; give --nodelist", short="F"),
     refused("batch", "the batch script runs on the first of the job's nodes",
             variables=("SBATCH_BATCH",)),
