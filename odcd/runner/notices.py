@@ -113,7 +113,7 @@ def tell(
             said["trouble"] += part.pop("trouble", [])
             said.update(part)
             return
-        end("the process that was to tell it died" if heard < waits_for else None)
+        end("the process that was to show it died" if heard < waits_for else None)
 
     def late() -> None:
         end(f"no answer of the home folder within {ANSWER_S:g} s")

@@ -347,7 +347,7 @@ class Server:
                 os.close(folder)
         except BlockingIOError:
             terminal.close()
-            text = f"the terminal of member {key} takes nobody now"
+            text = f"the terminal of member {key} accepts no connection now"
             raise ProtocolError(protocol.NOT_READY, text) from None
         except OSError as error:
             terminal.close()
