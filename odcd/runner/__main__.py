@@ -149,8 +149,8 @@ class Runner:
         self._ending = True
 
     def run(self) -> None:
-        """Run until a signal or a request ends it, or until idle for IDLE_S. Running jobs then continue below their
-        shims."""
+        """Run until a signal or a request ends it, or until idle for IDLE_S. Running jobs then
+        continue below their shims."""
         gc.collect()
         gc.freeze()
         next_look = 0.0

@@ -52,7 +52,8 @@ def mark_of(key: Key, run_dir: Path) -> str:
 def order_of(
     member: Member, run_dir: Path, texts: Texts, rules: Rules, *, gated: bool
 ) -> dict[str, Any]:
-    """The data that the shim needs. Raises OSError or KeyError when the script cannot be written."""
+    """The data that the shim needs. Raises OSError or KeyError when the script cannot be
+    written."""
     assert member.order is not None
     dispatch, part = member.order["dispatch"], member.order["member"]
     key = member.key

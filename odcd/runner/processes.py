@@ -147,7 +147,8 @@ def _all_pids() -> list[int]:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """Fields of /proc/<pid>/stat from the state on; the name before it may contain any characters."""
+    """Fields of /proc/<pid>/stat from the state on; the name before it may contain any
+    characters."""
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
     except OSError:

@@ -329,7 +329,8 @@ class Server:
             connection.send({"id": request.get("id"), "error": error})
 
     def _do_attach(self, connection: Connection, request: dict[str, Any]) -> None:
-        """Return a connection to the member's terminal; odcd.runner.terminal describes its frames."""
+        """Return a connection to the member's terminal; odcd.runner.terminal describes its
+        frames."""
         key = _key(request)
         member = self._roster.find(key)
         if member is None or not member.live:

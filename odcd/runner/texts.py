@@ -94,7 +94,8 @@ class Texts:
         return known
 
     def script_file(self, digest: str, uid: int, gid: int) -> str:
-        """The path of an executable copy. Raises OSError, and KeyError when the text is not kept."""
+        """The path of an executable copy. Raises OSError, and KeyError when the text is not
+        kept."""
         name = f"{uid}-{digest}"
         path = f"{self._dir}/{name}"
         self._used_at[name] = time.monotonic()
