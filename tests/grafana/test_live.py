@@ -75,7 +75,7 @@ class Stack:
     job: int
     """Runs on GPUs that are watched."""
     metrics: str
-    """What odcd tells, as text."""
+    """The metrics of odcd as text."""
 
 
 @pytest.fixture(scope="module")
@@ -100,14 +100,15 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
             lambda: prometheus.query("odcd_gpus_forecast"), "the forecast was measured"
         )
         prometheus.until(lambda: prometheus.query("odcd:gpu_power:watts_by_job"), "rules were run")
-        # What happens while it is watched is what counters are asked for.
+        # Counters are only tested with events that happen during the test.
         odc.wait_for(odc.submit("--wrap", "true"), "COMPLETED")
         time.sleep(12)
         yield Stack(odc, prometheus, job, _metrics(address))
 
 
 def _work(odc: Odc) -> tuple[int, int]:
-    """Jobs that run, wait for GPUs or at a limit, ended well and not, began anew; a dev server."""
+    """Jobs that run, wait for GPUs, wait at a limit, succeeded, failed, or were requeued; and a dev
+    server."""
     odc.wait_for(odc.submit("-G", "h100:1", "--wrap", "true"), "COMPLETED")
     odc.wait_for(odc.submit("--wrap", "exit 3"), "FAILED")
     job = odc.submit("-G", "h100:2", "--wrap", "sleep 900")
@@ -149,7 +150,7 @@ def _metrics(address: str) -> str:
 
 
 def known(metrics: str) -> set[str]:
-    """What may be named: of /metrics, of rules, of DCGM."""
+    """The allowed names: of /metrics, of rules, of DCGM."""
     told: set[str] = set()
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", metrics, re.M):
         endings = ("_bucket", "_count", "_sum") if kind == "histogram" else ("",)
@@ -248,7 +249,8 @@ def test_what_the_bug_report_asked_for_is_told(stack: Stack) -> None:
 
 
 def test_what_is_not_so_is_not_told(stack: Stack) -> None:
-    """One is, rightly: of the dev server, and of the job at the limit, no exporter tells."""
+    """One alert is expected: no exporter reports the GPUs of the dev server and of the job at the
+    limit."""
 
     def told() -> set[tuple[str, str | None]]:
         found = stack.prometheus.query('ALERTS{alertname=~"Odc.*"}')
@@ -258,7 +260,7 @@ def test_what_is_not_so_is_not_told(stack: Stack) -> None:
         found = stack.prometheus.query("odcd:gpu_join_missing")
         return {row["metric"]["node"] for row in found}
 
-    # A scrape that comes late makes others for a moment: pending, but told.
+    # A late scrape causes others for a moment, but only pending ones.
     stack.prometheus.until(lambda: told() == {("OdcGpuJoinMissing", "gpu")}, "that one is told")
     stack.prometheus.until(lambda: missing() == {"n1", "l1"}, "those of two nodes are missing")
 

@@ -1,4 +1,4 @@
-"""The pods of jobs as a watch tells of them, and the rule that a member has at most one alive."""
+"""The pods of jobs as a watch reports them, and the rule that a member has at most one live pod."""
 
 from __future__ import annotations
 
