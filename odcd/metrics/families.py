@@ -65,7 +65,7 @@ CLUSTER = (
     _gauge("odcd_jobs_at_limit", "reason",
            "Pending jobs and array tasks that wait because of a limit."),
     _gauge("odcd_why_causes", "cause",
-           "What blocks the first planned jobs: the number of causes by kind."),
+           "Number of causes that block the first planned jobs, by kind."),
     _gauge("odcd_job_oldest_wait_seconds", "partition",
            "The longest wait of a pending job since it became eligible."),
     _histogram("odcd_job_queue_wait_seconds", "partition",
