@@ -22,7 +22,7 @@ NODES = 1000
 
 @contextmanager
 def served() -> Iterator[Sql]:
-    """A session on a server and database of its own."""
+    """A session on a separate server and database."""
     home = make_home()
     try:
         postgres = EmbeddedPostgres(home, int(os.environ.get("ODC_TEST_PG", "18")))
@@ -70,7 +70,7 @@ def passing(sql: Sql, runs: int) -> list[Figure]:
     return [
         Figure(
             "`plan_pass` including 1,000 starts written", took[1:], "ms", 25,
-            note=f"decide is {statistics.median(decided[1:]):.1f} ms of it; the rest is writing "
+            note=f"decide takes {statistics.median(decided[1:]):.1f} ms of it; the rest is writing "
             "the rows of running, allocation, node_free and event, and the flush",
         )
     ]  # fmt: skip

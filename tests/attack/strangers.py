@@ -23,7 +23,7 @@ codecs.lookup("idna")
 
 
 def as_uid(uid: int, work: Callable[[], T]) -> T:
-    """What work() returned or raised in a child process of that user."""
+    """Return or raise the result of work(), run in a child process of that user."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:

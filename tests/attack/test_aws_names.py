@@ -1,4 +1,4 @@
-"""Whoever assumes a role chooses the session's name: by it nobody becomes a user of choice."""
+"""The caller who assumes a role chooses the session's name, but cannot become any user by that."""
 
 from __future__ import annotations
 

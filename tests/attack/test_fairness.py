@@ -261,7 +261,8 @@ def test_a_bucket_gives_back_what_time_brings() -> None:
     clock.move(0.5)
     assert bucket.take(1, 1) == 0
     clock.move(5)
-    # Whoever waited for a full bucket may take more than it holds, and owes it.
+    # A request that waited for a full bucket may take more than the bucket has; the rest becomes a
+    # debt.
     assert bucket.take(1, 30) == 0
     assert bucket.take(1, 1) == 10.5
 

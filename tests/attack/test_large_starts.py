@@ -1,5 +1,5 @@
-"""Whatever a user's jobs have of names, patterns, scripts and arguments: the daemon lives on, other
-users' jobs start, and no message to the runner grows without bound."""
+"""Jobs with extreme names, patterns, scripts and arguments: the daemon survives, other users' jobs
+start, and the messages to the runner stay bounded."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ def test_any_text_goes_over_the_wire_as_an_earlier_version_reads_it(text: str) -
     line = protocol.encode({"text": text})
     assert line.count(b"\n") == 1
     assert protocol.decode(line) == {"text": text}
-    # What an earlier version writes.
+    # The format of an earlier version.
     assert protocol.decode(json.dumps({"text": text}).encode()) == {"text": text}
 
 

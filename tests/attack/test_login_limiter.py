@@ -1,4 +1,5 @@
-"""Nobody keeps others from logging in, and nobody fills the audit log or asks AWS without end."""
+"""One user cannot keep others from logging in, fill the audit log, or cause requests to AWS without
+limit."""
 
 # pyright: reportPrivateUsage=false
 from __future__ import annotations

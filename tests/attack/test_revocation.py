@@ -1,4 +1,4 @@
-"""What a key has opened ends within seconds when the key does, whoever ends it and however."""
+"""Connections that were opened with a key end within seconds after the key, however it ends."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_no_secret_of_a_run_is_left_where_others_may_look(odc: Odc) -> None:
         ask(ALICE, port, "GET", f"/v1/jobs?token={key}", Accept="*/*")
         ask(ALICE, port, "GET", "/v1/nodes", Authorization=f"Bearer {key}x", Accept="*/*")
         over_socket(odc.home / "odcd.sock", BOB, "GET", f"/v1/jobs/{job}/logs")
-        # Rotation and log-out tell of keys, too.
+        # Rotation and logout also handle keys.
         ask(ALICE, port, "POST", "/v1/keys/rotate", Authorization=f"Bearer {key}", Accept="*/*")
         odc.odcctl("logout", "--user", USER)
         odc.wait_for(job, "COMPLETED")

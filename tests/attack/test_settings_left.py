@@ -1,4 +1,4 @@
-"""Settings that somebody left in the database do not act on the next daemon."""
+"""Settings that an attacker left in the database do not affect the next daemon."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEFT = (
     "alter database odc set default_transaction_read_only = on",
     "alter database odc set search_path = pg_temp",
 )
-"""What a role may set that is no superuser."""
+"""Settings that a role can change without being superuser."""
 
 
 @pytest.mark.parametrize("server", ["goes on", "begins anew"])

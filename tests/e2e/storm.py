@@ -36,7 +36,7 @@ exit "$2"
 
 @dataclass(slots=True)
 class Accepted:
-    """A job that odc said it took, and what must become of it."""
+    """A job that odc reported as accepted, and its expected outcome."""
 
     tasks: int = 1
     ranks: int = 1
@@ -109,7 +109,7 @@ class Storm:
             assert refused < 10, done.stderr + self.odc.log()
 
     def _scrape(self, over: threading.Event) -> None:
-        """What it counts is counted on between the kills."""
+        """Its counters continue to count between the kills."""
         while not over.wait(0.3):
             with suppress(OSError, http.client.HTTPException):
                 self.counters()

@@ -196,7 +196,7 @@ def test_jobs_are_refused_before_the_databases_disk_is_full() -> None:
             if line.startswith("odcd_database_disk_free_bytes ")
         ]
         assert 0 < free < 40 * 2**20
-        # What makes jobs fewer, and what asks, goes on.
+        # Requests that remove jobs, and requests that only read, still work.
         assert odc.odcctl("submit", "--test-only", "--wrap", "true").returncode == 0
         odc.odcctl("cancel", str(held))
         flag.touch()

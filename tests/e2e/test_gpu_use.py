@@ -45,7 +45,7 @@ def test_what_gpus_did_is_known_over_a_kill_and_the_exporters_files_are_right() 
         # It has its GPU before its script begins.
         odc.wait_for(short, "RUNNING")
         kill_daemon(odc)
-        # Its job ends while nobody is there; and somebody writes where only odcd should.
+        # Its job ends while no daemon runs; and another process writes to the files of odcd.
         go.touch()
         wait(lambda: over.exists() or None, odc.log)
         (folder / "0").unlink()

@@ -1,4 +1,5 @@
-"""A login at a daemon as it is run: root's, which has let go of root before anybody speaks."""
+"""A login at a daemon as in production: started by root, which has dropped root before the first
+request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A daemon tells Prometheus of the cluster, and goes on counting after it was killed."""
+"""A daemon reports metrics of the cluster to Prometheus, and continues counting after it was
+killed."""
 
 from __future__ import annotations
 

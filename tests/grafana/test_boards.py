@@ -118,7 +118,7 @@ def test_variables_are_those_that_are_used(board: dict[str, Any]) -> None:
 
 
 def test_a_rate_is_taken_over_what_grafana_says() -> None:
-    """Or over a fixed time of an hour and more, where that is what the panel tells."""
+    """Or over a fixed time of an hour or more, where the panel shows that."""
     for question in questions():
         for span in re.findall(r"(?:rate|increase)\([^\[]*\[([^\]]+)\]", question.text):
             assert span in ("$__rate_interval", "$__range") or span.endswith("h"), str(question)

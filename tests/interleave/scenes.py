@@ -1,4 +1,4 @@
-"""What has happened before the sessions of a schedule begin."""
+"""The events before the sessions of a schedule start."""
 
 from __future__ import annotations
 

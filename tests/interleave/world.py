@@ -1,4 +1,4 @@
-"""What the programs of one schedule share: labels of jobs, the clock, what was submitted."""
+"""Data shared by the programs of one schedule: labels of jobs, the clock, submitted jobs."""
 
 from __future__ import annotations
 

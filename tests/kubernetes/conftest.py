@@ -148,8 +148,8 @@ def installed(cluster: Cluster, kubectl: Path) -> Iterator[Kube]:
 
 
 def _until_in_force(api: Api) -> None:
-    """The API server takes policies up some time after they are written, all there are at once:
-    one that is written last tells of the others."""
+    """The API server applies policies some time after they are written, and all at once: when the
+    one written last works, all work."""
     name = f"test-{secrets.token_hex(4)}"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
     group = "admissionregistration.k8s.io/v1"

@@ -26,7 +26,7 @@ def test_an_overlay_applies_and_applied_again_changes_nothing(kube: Kube, name: 
     before = _state(kube, manifests)
     apply(kube, manifests)
     assert _state(kube, manifests) == before
-    # What one overlay lets odcd do, others do not.
+    # Rights that one overlay gives to odcd are not in the others.
     given = as_list([each for each in manifests if each["kind"] != "Namespace"])
     kube.do("delete", "--wait=false", "--ignore-not-found", "-f", "-", given=given)
 
@@ -64,7 +64,7 @@ def test_expressions_of_policies_fit_the_types(installed: Kube, cluster: Cluster
 
 
 def _state(kube: Kube, manifests: list[Manifest]) -> list[Manifest]:
-    """What is on the server of the manifests, without what controllers write."""
+    """The objects of the manifests on the server, without the fields that controllers write."""
     found = kube.get("-f", "-", given=as_list(manifests))["items"]
     for each in found:
         each.pop("status", None)

@@ -105,7 +105,7 @@ class BuildSite(BoxSite):
         return wait(bound, lambda: f"{self._events()}{self.stack.log()}")
 
     def _events(self) -> str:
-        """What controllers and kubelets said of builds."""
+        """Events of controllers and kubelets about builds."""
         told = self.api.items("/api/v1/namespaces/gpu-builds/events")
         return "".join(f"\n{one['reason']}: {one['message']}" for one in told)
 
@@ -290,7 +290,7 @@ def real_builds(
 
 
 def test_a_build_that_really_runs(real_builds: BuildSite) -> None:
-    """IMG-07, IMG-11, LIF-03: its steps are told while it runs, its log afterwards."""
+    """IMG-07, IMG-11, LIF-03: its steps are shown while it runs, its log afterwards."""
     box = real_builds.build(
         "FROM busybox\nCOPY . /x\nRUN cat data && while ! test -e /tmp/go-on; do sleep 0.2; done\n",
         data="what was sent",
@@ -363,7 +363,7 @@ def test_odcd_makes_builds_and_nobody_else_does(installed: Kube) -> None:
     assert "which Kubernetes makes" in installed.refusal(a_build_pod())
 
 
-# What differs from a build's pod, and what the fence says to it.
+# The difference from a build's pod, and the answer of the policies.
 STRANGE: dict[str, tuple[str, Any, str]] = {
     "privileged": ("spec/initContainers/0/securityContext/privileged", True, "not privileged"),
     "root": ("spec/containers/0/securityContext/runAsUser", 0, "user 1000"),

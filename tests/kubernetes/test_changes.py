@@ -1,4 +1,4 @@
-"""Who changes and enters a pod of ours that is there, on a real API server."""
+"""Users who may change and enter existing pods of ours, on a real API server."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_what_pods_did_with_their_gpus_is_stored_and_who_lets_them_lie_is_listed
             time.sleep(4)
             assert stack.job(works)["gpu_use"]["owed"] == 1
             prometheus.__enter__()
-            # It looks at what runs when it begins to lead, and every minute.
+            # It checks the running jobs when it starts to lead, and every minute.
             stack.kill()
             stack.start()
             use = wait(

@@ -94,7 +94,7 @@ def test_a_job_runs_and_is_cancelled(
     served.odcctl("cancel", job)
     until(served, job, "CANCELLED")
     within(lambda: pods(installed, namespace, job) == [])
-    # It was written before the job was told to end, and stays when the pod is gone.
+    # It was written before the job was asked to end, and remains after the pod is gone.
     assert "hello from kwok" in served.odcctl("logs", job).stdout
 
 

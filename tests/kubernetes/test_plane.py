@@ -205,7 +205,7 @@ def test_a_thousand_nodes_are_ready_in_seconds_and_then_cost_little(
     names = [one["metadata"]["name"] for one in made]
     try:
         until_ready(plane.api, names, within_s=180)
-        # What came with them is done some time after they are ready.
+        # Actions at their start finish some time after they are ready.
         wait_until(costs_little, "them to cost less than one processor")
     finally:
         delete_nodes(plane.api, names)

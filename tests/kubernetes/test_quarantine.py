@@ -32,7 +32,7 @@ class Kubelet:
     def __init__(self, api: Api) -> None:
         self._api = api
         self.broken: dict[str, str] = {}
-        """What pods say that fail, by node."""
+        """The messages of failing pods, by node."""
         self.seen: set[str] = set()
 
     def look(self) -> None:

@@ -1,4 +1,4 @@
-"""What users rely on, once on each executor: the same commands, the same answers."""
+"""The commands that users rely on, once on each executor, with the same answers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What the migrations add up to, for a reviewer to read: tests/sql/golden/schema.sql.
+"""The result of all migrations, for reviewers to read: tests/sql/golden/schema.sql.
 
-After a migration write it anew: ODC_WRITE_GOLDEN=1 python -m pytest tests/sql/test_golden_schema.py
+After a migration write it again: ODC_WRITE_GOLDEN=1 python -m pytest
+tests/sql/test_golden_schema.py
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Clients that are too old are told so, as the answer to what they asked."""
+"""Clients that are too old get that as the answer to their request."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_without_a_setting_all_pass() -> None:
 
 
 def test_the_refusal_answers_the_request_whatever_it_was(database_url: str) -> None:
-    """CLI-53: an extension that is refused for that is told so, and not lost."""
+    """CLI-53: a refused extension of such a client is reported, and not lost."""
 
     async def work(service: Service) -> None:
         async with service.client(ALICE) as client:
@@ -75,7 +75,7 @@ def test_odcctl_says_which_it_is() -> None:
 
 
 def test_the_server_says_what_it_is_and_where_its_documents_are(database_url: str) -> None:
-    """API-01: in JSON, to everybody; what needs a key says so."""
+    """API-01: in JSON, for every client; operations that need a key are marked."""
 
     async def work(service: Service) -> None:
         told = read(Info, await ask(service, "GET", "/", peer=None))

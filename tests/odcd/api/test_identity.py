@@ -1,4 +1,4 @@
-"""Who speaks: peer credentials on the unix socket, API keys over TCP."""
+"""The identity of a caller: peer credentials on the Unix socket, API keys over TCP."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Killed(BaseException):
 
 
 class Cluster:
-    """A builder whose Jobs are as a test says, and which dies, or fails, when it is told so."""
+    """A builder whose Jobs have the states that a test sets, and which dies or fails on request."""
 
     def __init__(self) -> None:
         self.jobs: dict[Key, BuildLook] = {}

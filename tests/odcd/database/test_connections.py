@@ -233,7 +233,7 @@ def test_a_pooler_that_drops_settings_is_refused(
 
     def dropped(kind: Kind, name: str, isolation: str = "") -> dict[str, str]:
         settings = settings_of(kind, name)
-        # What PgBouncer passes on.
+        # The settings that PgBouncer passes on.
         return {key: settings[key] for key in ("application_name", "timezone")}
 
     async def connect_through(*args: Any, **more: Any) -> Any:

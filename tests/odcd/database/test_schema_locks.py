@@ -1,4 +1,4 @@
-"""An upgrade beside sessions that read or write: nobody waits behind it for long."""
+"""An upgrade while sessions read or write: none of them waits long for it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def waits_for_a_lock(dsn: str) -> bool:
 
 
 def use_tables(dsn: str) -> float:
-    """What submit and show do to the tables; the seconds that took."""
+    """Run the table accesses of submit and show; returns the seconds that took."""
     begun = time.monotonic()
     with Sql(dsn) as sql:
         sql.execute("set lock_timeout = '30s'")

@@ -334,11 +334,11 @@ def test_calls_are_timed_and_failures_counted_but_that_nothing_is_there_is_an_an
     assert told("errors_total", "DescribeVolumes") == fake.count("DescribeVolumes") - 2
 
 
-# -- what is told -------------------------------------------------------------------------------
+# -- messages ----------------------------------------------------------------------------------
 
 
 def test_a_snapshot_is_pending_with_its_progress_until_it_is_completed(fake: FakeAws) -> None:
-    """What a user who waits for it is shown."""
+    """The message for a user who waits for it."""
     fake.ebs.pending_polls = 2
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:
@@ -569,7 +569,7 @@ def test_one_list_finds_the_folder_of_a_user(fake: FakeAws) -> None:
 
 
 def test_of_two_access_points_both_lead_to_the_same_files(fake: FakeAws) -> None:
-    """BUG-11: a duplicate takes nobody's data away, since the folder is what has it."""
+    """BUG-11: a duplicate does not remove a user's data, because the folder has it."""
     file_system = fake.make_file_system()
 
     async def work(cloud: Aws, clock: VirtualClock) -> None:

@@ -1,4 +1,4 @@
-"""A job is told what Slurm would tell it, and what launchers stumble over is not there."""
+"""A job gets the variables that Slurm would set, without those that confuse launchers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From where the use of GPUs is known: by what the daemon was told, and what the machine has."""
+"""The source of GPU usage, by the daemon's settings and the machine's hardware."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def meter_for(
     url: str, settings: GpuUseSettings, so: Callable[[], object] = lambda: True, *,
     pods: bool = False, cards: Cards | None = None,
 ) -> Any:  # fmt: skip
-    """What the database says once the source is set and that is so."""
+    """The database's answer once the source is set."""
 
     async def work() -> None:
         async with asyncio.timeout(PATIENCE_S), Database(url, size=3) as database:

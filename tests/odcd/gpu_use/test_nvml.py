@@ -1,5 +1,5 @@
-"""What NVML tells of this machine's GPUs, added up. NVIDIA's library itself needs a driver: it is
-stood in for, and nothing above it is."""
+"""NVML's readings of this machine's GPUs, added up. NVIDIA's library itself needs a driver, so a
+substitute replaces it; everything above it is real."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_a_gap_is_not_seen_and_energy_is_the_counters() -> None:
     for at_s, energy_mj in ((0, 0), (10, 5_000_000), (100, 9_000_000), (110, 1000), (120, 2000)):
         sums.add((1, 1), 0, GPU, 2, reading(1.0, energy_mj=energy_mj), 70, at_s, NOW)
     part, [seen] = sums.take((1, 1), over=True)
-    # Of two GPUs one was read, for 30 s; when the counter began anew, it is what was drawn.
+    # One of two GPUs was read, for 30 s. After a reset, the counter has the energy since the reset.
     assert (part.covered_s, part.busy_gpu_s, part.mem_peak_mib) == (15, 30, 70)
     assert part.energy_j == 5000 + 2000 + 1
     assert (seen.ratio, seen.peak, seen.index) == (1, 1, 3)

@@ -48,7 +48,7 @@ def read(site: Site, folder: Path, name: str) -> int:
 
 
 def contents(site: Site) -> dict[str, list[str]]:
-    """What commands read of ended jobs."""
+    """The answers of commands about ended jobs."""
     tables = ("job", "attempt", "prediction", "gpu_use", "array_job")
     found = {t: sorted(site.sql.values(f"select t::text from odc.{t} as t")) for t in tables}
     found["event"] = site.sql.values(

@@ -363,7 +363,7 @@ def test_a_disk_that_fills_up_loses_nothing_and_may_be_emptied_again(odc_home: P
                         kept += 1
                 filler.unlink()
             count = "select count(distinct n) from public.kept"
-            # The last one's commit may be on the disk though nobody was told of it.
+            # The last commit may be on the disk although no client got its answer.
             assert ask(server.start(), count) in (kept, kept + 1)
         finally:
             server.stop("immediate")

@@ -45,7 +45,7 @@ class House:
         return answer.json()["key"]
 
     async def told(self, kind: str) -> list[dict[str, Any]]:
-        """What the audit log has of a kind: detail and actor."""
+        """The events of one kind in the audit log: detail and actor."""
         rows = await self.service.database.fetch(
             "select actor, detail from odc.event where kind = $1 order by id", kind
         )

@@ -1,4 +1,4 @@
-"""Who comes in by AWS identity, as whom, and for how long."""
+"""Logins by AWS identity: the accepted callers, their user names, and the duration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""AWS and GitHub slow, away, wrong or lying: nobody comes in by that, and nobody waits for long."""
+"""AWS and GitHub slow, down, wrong or lying: no caller gets in by that, and no user waits for
+long."""
 
 from __future__ import annotations
 
@@ -102,7 +103,7 @@ def test_aws_not_there(database_url: str, sts: Sts) -> None:
 
 
 class GitHub:
-    """What GitHub answers, path by path, beside STS on the same server."""
+    """GitHub's answers by path, beside STS on the same server."""
 
     def __init__(self, sts: Sts, folder: Path) -> None:
         self.answers: dict[str, tuple[int, str]] = {}

@@ -56,7 +56,7 @@ def test_a_leader_whose_connection_breaks_leads_again_under_a_higher_term(
                 await asyncio.wait([running])
 
     assert asyncio.run(scenario()) == [1, 2]
-    # Who follows knows the term, too.
+    # A follower knows the term, too.
     assert (sorted(set(seen)), beside) == ([0, 1, 2], [1])
 
 

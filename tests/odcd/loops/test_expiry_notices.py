@@ -23,7 +23,7 @@ from tests.support.harness.database import Sql
 
 
 class Told:
-    """An executor that keeps what it is told, or fails."""
+    """An executor that records its notices, or fails."""
 
     def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)

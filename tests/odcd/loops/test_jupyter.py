@@ -20,7 +20,7 @@ from tests.support.harness.database import Sql
 
 
 class Told:
-    """An executor that keeps what it is told, or fails."""
+    """An executor that records its requests, or fails."""
 
     def __init__(self, *failures: Exception, hang: int | None = None) -> None:
         self.failures = list(failures)

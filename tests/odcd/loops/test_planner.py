@@ -1,4 +1,4 @@
-"""When the planner makes a pass, and when it sends again what nobody answered."""
+"""When the planner makes a pass, and when it repeats unanswered starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the loops of the leader keep while the database is busy."""
+"""The data that the leader's loops keep while the database is busy."""
 
 from __future__ import annotations
 

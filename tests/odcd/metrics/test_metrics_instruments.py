@@ -1,4 +1,4 @@
-"""What is called is timed under few names, and nothing of what users named becomes a label."""
+"""Calls are timed under few names, and names chosen by users never become labels."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ def browser(furnished: Scene) -> Iterator[Browser]:
 def test_every_view_is_without_fault(
     browser: Browser, furnished: Scene, width: int, dark: bool
 ) -> None:
-    """No console error, no foreign host, nothing that axe-core finds serious, no sideways scroll;
-    the content security policy holds, for what breaks it is told on the console."""
+    """No console errors, no foreign hosts, no serious findings of axe-core, no sideways scrolling.
+    The content security policy works, because violations appear on the console."""
     with Tab(browser, width=width, dark=dark) as tab:
         tab.enter(furnished.call(furnished.ticket("alice")))
         for name, path in VIEWS.items():
@@ -172,7 +172,7 @@ def test_why_is_told_on_click_and_by_key_alone(browser: Browser, furnished: Scen
         tab.page.keyboard.press("Enter")
         expect(other.locator("details")).to_have_attribute("open", "")
         expect(other.locator(".causes li").first).to_be_visible()
-        # It stays open when the row is made anew.
+        # It stays open when the row is replaced.
         furnished.call(furnished.foresee())
         tab.page.wait_for_timeout(800)
         expect(other.locator("details")).to_have_attribute("open", "")
@@ -266,7 +266,7 @@ def test_times_are_those_of_who_looks(browser: Browser, furnished: Scene) -> Non
 
 
 def test_the_hour_after_midnight_is_00(browser: Browser, furnished: Scene) -> None:
-    """en-US has an hour 24 unless it is told otherwise."""
+    """en-US has an hour 24 unless configured otherwise."""
     job = "/page/jobs/121"
     with Tab(browser, timezone_id="UTC") as tab:
         tab.enter(furnished.call(furnished.ticket("alice")))

@@ -1,6 +1,6 @@
-"""What a user is told: files in the home folder, written as that user, and lines on the terminal.
+"""Notices to a user: files in the home folder, written as that user, and lines on the terminal.
 
-EXP-16: nobody's names or texts ever reach a shell.
+EXP-16: names and texts of users never reach a shell.
 """
 
 from __future__ import annotations

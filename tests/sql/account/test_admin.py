@@ -24,7 +24,7 @@ from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 
 class Books:
-    """What operators, coordinators and users ask of the books."""
+    """Requests of operators, coordinators and users about accounts."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue

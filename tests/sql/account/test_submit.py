@@ -1,4 +1,4 @@
-"""What a submit may name, and what is refused because it could never start."""
+"""Names that a submit may use, and jobs that are refused because they could never start."""
 
 from __future__ import annotations
 

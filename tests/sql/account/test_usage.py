@@ -1,4 +1,4 @@
-"""What attempts used is charged once, where they end."""
+"""The usage of attempts is charged once, when they end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators do with bookings, for tests."""
+"""Operators' work with bookings, for tests."""
 
 from __future__ import annotations
 

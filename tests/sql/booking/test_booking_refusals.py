@@ -1,4 +1,4 @@
-"""What cannot be booked, and what is said of it."""
+"""Bookings that are impossible, and the reasons given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a job can be changed, by whom, and when."""
+"""The fields of a job that can be changed, by whom, and when."""
 
 from __future__ import annotations
 

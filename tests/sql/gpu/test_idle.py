@@ -157,7 +157,7 @@ def test_a_dev_server_that_cannot_tell_takes_its_use_from_here(queue: GpuQueue) 
     rest(queue, box, 5, "GPU-a")
     look_at_box(queue, box, None)
     assert alone_since(queue, box) is None
-    # What its pod can tell is nearer to it.
+    # The pod's own measurement is more precise.
     rest(queue, box, 5, "GPU-a", "GPU-b")
     look_at_box(queue, box, 40)
     assert alone_since(queue, box) is None

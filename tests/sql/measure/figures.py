@@ -1,4 +1,4 @@
-"""What measuring functions answer, to look things up in."""
+"""The answers of measuring functions, for lookups."""
 
 from __future__ import annotations
 

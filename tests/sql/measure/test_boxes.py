@@ -1,4 +1,4 @@
-"""What is told of dev servers and their disks is what their users are told of them."""
+"""The metrics of dev servers and their disks agree with the answers to their users."""
 
 from __future__ import annotations
 

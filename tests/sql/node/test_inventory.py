@@ -1,4 +1,4 @@
-"""Nodes that somebody else keeps: their states, who else uses them, and what of jobs on them."""
+"""Nodes with another manager: their states, their foreign use, and the effect on jobs there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators say of partitions and policies: carried out by the next pass, or refused."""
+"""Changes of partitions and policies by operators: applied by the next pass, or refused."""
 
 from __future__ import annotations
 

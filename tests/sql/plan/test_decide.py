@@ -1,4 +1,4 @@
-"""What one pass promises, on tiny clusters where every placement can be tried."""
+"""The promises of one pass, on tiny clusters where every placement can be tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users and operators see of expected starts."""
+"""Expected starts as users and operators see them."""
 
 from __future__ import annotations
 

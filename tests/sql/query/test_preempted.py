@@ -1,4 +1,4 @@
-"""What is told of preemption: to the victim, to the preemptor, and before anything happens."""
+"""The messages about preemption: to the victim, to the preemptor, and in previews."""
 
 from __future__ import annotations
 

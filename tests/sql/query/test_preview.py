@@ -1,4 +1,4 @@
-"""What would become of a job: when it starts, and whom it delays; nothing is written."""
+"""Previews of a job: when it would start, and which jobs it would delay; nothing is written."""
 
 from __future__ import annotations
 

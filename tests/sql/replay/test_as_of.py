@@ -1,4 +1,4 @@
-"""The past is told as it was, whatever has changed since."""
+"""The past is reported as it was, whatever has changed since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that odc tells can be left out of the past by forgetting it."""
+"""The past covers everything that odc reports: a new function cannot be forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of an attempt is decided once, by what was seen of its members."""
+"""The outcome of an attempt is decided once, from the facts about its members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be is refused at submit: with a code, the values, and what to do now."""
+"""Impossible requests are refused at submit, with a code, the values, and a hint."""
 
 from __future__ import annotations
 

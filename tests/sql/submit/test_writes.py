@@ -1,4 +1,4 @@
-"""What submit writes, and that it does so once."""
+"""The rows that submit writes, and that it writes them once."""
 
 from __future__ import annotations
 

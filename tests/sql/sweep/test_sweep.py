@@ -1,4 +1,4 @@
-"""What time alone does."""
+"""Changes caused by time alone."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Boxes:
         return answer.job_id
 
     def facts(self, job_id: int, kind: str, *ranks: int, **more: Any) -> None:
-        """What the executor tells of these members."""
+        """The executor's reports about these members."""
         attempt = self.queue.running(job_id)["attempt"]
         n = len(ranks)
         self.sql.rows(

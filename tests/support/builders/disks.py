@@ -15,7 +15,7 @@ from tests.support.builders.jobs import ALICE, Queue
 
 @dataclass
 class PlayedCloud:
-    """What is on each volume and in each snapshot, by id."""
+    """The content of each volume and of each snapshot, by id."""
 
     volumes: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     snapshots: dict[str, list[str]] = field(default_factory=dict[str, list[str]])

@@ -23,7 +23,8 @@ def a_member(rank: int = 0, **changes: Any) -> Member:
 
 
 def expecting(*keys: tuple[int, int, int]) -> Callable[[], Awaitable[list[Expected]]]:
-    """What the database would tell an executor: these members, none of which has started yet."""
+    """The dispatch that the database would give an executor: these members, none of them
+    started."""
 
     async def read() -> list[Expected]:
         return [(*key, False) for key in keys]

@@ -18,7 +18,7 @@ ALICE = Identity(user="alice", uid=1001, gid=100, operator=False)
 BOB = Identity(user="bob", uid=1002, gid=100, operator=False)
 ROOT = Identity(user="root", uid=0, gid=0, operator=True)
 
-# GPUs, CPUs and MiB of a node, by type: small numbers, so that shares are easy to tell.
+# GPUs, CPUs and MiB of a node, by type: small numbers, so that shares are easy to recognize.
 NODES = {
     "h100": (8, 64, 64_000),
     "l4": (4, 16, 16_000),
@@ -72,7 +72,7 @@ def submit_requests(
 
 
 class Queue:
-    """What users and the leader do to a database, at a time that the test moves."""
+    """Requests of users and of the leader to a database, at a time that the test moves."""
 
     def __init__(self, sql: Sql) -> None:
         self.sql = sql

@@ -20,7 +20,7 @@ ROW = re.compile(
     re.M,
 )
 HUGEPAGES_MIB = 5128 * 2
-"""What EFA's installer reserves on a node."""
+"""The reservation of EFA's installer on a node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

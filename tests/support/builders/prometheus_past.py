@@ -1,4 +1,4 @@
-"""What Prometheus scraped in the past: blocks made of text, before it starts."""
+"""Past data of Prometheus: blocks made from text before it starts."""
 
 from __future__ import annotations
 

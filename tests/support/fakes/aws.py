@@ -108,7 +108,7 @@ class FakeAws(ThreadingHTTPServer):
         return str(self.efs.create_file_system(CreationToken=f"fs-{number}")["FileSystemId"])
 
     def copy_snapshot(self, id: str, *, owner: str = "999999999999") -> str:
-        """A copy that somebody makes of it, with all its tags. owner: whose it is."""
+        """A copy that a user made by hand, with all its tags. owner: the copy's owner."""
         copied = self.ec2.copy_snapshot(SourceSnapshotId=id, SourceRegion=REGION)["SnapshotId"]
         self.ebs.copies.add(copied)
         self.ebs.keep_copy(id, copied)
@@ -192,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
         half: bool,
     ) -> None:  # fmt: skip
         ebs = self.server.ebs
-        # What it does and what it makes of that are one.
+        # The request and its result are one step.
         with ebs.lock:
             try:
                 asks = is_efs or ebs.ask(action, params)

@@ -18,7 +18,8 @@ class VirtualClock:
         return (self._now - self._start).total_seconds()
 
     async def sleep(self, seconds: float) -> None:
-        """Whoever steps this clock does by hand what loops do; nothing may wait on it for long."""
+        """A test that steps this clock runs the loops' work by hand; nothing may wait on it for
+        long."""
         await asyncio.sleep(0)
 
     def move_to(self, moment: datetime) -> None:

@@ -1,4 +1,4 @@
-"""What dcgm-exporter and kube-state-metrics serve, as text. No GPU is needed for it."""
+"""The output of dcgm-exporter and kube-state-metrics, as text. No GPU is needed for it."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ COUNTERS = {
         "Ratio of cycles the device memory interface is active sending or receiving data.",
     ),
 }
-"""What the exporter collects when nobody told it otherwise, profiling fields among it."""
+"""The exporter's default counters, including profiling fields."""
 
 PROFILING = frozenset(name for name in COUNTERS if name.startswith("DCGM_FI_PROF_"))
 BLANK = 9223372036854775794
-"""What DCGM says of a field that a card does not have."""
+"""DCGM's value for a field that a card does not have."""
 
 
 @dataclass(kw_only=True)
@@ -126,7 +126,7 @@ class Gpu:
 
 
 def dcgm_text(gpus: Iterable[Gpu], without: Iterable[str] = ()) -> str:
-    """What the exporter of these cards serves; a list of counters may be a shorter one."""
+    """The output of the exporter for these cards; the list of counters may be shorter."""
     cards = list(gpus)
     absent = set(without)
     lines: list[str] = []
@@ -171,5 +171,5 @@ def hash_of(text: str) -> int:
 
 
 def _has(gpu: Gpu, name: str) -> bool:
-    # A slice has no utilisation of its own: only the profiling fields tell.
+    # A MIG instance has no utilisation of its own: only the profiling fields have it.
     return not (gpu.instance and name == "DCGM_FI_DEV_GPU_UTIL")

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
 ACCOUNT = "123456789012"
 COPY_OF = "vol-ffffffff"
-"""What EC2 says that a copied snapshot was made of."""
+"""EC2's text for the source of a copied snapshot."""
 ElementTree.register_namespace("", NAMESPACE)
 
 Params = Mapping[str, str]

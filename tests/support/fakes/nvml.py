@@ -1,4 +1,4 @@
-"""What stands in for NVIDIA's library, which needs a driver: those calls that odcd makes."""
+"""A substitute for NVIDIA's library, which needs a driver: the calls that odcd makes."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class TcpStream:
         self._writer.transport.abort()
 
     async def close(self) -> None:
-        """What a box that does not read has not taken by then is lost."""
+        """If a dev server does not read, data that it has not received by then is lost."""
         self.closed = True
         self._writer.close()
         with suppress(OSError, TimeoutError):
@@ -43,7 +43,7 @@ class TcpStream:
 
 
 class Dialling:
-    """What of an executor the way in needs."""
+    """The parts of an executor that the connection needs."""
 
     def __init__(self, port: int) -> None:
         self.port = port

@@ -80,7 +80,7 @@ class Sts(ThreadingHTTPServer):
         self, session: str, *, role: str = "GpuUsers", account: str = ACCOUNT,
         arn: str | None = None,
     ) -> Credentials:  # fmt: skip
-        """Somebody with a session of a role; arn: says what the answer says instead."""
+        """A caller with a session of a role; arn: replaces the ARN of the answer."""
         number = len(self.people)
         key, secret = f"ASIAEXAMPLE{number:09}", f"secret-{number}"
         self.people[key] = secret, arn or f"arn:aws:sts::{account}:assumed-role/{role}/{session}"

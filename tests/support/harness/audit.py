@@ -18,7 +18,7 @@ Amounts = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Use:
-    """What is taken of a node from start to end, in seconds from the pass; end None: for ever."""
+    """The amounts used on a node from start to end, in seconds from the pass; end None: forever."""
 
     start: float
     end: float | None

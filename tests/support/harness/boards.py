@@ -26,7 +26,7 @@ DURATION = re.compile(r"\b\d+(?:ms|[smhdwy])\b|\[[^\]]*\]")
 
 @dataclass(frozen=True)
 class Question:
-    """What one target of a panel asks."""
+    """The query of one target of a panel."""
 
     board: str
     panel: str

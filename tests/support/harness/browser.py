@@ -1,4 +1,4 @@
-"""A real Chromium, headless, and what a test wants to know of it."""
+"""A real Chromium, headless, and the checks that tests need."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Tab:
         self.page.wait_for_selector("#pulse.on")
 
     def grave_faults(self) -> list[str]:
-        """What axe-core finds serious or critical."""
+        """The findings of axe-core that are serious or critical."""
         self.page.evaluate(AXE.read_text("utf-8"))
         found = self.page.evaluate("axe.run()")
         return [

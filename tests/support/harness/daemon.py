@@ -46,7 +46,7 @@ class Odc:
         } | {
             "ODC_HOME": str(home), "HOME": str(self.user_home), "SHELL": "/bin/sh",
             "ODC_LISTEN": "none",
-            # Whoever runs the tests submits most jobs: root, in a container.
+            # The user who runs the tests submits most jobs: root, in a container.
             "ODC_ALLOW_ROOT_JOBS": "1", "ODC_MIN_UID": "0",
             "PYTHONPATH": os.pathsep.join([str(SITE), *filter(None, sys.path)]),
         }  # fmt: skip
@@ -122,7 +122,7 @@ class Odc:
             connection.close()
 
     def rows(self, query: str) -> list[Mapping[str, Any]]:
-        """What the embedded database answers, asked as odcd's account."""
+        """The answer of the embedded database, queried as odcd's account."""
 
         async def fetch(dsn: str) -> bytes:
             async with Database(dsn, size=1) as database:
@@ -187,7 +187,7 @@ class Odc:
                 working = os.fsencode((entry / "cwd").readlink())
             except OSError:
                 continue
-            # One that is ending has none any more.
+            # A process that is ending no longer has one.
             if command and (mark in command or working.startswith(mark)):
                 found.append(f"{entry.name} {command.decode(errors='replace')}")
         return found
@@ -261,7 +261,7 @@ def an_odc(home: Path, work: Path) -> Iterator[Odc]:
 
 
 def wait(look: Callable[[], T | None], otherwise: Callable[[], str]) -> T:
-    """What look() gives as soon as it gives something."""
+    """The first result of look() that is not empty."""
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         if found := look():

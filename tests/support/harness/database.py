@@ -79,7 +79,8 @@ class Sql:
     def begin(self) -> None:
         if not self._has_begun:
             # A rollback that undoes the session's first temporary table changes its search path,
-            # and so has every plan of every function made anew: ten times the work of a short test.
+            # and so all plans of all functions would be made again: ten times the work of a short
+            # test.
             self._run("create temp table kept ()")
             self._has_begun = True
         self._run("begin; savepoint call")
@@ -91,7 +92,7 @@ class Sql:
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """What is done inside, inside begin() … rollback(), is undone at the end."""
+        """Everything done inside, between begin() and rollback(), is undone at the end."""
         self._run("release call; savepoint trial; savepoint call")
         try:
             yield
@@ -237,7 +238,7 @@ def _make_seed() -> Path:
 
 
 def sow(seed: Path, home: Path) -> None:
-    """Make a home as the seed is. Binaries are linked, for nobody writes to them."""
+    """Make a home like the seed. Binaries are linked, because nothing writes to them."""
     home.mkdir()
     shutil.copystat(seed, home)
     for part in seed.iterdir():
@@ -264,7 +265,7 @@ def admit_root(postgres: EmbeddedPostgres) -> None:
     with (postgres.data / "pg_ident.conf").open("a") as mapping:
         mapping.write(f"odc {root} {ROLE}\nodc {root} {ADMIN_ROLE}\n")
     os.kill(running.pid, signal.SIGHUP)
-    # Nothing tells when a reload is over, so knock until let in.
+    # Nothing reports the end of a reload, so try until a connection is accepted.
     for _ in range(6000):
         try:
             Sql(postgres.dsn).close()

@@ -1,4 +1,4 @@
-"""kubectl against the API server of the tests, as anybody."""
+"""kubectl against the API server of the tests, as any user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pods of jobs as a watch tells of them, and the rule that a member has at most one alive."""
+"""The pods of jobs as a watch reports them, and the rule that a member has at most one live pod."""
 
 from __future__ import annotations
 
@@ -78,11 +78,12 @@ class Members:
         return chance.choice(found) if found else None
 
     def rate(self) -> float:
-        """Pods that began to run, a second, from the first created to the last that began."""
+        """Pods started per second, from the first created to the last that started."""
         return len(self._begun) / (self._last - self._first) if self._begun else 0.0
 
     def summary(self) -> str:
         return (
-            f"{self._created:,} made, {len(self._begun):,} of them ran, {self._most:,} at once "
-            f"at most, {len(self.violations)} live beside another of their member"
+            f"{self._created:,} created, {len(self._begun):,} of them ran, at most "
+            f"{self._most:,} at once, {len(self.violations)} live at the same time as another pod "
+            "of their member"
         )

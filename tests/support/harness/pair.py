@@ -113,7 +113,7 @@ def stop_in_the_worst_place(pair: Pair, leader: int) -> float:
         os.kill(leader, signal.SIGSTOP)
         since = time.monotonic()
         wait(lambda: stopped(leader), lambda: "the leader does not stop")
-        # What is on its way arrives; then the backend waits for good, or was done.
+        # Data in transit arrives; after that the backend waits forever, or has finished.
         time.sleep(0.2)
         if pair.sql.value(STUCK):
             return since

@@ -1,4 +1,4 @@
-"""What preemption must keep to, pass by pass: looked at from outside, told from the hot tables."""
+"""The rules of preemption, checked pass by pass from outside, by reading the hot tables."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Claim:
 class Preemptions:
     sql: Sql
     troubles: int = 0
-    """How often anybody changed what a plan rests on: nodes, bookings, limits, jobs, policies."""
+    """How often anything changed that a plan relies on: nodes, bookings, limits, jobs, policies."""
     claims: dict[int, Claim] = field(default_factory=dict[int, Claim])
     dropped: bool = False
     """The last pass dropped a claim."""
@@ -63,7 +63,7 @@ class Preemptions:
         after = self.look(before.now)
         self._starts(before, started)
         self._victims(before, after)
-        # Who loses its claim waits as others do, and others may lose their protection to it.
+        # A job that loses its claim waits like others, and others may lose their protection to it.
         quiet, self.dropped = quiet and not self.dropped, False
         self._claims(before, after, started)
         self._slips(before, after, started, quiet)
@@ -97,7 +97,7 @@ class Preemptions:
                 self.claims[job] = Claim(due, frozenset(waits["claim_nodes"]), self.troubles)
 
     def _excused(self, claim: Claim, now: datetime) -> bool:
-        """Somebody changed something, or somebody does not go though the time is up."""
+        """Something changed, or a victim does not end although its time is over."""
         return claim.troubles != self.troubles or self.sql.value(
             "select exists (select from odc.allocation where node_id = any ($1) and ends_at <= $2)",
             list(claim.nodes), now,
@@ -190,7 +190,7 @@ class Preemptions:
                 by = detail.get("job_id")
                 other = before.pending.get(by) or after.running.get(by)
                 if other is None:
-                    # It waits for one who waits for somebody who should have gone.
+                    # It waits for a job that waits for one that should have ended.
                     assert overdue, f"{job}: {detail}"
                     assert detail["cause"] == "order"
                     continue

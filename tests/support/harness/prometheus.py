@@ -179,7 +179,7 @@ class Prometheus:
         return {each["labels"]["instance"]: each["health"] for each in found}
 
     def until(self, look: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
-        """What look() gives as soon as it gives something."""
+        """The first result of look() that is not empty."""
         deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline:
             assert self._process is not None
@@ -233,7 +233,7 @@ class Prometheus:
 
 
 def promtool(*argv: str | Path, given: str | None = None, cwd: Path | None = None) -> str:
-    """What promtool prints. Raises AssertionError with all of it when it is not content."""
+    """The output of promtool. Raises AssertionError with all of it if promtool reports errors."""
     done = subprocess.run(
         ["promtool", *map(str, argv)],
         input=given, capture_output=True, text=True, cwd=cwd, check=False,

@@ -1,4 +1,5 @@
-"""A way to PostgreSQL that a test can cut, as a network does: nothing passes, nobody says so."""
+"""A connection to PostgreSQL that a test can cut like a network failure: no data passes, and
+neither side gets an error."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class Relay:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def cut(self) -> None:
-        """Nothing passes any more, in either direction; new connections get no answer."""
+        """No data passes any longer, in either direction; new connections get no answer."""
         self._open.clear()
 
     def mend(self) -> None:

@@ -142,7 +142,8 @@ def _lines(done: dict[str, Any]) -> str:
 
 
 def check_out(commit: str, folder: Path) -> bool:
-    """What the daemon of that commit needs; False: this checkout does not have its history."""
+    """The statements that the daemon of that commit needs; False: this checkout does not have its
+    history."""
     packed = subprocess.run(
         ["git", "archive", commit, "odcd", "sql"], cwd=ROOT, capture_output=True, check=False
     )

@@ -29,7 +29,7 @@ def digest_of(text: str) -> str:
 
 
 def a_dispatch(job: int, script: str, work_dir: Path, **changes: Any) -> dict[str, Any]:
-    """One member, as the runner is told; sane defaults, of the user who runs the test."""
+    """One member, as the runner gets it; sane defaults, of the user who runs the test."""
     members = changes.pop("members", None) or [a_part(0, work_dir)]
     environment = changes.pop("environment_text", '{"PATH": "/usr/bin:/bin"}')
     return {
@@ -69,7 +69,7 @@ class RequestRefused(Exception):
 
 
 class Client:
-    """Blocking; keeps the facts it is told, in order."""
+    """Blocking; keeps the facts that it receives, in order."""
 
     def __init__(
         self, run_dir: Path, term: int | None = 1, versions: tuple[int, ...] = (1,)

@@ -24,7 +24,7 @@ BATCH = 25
 CLIENTS = 4
 ASK_S = 5.0
 STAYING = 20
-"""Jobs that never end: what is there for them at the end is compared with the books."""
+"""Jobs that never end: at the end their pods are compared with the database."""
 QUIET_S = 120.0
 REMIND_S = 15.0
 
@@ -189,7 +189,7 @@ class Soak:
         return "".join(f"\n--- {one.log.name}\n{one.tail(15)}" for one in self.daemons)
 
     def _settle(self) -> None:
-        """What stays must be there just as the books say; then it goes, too."""
+        """Remaining jobs must have exactly the pods of the database; then they end, too."""
         self._until(lambda: not self.disagreements(), "pods and allocations to agree", QUIET_S)
         for job in self.staying:
             self._ask("POST", f"/v1/jobs/{job}/cancel", {})
@@ -271,12 +271,13 @@ class Soak:
         told = ", ".join(f"{row['jobs']:,} {row['state']}" for row in ends)
         gangs = sum(one.nodes > 1 for one in self.accepted.values())
         return (
-            f"- jobs: {len(self.accepted):,}, of them {gangs:,} gangs, and {STAYING} that stay; "
+            f"- jobs: {len(self.accepted):,}, of them {gangs:,} gangs, and {STAYING} that never "
+            "end; "
             f"ended as {told}; {requeued:,} attempts requeued\n"
             f"- pods: {self.members.summary()}\n"
             f"- faults: {self.faults.summary()}; {terms} terms of leadership; {self.repeated} "
             f"requests without an answer, sent again\n"
-            f"- took {self.took_s:,.0f} s; {self.members.rate():.1f} pods started a second"
+            f"- took {self.took_s:,.0f} s; {self.members.rate():.1f} pods started per second"
         )
 
 

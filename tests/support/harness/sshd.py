@@ -85,8 +85,8 @@ def program() -> Program:
 
 @contextmanager
 def an_sshd(folder: Path) -> Iterator[Sshd]:
-    """Lets nobody in before admit(). As root it has a user dev; else who runs the test is its only
-    user. Raises NoServer."""
+    """Accepts no one before admit(). As root it has a user dev; otherwise its only user is the one
+    who runs the test. Raises NoServer."""
     found = program()
     port = free_port()
     home = folder / "home"

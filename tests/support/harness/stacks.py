@@ -102,7 +102,7 @@ class Stack:
         asyncio.run(run())
 
     def value(self, query: str) -> Any:
-        """What the database says."""
+        """The answer of the database."""
 
         async def run() -> Any:
             connection = await asyncpg.connect(self.dsn)
@@ -164,7 +164,7 @@ def on_kubernetes(
 ) -> Iterator[Stack]:
     """Pods of a cluster that has the manifests applied, as a user who is not root."""
     with new_odc() as odc:
-        # What drops root must be able to read it.
+        # Processes that drop root must be able to read it.
         own = odc.work / "kubeconfig"
         own.write_bytes(kubeconfig.read_bytes())
         own.chmod(0o644)

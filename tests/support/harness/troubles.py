@@ -1,4 +1,4 @@
-"""What goes wrong with a cluster and its daemons, by a seed; and for which jobs it is an excuse."""
+"""Faults of a cluster and its daemons, drawn from a seed, and the jobs that each fault excuses."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Faults:
                 continue
             bag = bag or self._chance.sample(list(kinds), len(kinds))
             kind = bag.pop()
-            # What the API server is asked for may meet its own restart.
+            # A request to the API server may hit its restart.
             with suppress(ConnectionError):
                 self.count[kind] += bool(kinds[kind]())
             next_at = time.monotonic() + self._chance.uniform(*self.gap_s)
@@ -129,8 +129,8 @@ class Faults:
                 due[1]()
 
     def remind(self) -> None:
-        """A KWOK that was started anew overlooks pods now and then, of nodes whose leases it has:
-        what changes of a pod brings it before KWOK again, and means nothing to odcd."""
+        """A restarted KWOK sometimes misses pods of nodes whose leases it holds. A change of such a
+        pod makes KWOK process it again, and odcd ignores the change."""
         for pod in self.members.pods():
             with suppress(Refused, ConnectionError):
                 self.plane.api.patch(
@@ -187,8 +187,8 @@ class Faults:
         return True
 
     def _revive(self) -> None:
-        """kube-scheduler ends itself when what it kept of pods does not fit what it is told after a
-        restart of the API server; a cluster starts it again, and so do we."""
+        """kube-scheduler exits when its cache of pods contradicts the API server after a restart of
+        that server. A cluster starts it again, and so does this test."""
         for child in (self.plane.scheduler, self.plane.controllers):
             if not child.running:
                 self.count[f"{Path(child.argv[0]).name} ended itself"] += 1

@@ -24,7 +24,7 @@ needs_open_checkout = pytest.mark.skipif(
 
 
 def as_user(name: str, work: Callable[[], T]) -> T:
-    """What work() returned or raised, when run by that user."""
+    """Return or raise the result of work(), run by that user."""
     entry = pwd.getpwnam(name)
     reading, writing = os.pipe()
     pid = os.fork()

@@ -156,7 +156,8 @@ def test_caches_are_not_on_the_disk() -> None:
 
 
 def test_all_share_one_compiler_cache_where_there_is_one() -> None:
-    """STO-30, STO-31: of a size that is said, since 5 GB would throw away what all have built."""
+    """STO-30, STO-31: with an explicit size, because with 5 GB the built images of all users would
+    be lost."""
     pod = pod_for(a_box(), ccache_claim="ccache", ccache_gib=250)
     assert storage_of(pod)["/ccache_shared"] == "ccache"
     told = variables(pod)
@@ -185,7 +186,8 @@ def test_a_login_says_what_stays_and_what_is_lost() -> None:
 
 
 def test_whole_nodes_with_efa_get_it_and_others_do_not() -> None:
-    """MNE-11, MNE-12, MNE-16: NCCL is told what not to use; all else it finds out."""
+    """MNE-11, MNE-12, MNE-16: NCCL gets a list of interfaces not to use; it detects everything
+    else."""
     whole = pod_for(a_box(2, 8), efa=32)["spec"]["containers"][0]
     assert whole["resources"]["limits"]["vpc.amazonaws.com/efa"] == "32"
     assert "IPC_LOCK" in whole["securityContext"]["capabilities"]["add"]

@@ -1,4 +1,4 @@
-"""Nodes as the planner is told of them."""
+"""The nodes as reported to the planner."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Api:
         return self.request("GET", path, **query)
 
     def items(self, path: str, **query: object) -> list[Manifest]:
-        """What a list holds: `items("/api/v1/pods", labelSelector="odc.dev/job-id=7")`."""
+        """The items of a list: `items("/api/v1/pods", labelSelector="odc.dev/job-id=7")`."""
         return self.get(path, **query)["items"]
 
     def create(self, manifest: Manifest, **query: object) -> Manifest:

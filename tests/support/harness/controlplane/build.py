@@ -41,7 +41,7 @@ class Module:
     ldflags: tuple[str, ...] = ()
 
     def key(self, go: str) -> str:
-        """What the binaries depend on, as one short word."""
+        """The inputs of the binaries, as one short word."""
         digest = hashlib.sha256()
         for part in (MODULES / self.name / "go.mod", MODULES / self.name / "go.sum"):
             digest.update(part.read_bytes())
@@ -88,7 +88,7 @@ def binaries(names: tuple[str, ...] = ()) -> dict[str, Path]:
 
 
 def kubectl() -> Path:
-    """kubectl alone: for a cluster of somebody else's, any that is on the PATH will do."""
+    """Only kubectl: for any other cluster, whichever is on the PATH is used."""
     try:
         return binaries(("kubectl",))["kubectl"]
     except NoBinaries:

@@ -1,4 +1,4 @@
-"""Files that tell a client where a cluster is and who asks."""
+"""Files with a cluster's address and a client's identity."""
 
 from __future__ import annotations
 

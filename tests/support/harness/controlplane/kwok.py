@@ -1,6 +1,6 @@
-"""KWOK beside a cluster: it plays the kubelet of every node labelled for it, and runs nothing.
+"""KWOK beside a cluster: it simulates the kubelet of every node labelled for it, and runs nothing.
 
-What its pods do, and by which annotations, is in kwok-stages.yaml.
+kwok-stages.yaml has the behaviour of its pods, and the annotations that choose it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Kwok(Child):
         self.wait_until(self._healthy, "kwok to be ready")
 
     def restart(self) -> None:
-        """Kills it and starts it anew; it takes its nodes' leases over at once."""
+        """Kills it and starts it again; it takes its nodes' leases over at once."""
         self.kill()
         ours = self._cluster.api.items("/api/v1/nodes", labelSelector=f"{KUBELET}=kwok")
         delete_leases(self._cluster.api, [node["metadata"]["name"] for node in ours])

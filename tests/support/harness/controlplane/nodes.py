@@ -11,11 +11,11 @@ from typing import Any
 from tests.support.harness.controlplane.api import Api, Manifest, Refused
 
 KUBELET = "test.odc.dev/kubelet"
-"""A label: who plays the kubelet of the node, `kwok` or `processes`; without it, nobody."""
+"""A label: the substitute for the node's kubelet, `kwok` or `processes`; without it, none."""
 PLACEMENT_GROUP = "odc.dev/placement-group"
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 HUGEPAGES_MIB = 10256
-"""What the EFA installer reserves: 5,128 pages of 2 MiB."""
+"""The reservation of the EFA installer: 5,128 pages of 2 MiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +163,7 @@ def return_node(api: Api, name: str) -> None:
 
 
 def delete_nodes(api: Api, names: Iterable[str], at_once: int = 8) -> None:
-    """Nodes, and their pods by force, as when instances are terminated and nobody waits."""
+    """Delete nodes, and their pods by force, as when instances are terminated without waiting."""
     gone = set(names)
     paths = [
         f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
@@ -177,7 +177,7 @@ def delete_nodes(api: Api, names: Iterable[str], at_once: int = 8) -> None:
 
 
 def delete_leases(api: Api, names: Iterable[str], at_once: int = 8) -> None:
-    """The leases of these nodes, as if nobody had ever played their kubelet."""
+    """Delete the leases of these nodes, as if they never had a kubelet."""
     with ThreadPoolExecutor(at_once) as pool:
         list(pool.map(lambda name: _gone(api, f"{_LEASES}/{name}"), sorted(names)))
 
@@ -229,7 +229,8 @@ def _capacity(kind: Kind) -> dict[str, str]:
 
 
 def _allocatable(kind: Kind, capacity: Mapping[str, str]) -> dict[str, str]:
-    """What EKS leaves: 255 MiB and 11 a pod, 100 for eviction; CPUs by a falling scale."""
+    """The rest after EKS's reservation: 255 MiB and 11 per pod, 100 for eviction; CPUs by a falling
+    scale."""
     reserved_millis = 60 + 10 * (kind.cpus > 1) + 5 * min(max(kind.cpus - 2, 0), 2)
     reserved_millis += 25 * max(kind.cpus - 4, 0) // 10
     huge_mib = HUGEPAGES_MIB if kind.efa else 0

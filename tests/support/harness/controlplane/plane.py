@@ -66,7 +66,7 @@ class Cluster:
         )
 
     def mend(self) -> None:
-        """Whatever of it a test killed or paused goes on."""
+        """Resume the parts that a test killed or paused."""
 
     def close(self) -> None:
         if self._api is not None:
@@ -227,7 +227,7 @@ class ControlPlane(Cluster):
         return [
             f"--kubeconfig={self.admin}",
             f"--controllers={_CONTROLLERS}",
-            # As clusters have it: what controllers make is told apart from what others do.
+            # As in real clusters: objects of controllers are distinguished from those of others.
             "--use-service-account-credentials=true",
             f"--service-account-private-key-file={self.pki.accounts_key}",
             f"--root-ca-file={self.pki.ca}",

@@ -89,7 +89,7 @@ class FaultProxy(Child):
         self._ask({"refuse": for_s})
 
     def counts(self) -> dict[str, int]:
-        """What passed (requests, watches) and what was spoilt, by rule."""
+        """The numbers of passed requests and watches, and of faults by rule."""
         return self._ask({})
 
     def _ask(self, what: object) -> dict[str, int]:

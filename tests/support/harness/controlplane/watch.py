@@ -19,8 +19,8 @@ Told = Callable[[float, str, Manifest], None]
 
 
 class Watch(threading.Thread):
-    """Tells of each change, from now on. After a break that the server cannot bridge, the list says
-    what went and what came, in that order."""
+    """Reports each change from now on. After a gap that the server cannot bridge, the list shows
+    first the deleted and then the new objects."""
 
     def __init__(self, api: Api, path: str, told: Told, **query: str) -> None:
         super().__init__(name=f"watch {path}", daemon=True)

@@ -1,4 +1,4 @@
-"""What must be true when everything has come to rest. Each check returns what is wrong."""
+"""Conditions that must be true after all faults are over. Each check returns the violations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ COUNTED_S = 60.0
 
 
 def check_leaders(sql: Sql, pair: Pair) -> list[str]:
-    """Whatever only a leader may write, the holder of the term at its commit has written."""
+    """Everything that only a leader may write was written by the holder of the term at its
+    commit."""
     found: list[str] = []
     terms = sql.rows(TERMS)
     for one, next_ in pairwise(terms):
@@ -87,7 +88,7 @@ def check_books(sql: Sql) -> list[str]:
 
 
 def check_counters(sql: Sql, asked: Iterable[Asked], pair: Pair) -> list[str]:
-    """What is counted for Prometheus is counted once, whoever was killed meanwhile."""
+    """Counters for Prometheus count everything once, even if daemons were killed meanwhile."""
     tasks = sum(one.tasks for one in asked if one.id is not None)
     [attempts] = sql.values("select count(*) from odc.attempt")
     expected = {
@@ -180,7 +181,8 @@ def _check_job(job: dict[str, object], one: Asked, ends: int, ledger: Ledger) ->
 
 
 def check_runs(sql: Sql, asked: Iterable[Asked], ledger: Ledger) -> list[str]:
-    """What ran is what the database says ran: the attempts, their nodes, the order of jobs."""
+    """The jobs that ran are those that ran according to the database: the attempts, their nodes,
+    the order of jobs."""
     found: list[str] = []
     attempts = {(row["job_id"], row["attempt"]): row for row in sql.rows(
         "select job_id, attempt, state::text, node_names from odc.attempt"

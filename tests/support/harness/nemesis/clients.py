@@ -17,7 +17,7 @@ from tests.support.harness.nemesis.pair import Daemon, Pair
 ASK_S = 5.0
 PAUSE_S = 0.1
 PATIENCE_S = 90.0
-"""Once nothing goes wrong any more."""
+"""Once all faults are over."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Asked:
     """Ids of jobs that end before it starts."""
     id: int | None = None
     cancelled: str | None = None
-    """What odc answered when it was asked to cancel it."""
+    """odc's answer to the request to cancel it."""
     cancelled_at: float = 0.0
 
 
@@ -61,7 +61,7 @@ class Clients:
             thread.start()
 
     def calm(self) -> None:
-        """Nothing goes wrong any more: every request is to be answered soon."""
+        """All faults are over: every request should be answered soon."""
         self._calm_at = time.monotonic()
         self._over.set()
 

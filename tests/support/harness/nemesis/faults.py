@@ -1,4 +1,4 @@
-"""What goes wrong, drawn from one seed: pauses, kills, silent and slow networks, clock steps."""
+"""Faults, drawn from one seed: pauses, kills, silent and slow networks, clock steps."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Nemesis:
     say: Callable[[str], None]
     wrong: list[str] = field(default_factory=list)
     gaps: list[tuple[float, str]] = field(default_factory=list)
-    """For how long nobody led, and of which fault."""
+    """How long there was no leader, and because of which fault."""
     kinds: set[str] = field(default_factory=set)
 
     def run(self, for_s: float) -> None:

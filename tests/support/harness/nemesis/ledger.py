@@ -77,7 +77,7 @@ class Ledger:
 
 def _overlaps(what: str, runs: list[Run]) -> list[str]:
     runs.sort(key=lambda run: run.start)
-    # What wrote no end was killed: the database's word for its end is checked elsewhere.
+    # A process that recorded no end was killed: the database's end is checked elsewhere.
     return [
         f"{what}: {_words(one.key)} until {one.end}, {_words(next_.key)} from {next_.start}"
         for one, next_ in pairwise(runs)

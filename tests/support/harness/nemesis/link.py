@@ -31,7 +31,7 @@ class _Pipe:
     ended: bool = False
     """The source sends nothing more."""
     closed: bool = False
-    """The sink has been told so."""
+    """The sink has been notified."""
 
 
 class Link:

@@ -38,7 +38,7 @@ class Run:
     say: Callable[[str], None] = field(default=lambda line: print(line, flush=True))
 
     def run(self) -> list[str]:
-        """What went wrong; empty when nothing did."""
+        """The violations; empty if there were none."""
         self.say(f"\nseed {self.seed}, {self.for_s:.0f} s, lease {self.lease_s:.0f} s")
         self.pair.start()
         clients = Clients(self.pair, self.seed, CLIENTS, longest_s=2 * self.lease_s)
@@ -126,7 +126,7 @@ def a_run(
     seed_home: Path, seed: int, for_s: float, lease_s: float, led_s: float,
     only: frozenset[str] = KINDS,
 ) -> Iterator[Run]:  # fmt: skip
-    """Whatever it started has ended at the end, by its process id."""
+    """All processes that it started have ended at the end, by their ids."""
     folder = make_home()
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)

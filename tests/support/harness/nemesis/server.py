@@ -85,7 +85,7 @@ class Server:
             os.chown(logins, self._postgres.owner.uid, self._postgres.owner.gid)
         logins.chmod(0o600)
         with (data / "postgresql.conf").open("a") as config:
-            # What was committed survives the death of every process, though not of the machine.
+            # Committed data survives the death of every process, though not of the machine.
             config.write(
                 f"\nlisten_addresses = '127.0.0.1'\nport = {self.port}\nhba_file = '{logins}'\n"
                 "synchronous_commit = on\ntrack_commit_timestamp = on\n"

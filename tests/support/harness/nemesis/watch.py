@@ -17,7 +17,7 @@ BOOKS_EVERY = 20
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What a leader was last seen to have done."""
+    """The last observed act of a leader."""
 
     at: float
     term: int
@@ -31,7 +31,7 @@ class Watch:
     beats: list[Beat] = field(default_factory=list)
     """Each differs from the one before; the last one is the newest."""
     wrong: list[str] = field(default_factory=list)
-    """What check_books said while everything happened."""
+    """The results of check_books during the run."""
     looks: int = 0
     _over: threading.Event = field(default_factory=threading.Event)
 

@@ -76,7 +76,8 @@ class Kubelet:
             raise SystemExit(f"node {name} not registered: {found}")
 
     async def _beat(self, name: str) -> None:
-        """The lease; and the node says it is ready where somebody says otherwise."""
+        """The lease; and the node reports that it is ready if another component marked it
+        otherwise."""
         lease_s: int = self._config["lease_s"]
         while True:
             spec = {
@@ -166,7 +167,7 @@ class Kubelet:
             text = "\n".join((*shared, f"{ip} {hostname(pod)}", ""))
             self._hosts_file(uid).write_text(text)
 
-    # What the API server asks.
+    # The requests of the API server.
 
     async def _serve(self) -> None:
         app = web.Application()

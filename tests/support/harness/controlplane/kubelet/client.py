@@ -35,7 +35,7 @@ class Client:
     async def request(
         self, method: str, path: str, body: object = None, content: str = "application/json"
     ) -> tuple[int, Any]:
-        """The status code and the object; faults and 429 and 5xx are tried again for ever."""
+        """The status code and the object; retries forever after faults, 429 and 5xx."""
         assert self._session is not None
         while True:
             try:
@@ -65,7 +65,8 @@ class Client:
         return code
 
     async def watch(self, path: str) -> AsyncIterator[tuple[str, Any]]:
-        """What is there and what changes: first SYNC with all of it, again after every gap."""
+        """The existing objects and their changes: first SYNC with all of them, and again after
+        every gap."""
         assert self._session is not None
         while True:
             code, listed = await self.request("GET", path)

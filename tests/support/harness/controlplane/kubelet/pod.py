@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Home(Protocol):
-    """What a pod needs of its kubelet."""
+    """The parts of the kubelet that a pod needs."""
 
     client: Client
     folder: Path
@@ -130,7 +130,7 @@ class PodWorker:
     async def _start_sidecar(
         self, container: dict[str, Any], made: dict[str, dict[str, Any]], hosts: Path
     ) -> None:
-        """It ends with the others. Its status is not told, and it is not started again."""
+        """It ends with the others. Its status is not reported, and it is not started again."""
         assert container["restartPolicy"] == "Always", "other init containers are not played here"
         process = await self._process(container, made, hosts)
         failed = await process.start()
@@ -333,7 +333,7 @@ class PodWorker:
         await self._home.client.patch_status(self._path, status, self.uid)
 
     async def _unless_stopped(self, work: Awaitable[T]) -> T:
-        """What `work` gives; raises Stopped, and cancels it, when the pod is to stop first."""
+        """The result of `work`; raises Stopped, and cancels it, if the pod must stop first."""
         task = asyncio.ensure_future(work)
         stopping = asyncio.create_task(self._stopping.wait())
         await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)

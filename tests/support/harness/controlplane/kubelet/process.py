@@ -35,7 +35,7 @@ class Process:
         self._limit = limit
         self._says_last = False
         self._message = folder / f"{name}-message"
-        """What it writes to /dev/termination-log."""
+        """The text that it writes to /dev/termination-log."""
         self.started_at = ""
         self._ended: Ended | None = None
         self.log = ContainerLog(folder / f"{name}.log")
@@ -94,7 +94,7 @@ class Process:
 
     @staticmethod
     def base_env(pod: Mapping[str, Any]) -> dict[str, str]:
-        """What kubelet and the image give before the manifest says anything."""
+        """The environment from kubelet and image, before the manifest's."""
         return {
             **_tools(),
             "HOSTNAME": hostname(pod),
@@ -170,7 +170,7 @@ def _tools() -> dict[str, str]:
 
 
 def _programs(image: str) -> list[dict[str, Any]]:
-    """What stands in for an image's own programs."""
+    """The substitutes for an image's own programs."""
     if "/buildkit:" not in image:
         return []
     return [_at(f"/usr/local/bin/{found.name}", found) for found in _STAND_INS.iterdir()]

@@ -86,7 +86,7 @@ def materialise(
             made[name] = {"source": str(claims[claim]), "read_only": False}
         elif "emptyDir" in volume:
             made[name] = _empty(path, volume["emptyDir"], group)
-        elif "projected" in volume:  # a service account's token, which nobody here needs
+        elif "projected" in volume:  # a service account's token, which is not needed here
             path.mkdir(parents=True, exist_ok=True)
             made[name] = {"source": str(path), "read_only": True}
         elif "hostPath" in volume:
@@ -99,7 +99,7 @@ def materialise(
 def mounts(
     container: Mapping[str, Any], volumes: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """What container.py mounts for one container."""
+    """The mounts that container.py makes for one container."""
     made: list[dict[str, Any]] = []
     for one in container.get("volumeMounts", []):
         volume = dict(volumes[one["name"]])
