@@ -215,7 +215,10 @@ class ChangeRoutes:
         form = await call.body(self._update)
         now = self._api.clock.now()
         changes = _changes(form, call.who.operator, now)
-        return self._told(await self._api.store.update(call.who, _one(call), now, changes))
+        outcomes = await self._api.store.update(
+            call.who, _one(call), now, changes, stored_bytes=self._api.fairness.stored_bytes
+        )
+        return self._told(outcomes)
 
     def _told(self, outcomes: str) -> Response:
         self._api.wake()

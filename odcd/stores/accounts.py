@@ -161,6 +161,6 @@ class AccountStore:
         )  # fmt: skip
 
 
-def actor_of(who: Identity) -> str:
+def actor_of(who: Identity, **more: object) -> str:
     """The user who makes the request, in the form that SQL functions take."""
-    return json.dumps({"user": who.user, "uid": who.uid, "operator": who.operator})
+    return json.dumps({"user": who.user, "uid": who.uid, "operator": who.operator, **more})

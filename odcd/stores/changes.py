@@ -103,21 +103,29 @@ class ChangeStore:
         return await self._change(_CHECKPOINT, who, filters, now)
 
     async def update(
-        self, who: Identity, filters: Filters, now: datetime, changes: Mapping[str, object]
-    ) -> str:
+        self, who: Identity, filters: Filters, now: datetime, changes: Mapping[str, object],
+        *, stored_bytes: int | None = None,
+    ) -> str:  # fmt: skip
         """changes: any of time_limit_s, nice, partitions, name, comment, dependency (parsed, with
-        its text), array_throttle, begin_at, deadline_at, booking."""
+        its text), array_throttle, begin_at, deadline_at, booking. stored_bytes: what a user may add
+        to the database per day; operators have no limit."""
         change = _DEPEND if changes.get("dependency") else _UPDATE
-        return await self._change(change, who, filters, now, p_changes=json.dumps(dict(changes)))
+        limit = {} if who.operator or stored_bytes is None else {"stored_limit": stored_bytes}
+        return await self._change(
+            change, who, filters, now, actor=actor_of(who, **limit),
+            p_changes=json.dumps(dict(changes)),
+        )  # fmt: skip
 
     async def _change(
-        self, change: _Change, who: Identity, filters: Filters, now: datetime, **more: object
-    ) -> str:
-        """At once where it is one part. Else an error after the first part is the answer for all
+        self, change: _Change, who: Identity, filters: Filters, now: datetime,
+        actor: str | None = None, **more: object,
+    ) -> str:  # fmt: skip
+        """actor: who, with more to tell. At once where it is one part. Else an error after the first part is the answer for all
         jobs that it left unchanged; it is safe to repeat the request then."""
+        actor = actor or actor_of(who)
         parts, answers, arrays = await self._parts(change, who, filters)
         if len(parts) <= 1:
-            return await self._call(change, who, filters, now, more)
+            return await self._call(change, actor, filters, now, more)
         rest = {k: v for k, v in filters.items() if k not in ("ids", "job_ids", "all")}
         seen = {row["job_id"] for part in parts for row in part}
         error: OdcError | None = None
@@ -125,7 +133,7 @@ class ChangeStore:
             if error is None:
                 try:
                     answers += json.loads(
-                        await self._call(change, who, {**rest, "ids": part}, now, more)
+                        await self._call(change, actor, {**rest, "ids": part}, now, more)
                     )
                     continue
                 except OdcError as caught:
@@ -139,12 +147,12 @@ class ChangeStore:
             parts, _, _ = await self._parts(change, who, filters, besides=seen, arrays=arrays)
             for part in parts:
                 answers += json.loads(
-                    await self._call(change, who, {**rest, "ids": part}, now, more)
+                    await self._call(change, actor, {**rest, "ids": part}, now, more)
                 )
         return json.dumps(sorted(answers, key=lambda answer: answer["job_id"]))
 
     async def _call(
-        self, change: _Change, who: Identity, filters: Filters, now: datetime,
+        self, change: _Change, actor: str, filters: Filters, now: datetime,
         more: Mapping[str, object],
     ) -> str:  # fmt: skip
         casts = {"p_changes": "::jsonb", "p_signal": "::integer"}
@@ -154,7 +162,7 @@ class ChangeStore:
         return await self._db.fetchval(
             f"select odc.{change.function}(p_actor => $1::jsonb, p_filters => $2::jsonb, "
             f"p_now => $3{extra})",
-            actor_of(who), json.dumps(plain(filters)), now, *more.values(),
+            actor, json.dumps(plain(filters)), now, *more.values(),
         )  # fmt: skip
 
     async def _parts(
