@@ -120,8 +120,8 @@ class ChangeStore:
         self, change: _Change, who: Identity, filters: Filters, now: datetime,
         actor: str | None = None, **more: object,
     ) -> str:  # fmt: skip
-        """actor: who, with more to tell. At once where it is one part. Else an error after the first part is the answer for all
-        jobs that it left unchanged; it is safe to repeat the request then."""
+        """At once where it is one part. Else an error after the first part is the answer for all
+        jobs that it left unchanged; it is safe to repeat the request then. actor: who, and more."""
         actor = actor or actor_of(who)
         parts, answers, arrays = await self._parts(change, who, filters)
         if len(parts) <= 1:
