@@ -27,7 +27,7 @@ from odcd.api.http.server import HttpServer
 from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.events import EventHub
-from odcd.jobs.submission import SubmitBatcher
+from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.metrics import Metrics
 from odcd.metrics.families import MEASURES
 from odcd.metrics.sampler import APPLICATION, Sampler
@@ -99,7 +99,8 @@ async def measure(dsn: str, folder: Path) -> list[Figure]:
         every = {name: 0.0 if every_s < 10 else every_s for name, every_s in MEASURES.items()}
         sampler = Sampler(database, clock, metrics, every)
         api = Api(
-            store=store, batcher=SubmitBatcher(store, clock), events=EventHub(store, clock),
+            store=store, batcher=SubmitBatcher(store.jobs, clock),
+            events=EventHub(store.events, clock),
             clock=clock, wake=lambda: None, executor_of=lambda: None, listening=lambda: True,
             led=lambda: True, metrics=metrics, scrape=sampler.scrape, own_uid=os.getuid(),
         )  # fmt: skip

@@ -14,7 +14,7 @@ from odcd.errors import OdcError, RunnerDown
 from odcd.executor.base import Executor
 from odcd.records.dev_server import Warned
 from odcd.records.dispatch import Notice
-from odcd.stores.store import Store
+from odcd.stores.dev_servers import DevServerStore
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ GRACE = timedelta(seconds=120)
 
 class Warner:
     def __init__(
-        self, term: int, store: Store, executor: Executor, clock: Clock, every: timedelta
+        self, term: int, store: DevServerStore, executor: Executor, clock: Clock, every: timedelta
     ) -> None:
         """every: check at least this often."""
         self._term = term
@@ -55,12 +55,12 @@ class Warner:
 
     async def tell_once(self) -> float:
         """Deliver the notices that are due; return the seconds until the next check."""
-        due = await self._store.warnings(self._term, self._clock.now())
+        due = await self._store.list_expiry_notices(self._term, self._clock.now())
         delivered = await asyncio.gather(*map(self._deliver, due))
         if not all(delivered):
             return RETRY_S
         now = self._clock.now()
-        next_at = await self._store.next_warning(now)
+        next_at = await self._store.get_next_notice_time(now)
         every_s = self._every.total_seconds()
         return every_s if next_at is None else min(every_s, (next_at - now).total_seconds())
 
@@ -74,7 +74,7 @@ class Warner:
         except OdcError as error:
             log.warning("warner.lost", extra={"job_id": warning.job_id, "why": error.message})
             trouble = error.message
-        await self._store.warned(self._term, warning, trouble, self._clock.now())
+        await self._store.record_expiry_notice(self._term, warning, trouble, self._clock.now())
         return True
 
 
@@ -84,22 +84,22 @@ def notice_of(warning: Warned) -> Notice:
     files = [file_name(level, shared_by) for level in LEVELS]
     if warning.minutes is None:
         return Notice(
-            remove=files, wall=f"reservation {warning.job_id} goes on: it now ends at {ends}"
+            remove=files, wall=f"reservation {warning.job_id} continues: it now ends at {ends}"
         )
     more = (
         f"`odcctl extend {warning.job_id}` adds up to 24 hours, once. "
         if warning.extensible
-        else "It was extended already. "
+        else "It was already extended. "
     )
     if warning.minutes == 0:
         gone_at = warning.expires_at.astimezone(UTC) + GRACE
         return Notice(
-            wall=f"The time of reservation {warning.job_id} is over: what runs is ended at "
+            wall=f"The time of reservation {warning.job_id} is over: its processes are stopped at "
             f"{gone_at:%H:%M:%S} UTC. {more}\n"
         )
     text = (
         f"Reservation {warning.job_id} ({warning.name}) ends in {warning.minutes} minutes, "
-        f"at {ends}.\n{more}Save your work: what runs then is ended.\n"
+        f"at {ends}.\n{more}Save your work: all processes are stopped then.\n"
     )
     return Notice(
         name=file_name(warning.minutes, shared_by),

@@ -15,7 +15,7 @@ from odcd.errors import OdcError
 from odcd.executor.base import Executor
 from odcd.records.dev_server import IdleNotice, LookWish
 from odcd.records.dispatch import Notice
-from odcd.stores.store import Store
+from odcd.stores.dev_servers import DevServerStore
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ LEAST_S = 1.0
 
 class Idles:
     def __init__(
-        self, term: int, store: Store, executor: Executor, clock: Clock, every: timedelta
+        self, term: int, store: DevServerStore, executor: Executor, clock: Clock, every: timedelta
     ) -> None:
         """every: how often each dev server is checked."""
         self._term = term
@@ -46,7 +46,7 @@ class Idles:
     async def look_once(self) -> None:
         """Check every dev server that is due."""
         async with asyncio.TaskGroup() as group:
-            for wish in await self._store.due_looks(self._term):
+            for wish in await self._store.list_due_looks(self._term):
                 group.create_task(self._look_at(wish), name=f"look-{wish.job_id}")
 
     async def _look_at(self, wish: LookWish) -> None:
@@ -57,7 +57,7 @@ class Idles:
                 log.info("idles.unknown", extra={"job_id": wish.job_id, "why": error.message})
                 return
             now = self._clock.now()
-            told = await self._store.note_look(self._term, wish, look, self._every, now)
+            told = await self._store.record_look(self._term, wish, look, self._every, now)
             if told is None:
                 return
             try:
@@ -67,7 +67,7 @@ class Idles:
                 # delivered notice.
                 log.warning("idles.untold", extra={"job_id": wish.job_id, "why": error.message})
                 return
-            await self._store.note_idle_told(self._term, wish, told, self._clock.now())
+            await self._store.record_idle_notice(self._term, wish, told, self._clock.now())
 
 
 def notice_of(wish: LookWish, told: IdleNotice) -> Notice:
@@ -76,11 +76,11 @@ def notice_of(wish: LookWish, told: IdleNotice) -> Notice:
         return Notice(remove=[name])
     idle = timedelta(seconds=told.idle_s)
     text = (
-        f"Reservation {wish.job_id} has been idle for {idle}: nobody is connected, and its GPUs "
-        "and CPUs rest.\n"
+        f"Reservation {wish.job_id} has been idle for {idle}: no one is connected, and its "
+        "GPUs and CPUs are idle.\n"
     )
     if told.release_at is not None:
         text += (
-            f"If it stays so it is ended at {told.release_at:%Y-%m-%d %H:%M} UTC, or soon after.\n"
+            f"If it stays idle, it ends at {told.release_at:%Y-%m-%d %H:%M} UTC or soon after.\n"
         )
     return Notice(name=name, text=text, wall=text)

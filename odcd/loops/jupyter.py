@@ -13,7 +13,7 @@ from odcd.clock import Clock
 from odcd.errors import OdcError, RunnerDown
 from odcd.executor.base import Executor
 from odcd.records.dev_server import JupyterWish
-from odcd.stores.store import Store
+from odcd.stores.dev_servers import DevServerStore
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ MAX_ERROR_CHARS = 500
 
 class Jupyters:
     def __init__(
-        self, term: int, store: Store, executor: Executor, clock: Clock, every: timedelta
+        self, term: int, store: DevServerStore, executor: Executor, clock: Clock, every: timedelta
     ) -> None:
         """every: check at least this often."""
         self._term = term
@@ -46,7 +46,7 @@ class Jupyters:
         async with asyncio.TaskGroup() as group:
             while True:
                 self._wake.clear()
-                for wish in await self._store.due_jupyters(self._term):
+                for wish in await self._store.list_due_jupyters(self._term):
                     if wish.job_id not in self._busy:
                         self._busy.add(wish.job_id)
                         group.create_task(self._fulfil(wish), name=f"jupyter-{wish.job_id}")
@@ -78,4 +78,4 @@ class Jupyters:
         except OdcError as failed:
             error = failed.message[-MAX_ERROR_CHARS:]
             log.info("jupyter.failed", extra={"job_id": wish.job_id, "why": error})
-        await self._store.note_jupyter(self._term, wish, error, self._clock.now())
+        await self._store.record_jupyter(self._term, wish, error, self._clock.now())

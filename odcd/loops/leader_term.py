@@ -11,7 +11,7 @@ from typing import Protocol
 from odcd.builds.worker import BuildWorker
 from odcd.database.pool import Database
 from odcd.disks.worker import DiskWorker
-from odcd.engine import Engine
+from odcd.engines.base import Engine
 from odcd.errors import DatabaseBusy, RunnerDown
 from odcd.executor.base import Executor
 from odcd.gpu_use.meter import GpuUse
@@ -28,6 +28,7 @@ from odcd.loops.reconciler import Reaper
 from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
 from odcd.settings import Settings
+from odcd.stores.attempts import AttemptStore
 from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ class Leading:
         self._commands = False
         self._executor = executor
         term, every = lead.term, settings.sweep
-        self._planner = Planner(lead, store, executor, clock, every, self._note_pass)
+        self._planner = Planner(lead, store.dispatches, executor, clock, every, self._note_pass)
         self._reaper = Reaper(
             lead,
             store,
@@ -85,27 +86,27 @@ class Leading:
             on_change=self._planner.wake,
         )
         self._quarantine = Quarantine(
-            term, store, executor, clock, every=every, on_change=self._planner.wake
+            term, store.canaries, executor, clock, every=every, on_change=self._planner.wake
         )
         self._forecaster = Forecaster(term, database, clock, every, metrics.foresaw)
         self._partitions = Partitions(database, clock)
         self._retention = Retention(term, database, clock, settings.history)
-        self._idles = Idles(term, store, executor, clock, settings.look)
+        self._idles = Idles(term, store.dev_servers, executor, clock, settings.look)
         self._disks: DiskWorker | None = None
         self._builds: BuildWorker | None = None
         self._woken: dict[str, Woken] = {
             "planner": self._planner,
             "reaper": self._reaper,
-            "warner": Warner(term, store, executor, clock, every),
+            "warner": Warner(term, store.dev_servers, executor, clock, every),
         }
         kubernetes = settings.kubernetes if settings.executor == "kubernetes" else None
         self._gpu_use = self._woken["gpu-use"] = GpuUse(
-            term, store, clock, settings.gpu_use,
+            term, store.gpu_use, clock, settings.gpu_use,
             namespaces=kubernetes.namespaces if kubernetes else None, every=every,
             calls=metrics.backend("prometheus"), nvml_calls=metrics.backend("nvml"),
         )  # fmt: skip
         if engine.ssh:
-            self._woken["jupyter"] = Jupyters(term, store, executor, clock, every)
+            self._woken["jupyter"] = Jupyters(term, store.dev_servers, executor, clock, every)
 
     @property
     def executor(self) -> Executor | None:
@@ -190,11 +191,14 @@ class Leading:
         own, claims = self._settings.disks, self._engine.claims()
         assert claims is not None
         cloud = Aws(
-            own, await self._store.server_id(), self._clock, calls=self._metrics.backend("aws")
+            own,
+            await self._store.cluster.get_server_id(),
+            self._clock,
+            calls=self._metrics.backend("aws"),
         )
         await cloud.open()
         self._disks = DiskWorker(
-            lead.term, self._store, cloud, claims, self._clock, self._settings.sweep,
+            lead.term, self._store.disk_work, cloud, claims, self._clock, self._settings.sweep,
             own.efs_id, lambda: lead.certain,
         )  # fmt: skip
         try:
@@ -206,7 +210,7 @@ class Leading:
     async def _mind_builds(self, lead: Lead) -> None:
         builder = await self._engine.make_builder(lead)
         self._builds = BuildWorker(
-            lead.term, self._store, builder, self._clock, every=self._settings.sweep,
+            lead.term, self._store.builds, builder, self._clock, every=self._settings.sweep,
             at_once=self._settings.builds.at_once, on_change=self._planner.wake,
         )  # fmt: skip
         try:
@@ -223,7 +227,7 @@ class Leading:
                 await self._engine.claim(lead.term)
                 await executor.open(lead.term)
                 await self._register(executor, lead.term)
-                await take_over(lead, self._store, executor, planner)
+                await take_over(lead, self._store.attempts, executor, planner)
                 took_ms = round((self._clock.monotonic() - begun) * 1000)
                 log.info("executor.ready", extra={"took_ms": took_ms})
                 return
@@ -249,7 +253,7 @@ class Leading:
         while True:
             await self._clock.sleep(self._settings.sweep.total_seconds())
             try:
-                await executor.adopt(lambda: self._store.live_members(lead.term))
+                await executor.adopt(lambda: self._store.attempts.list_live_members(lead.term))
             except RunnerDown as error:
                 log.warning("executor.not_compared", extra={"why": error.message})
 
@@ -261,7 +265,7 @@ class Leading:
             await self._clock.sleep(min(1.0, patience_s / 5))
             if executor.unreached_s > patience_s:
                 await self._leader.resign(
-                    lead, f"nothing answered for {executor.unreached_s:.0f} s where the jobs run"
+                    lead, f"the executor has not answered for {executor.unreached_s:.0f} s"
                 )
 
     async def _register(self, executor: Executor, term: int) -> None:
@@ -271,21 +275,23 @@ class Leading:
         except RunnerDown as error:
             log.warning("executor.no_inventory", extra={"why": error.message})
             return
-        await self._store.register_nodes(term, nodes, self._clock.now(), whole=True)
+        await self._store.nodes.register(term, nodes, self._clock.now(), whole=True)
 
 
-async def take_over(lead: Lead, store: Store, executor: Executor, planner: Planner) -> None:
+async def take_over(
+    lead: Lead, attempts: AttemptStore, executor: Executor, planner: Planner
+) -> None:
     """Make the executor match the database: a new leader adopts the running jobs.
 
     Jobs that the last leader placed but may not have sent are sent again, which is harmless if it
     did. After that, every member that is live in the database either runs, or the executor reports
     it as gone.
     """
-    live = await store.live_members(lead.term)
+    live = await attempts.list_live_members(lead.term)
     unsent = sorted({job_id for job_id, _, _, started in live if not started})
     if unsent:
         await planner.send(unsent)
-    await executor.adopt(lambda: store.live_members(lead.term))
+    await executor.adopt(lambda: attempts.list_live_members(lead.term))
 
 
 def _message(errors: BaseExceptionGroup[DatabaseBusy]) -> str:

@@ -30,7 +30,7 @@ from odcd.gpu_use.prometheus import (
     parse_place,
 )
 from odcd.gpu_use.queries import Labels
-from odcd.stores.store import Store
+from odcd.stores.gpu_use import GpuUseStore
 from tests.support.database import Sql
 from tests.support.dcgm import Gpu, dcgm_text
 from tests.support.gpus import GpuQueue
@@ -70,7 +70,7 @@ class Site:
     ) -> int:  # fmt: skip
         """Once, as the leader; how many attempts were stored."""
 
-        async def work(store: Store) -> int:
+        async def work(store: GpuUseStore) -> int:
             prometheus = a_client(url, errors, **fields)
             ended = EndedUse(
                 0, store, prometheus, labels or Labels(Namespaces()), SystemClock(),
@@ -80,10 +80,10 @@ class Site:
 
         return self.run(work)
 
-    def run(self, work: Callable[[Store], Awaitable[int]]) -> int:
+    def run(self, work: Callable[[GpuUseStore], Awaitable[int]]) -> int:
         async def connected() -> int:
             async with Database(self.url, size=2) as database:
-                return await work(Store(database))
+                return await work(GpuUseStore(database))
 
         return asyncio.run(connected())
 
@@ -269,7 +269,7 @@ def test_what_never_comes_is_given_up_with_a_reason(
     server = real()
     assert site.settle(server.url) == 2
     assert site.use(unseen)["gave_up"] == "Prometheus has no DCGM series of its GPUs"
-    assert site.use(short)["gave_up"] == "it ran too short to be seen"
+    assert site.use(short)["gave_up"] == "it ran too briefly to be measured"
 
 
 def test_a_prometheus_that_is_down_is_asked_again_until_it_keeps_nothing(site: Site) -> None:
@@ -305,7 +305,7 @@ def test_a_bad_hour_of_prometheus_costs_no_figures(site: Site, body: str | None)
         await writer.drain()
         writer.transport.close()
 
-    async def work(store: Store) -> int:
+    async def work(store: GpuUseStore) -> int:
         async with await asyncio.start_server(fails, "127.0.0.1", 0) as server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             ended = EndedUse(
@@ -378,7 +378,7 @@ def test_what_runs_is_looked_at_all_together(
         server = real(scrapes=scrapes)
         server.until(lambda: len(server.query("DCGM_FI_DEV_FB_USED")) == 8, "both have scraped")
 
-        async def work(store: Store) -> int:
+        async def work(store: GpuUseStore) -> int:
             live = LiveUse(
                 0, store, a_client(server.url), Labels(Namespaces()), SystemClock(),
                 scrape=timedelta(seconds=1), idle_ratio=0.05,

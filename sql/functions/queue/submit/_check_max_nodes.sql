@@ -12,8 +12,8 @@ begin
      order by p.max_nodes, p.name limit 1;
     if found then
         raise exception using errcode = 'OD009',
-            message = format('%s nodes are above the %s of partition "%s"', p_node_count, v_limit.max_nodes, v_limit.name),
-            hint = 'Ask for fewer nodes, or name another partition.';
+            message = format('%s nodes exceed the limit of %s of partition "%s"', p_node_count, v_limit.max_nodes, v_limit.name),
+            hint = 'Request fewer nodes, or name another partition.';
     end if;
 end;
 $$;
