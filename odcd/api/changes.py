@@ -177,7 +177,10 @@ class ChangeRoutes:
         form = await call.body(self._update)
         now = self._api.clock.now()
         changes = changes_of(form, call.who.operator, now)
-        return self._told(await self._api.store.jobs.update(call.who, _one(call), now, changes))
+        outcomes = await self._api.store.jobs.update(
+            call.who, _one(call), now, changes, stored_bytes=self._api.fairness.stored_bytes
+        )
+        return self._told(outcomes)
 
     def _told(self, outcomes: str) -> Response:
         self._api.wake()

@@ -242,8 +242,9 @@ class ReservationRoutes:
                 return await self._shown(call, job_id)
             raise BadRequest("a change without anything that changes", "Give a name or a comment.")
         told = await self._api.store.jobs.update(
-            call.who, {"job_ids": [job_id]}, self._api.clock.now(), changes
-        )
+            call.who, {"job_ids": [job_id]}, self._api.clock.now(), changes,
+            stored_bytes=self._api.fairness.stored_bytes,
+        )  # fmt: skip
         for one in json.loads(told):
             if one["code"] is not None:
                 raise refusal(one["code"], one["message"], one["hint"])

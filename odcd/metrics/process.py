@@ -33,7 +33,17 @@ PASS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 
 SHORT_BUCKETS = (0.002, 0.01, 0.05, 0.25, 1.0, 5.0)
 """For metrics with many labels: each bucket is one series per label combination."""
 CALL_BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 30.0)
-LIMITS = ("requests", "streams", "sockets", "submits", "pending", "stored", "statements", "bodies")
+LIMITS = (
+    "requests",
+    "streams",
+    "sockets",
+    "submits",
+    "pending",
+    "stored",
+    "statements",
+    "bodies",
+    "answers",
+)
 BACKENDS = ("kubernetes", "aws", "runner", "prometheus", "nvml")
 
 

@@ -20,7 +20,6 @@ declare
     v_gpus   bigint;
     v_cpus   bigint;
     v_mem    bigint;
-    v_limit  record;
     v_listed text[];
 begin
     select * into v_ask
@@ -78,15 +77,7 @@ begin
                              v_counts.node_count, cardinality(v_shape.node_list)),
             hint = 'Name at least as many nodes as the job needs; it runs on any of them.';
     end if;
-    select p.name, p.max_nodes into v_limit
-      from partition as p
-     where p.id = any (p_partition_ids) and p.max_nodes < v_counts.node_count
-     order by p.max_nodes, p.name limit 1;
-    if found then
-        raise exception using errcode = 'OD009',
-            message = format('%s nodes exceed the limit of %s of partition "%s"', v_counts.node_count, v_limit.max_nodes, v_limit.name),
-            hint = 'Request fewer nodes, or name another partition.';
-    end if;
+    perform _check_max_nodes(p_partition_ids, v_counts.node_count);
     if v_counts.gpus_per_node = 0 and (v_ask.cpus_per_gpu is not null or v_ask.mem_per_gpu_mib is not null) then
         raise exception using errcode = 'OD010',
             message = 'the job requests CPUs or memory per GPU, but no GPUs',
