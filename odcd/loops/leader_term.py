@@ -91,13 +91,13 @@ class Leading:
         self._forecaster = Forecaster(term, database, clock, every, metrics.foresaw)
         self._partitions = Partitions(database, clock)
         self._retention = Retention(term, database, clock, settings.history)
-        self._idles = Idles(term, store.dev_servers, executor, clock, settings.look)
+        self._idles = Idles(term, store.dev_servers, executor.dev_servers, clock, settings.look)
         self._disks: DiskWorker | None = None
         self._builds: BuildWorker | None = None
         self._woken: dict[str, Woken] = {
             "planner": self._planner,
             "reaper": self._reaper,
-            "warner": Warner(term, store.dev_servers, executor, clock, every),
+            "warner": Warner(term, store.dev_servers, executor.dev_servers, clock, every),
         }
         kubernetes = settings.kubernetes if settings.executor == "kubernetes" else None
         self._gpu_use = self._woken["gpu-use"] = GpuUse(
@@ -106,7 +106,9 @@ class Leading:
             calls=metrics.backend("prometheus"), nvml_calls=metrics.backend("nvml"),
         )  # fmt: skip
         if engine.ssh:
-            self._woken["jupyter"] = Jupyters(term, store.dev_servers, executor, clock, every)
+            self._woken["jupyter"] = Jupyters(
+                term, store.dev_servers, executor.dev_servers, clock, every
+            )
 
     @property
     def executor(self) -> Executor | None:
