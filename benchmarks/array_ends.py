@@ -25,7 +25,7 @@ from odcd.executor.simulated import Run, SimulatedExecutor
 from odcd.jobs.submission import prepare
 from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.loops.election import APPLICATION, Lead, Pass
-from odcd.loops.leader_term import take_over
+from odcd.loops.executor_watch import take_over
 from odcd.loops.planner import Planner
 from odcd.loops.reconciler import Reaper
 from odcd.records.dispatch import Dispatch

@@ -262,7 +262,7 @@ class ReservationRoutes:
             who, job_id, name, lines, self._api.clock.now()
         )
         if attempt is not None:
-            await self._api.executor().set_keys(job_id, attempt, every)
+            await self._api.executor().dev_servers.set_keys(job_id, attempt, every)
 
     async def extend(self, call: Call) -> Response:
         form = await call.body(self._extend)

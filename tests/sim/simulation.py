@@ -19,7 +19,7 @@ from odcd.errors import DatabaseDown, LeadershipLost, RunnerDown, WrongState
 from odcd.executor.simulated import Run, SimulatedExecutor
 from odcd.jobs.submission import prepare
 from odcd.loops.election import APPLICATION, Lead
-from odcd.loops.leader_term import take_over
+from odcd.loops.executor_watch import take_over
 from odcd.loops.planner import Planner
 from odcd.loops.reconciler import Reaper
 from odcd.records.dispatch import Dispatch, Fact

@@ -33,7 +33,7 @@ def oom_notice(fact: Fact) -> Notice:
 
 
 async def tell(cluster: Cluster, pods: Iterable[Pod], job_id: int, notice: Notice) -> None:
-    """pods: of all members. See `Executor.tell`."""
+    """pods: of all members. See DevServers.tell."""
     for name in [*([] if notice.name is None else [notice.name]), *notice.remove]:
         if name in ("", ".", "..") or "/" in name or "\0" in name:
             raise ValueError(f"{name!a} is not a file name")
@@ -46,7 +46,7 @@ async def tell(cluster: Cluster, pods: Iterable[Pod], job_id: int, notice: Notic
 async def set_keys(
     cluster: Cluster, pods: Iterable[Pod], job_id: int, lines: Sequence[str]
 ) -> None:
-    """pods: of all members. See Executor.set_keys."""
+    """pods: of all members. See DevServers.set_keys."""
     if sum(len(line) + 1 for line in lines) > MAX_KEYS_BYTES:
         raise WrongState(
             f"reservation {job_id} cannot take so many keys: they have more than "
@@ -64,7 +64,7 @@ def _require(job_id: int, trouble: str | None) -> None:
 
 
 async def set_jupyter(cluster: Cluster, pods: Iterable[Pod], job_id: int, *, on: bool) -> None:
-    """pods: the pod of rank 0. See Executor.set_jupyter."""
+    """pods: the pod of rank 0. See DevServers.set_jupyter."""
     word = "on" if on else "off"
     trouble = await _run_in_all(cluster, pods, "jupyter", [word], JUPYTER_S)
     if trouble is not None:

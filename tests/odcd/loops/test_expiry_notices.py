@@ -12,7 +12,7 @@ import pytest
 from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.errors import RunnerDown, WrongState
-from odcd.executor.base import Executor
+from odcd.executor.base import DevServers
 from odcd.loops.expiry_notices import Warner, file_name, notice_of
 from odcd.records.dev_server import Warned
 from odcd.records.dispatch import Notice
@@ -52,7 +52,7 @@ def tell(url: str, executor: Told, times: int = 1) -> list[float]:
             warner = Warner(
                 0,
                 DevServerStore(database),
-                cast(Executor, executor),
+                cast(DevServers, executor),
                 SystemClock(),
                 timedelta(seconds=30),
             )

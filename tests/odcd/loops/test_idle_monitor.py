@@ -13,7 +13,7 @@ import pytest
 from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.errors import RunnerDown, WrongState
-from odcd.executor.base import Executor
+from odcd.executor.base import DevServers
 from odcd.executor.kubernetes.looks import read_look
 from odcd.loops.idle_monitor import Idles, notice_of
 from odcd.records.dev_server import IdleNotice, Look, LookWish
@@ -71,7 +71,7 @@ def look(url: str, executor: Seen) -> list[tuple[int, bool]]:
             idles = Idles(
                 0,
                 DevServerStore(database),
-                cast(Executor, executor),
+                cast(DevServers, executor),
                 SystemClock(),
                 timedelta(minutes=5),
             )

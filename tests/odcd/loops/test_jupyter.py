@@ -11,7 +11,7 @@ import pytest
 from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.errors import RunnerDown, WrongState
-from odcd.executor.base import Executor
+from odcd.executor.base import DevServers
 from odcd.loops.jupyter import Jupyters
 from odcd.stores.dev_servers import DevServerStore
 from tests.support.builders.dev_servers import Boxes
@@ -56,7 +56,7 @@ def run(url: str, executor: Told, seen: dict[int, str]) -> dict[int, Any]:
             jupyters = Jupyters(
                 0,
                 DevServerStore(database),
-                cast(Executor, executor),
+                cast(DevServers, executor),
                 SystemClock(),
                 timedelta(seconds=30),
             )

@@ -46,6 +46,7 @@ class Dialling:
     """The parts of an executor that the connection needs."""
 
     def __init__(self, port: int) -> None:
+        self.dev_servers = self
         self.port = port
         self.opened: list[tuple[int, int, int, int]] = []
         self.streams: list[TcpStream] = []
