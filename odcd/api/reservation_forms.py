@@ -1,4 +1,4 @@
-"""What clients send to /v1/reservations."""
+"""The bodies of requests to /v1/reservations."""
 
 from __future__ import annotations
 
