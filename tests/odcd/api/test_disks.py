@@ -242,7 +242,7 @@ def test_one_has_it_and_the_next_is_told_who(database_url: str) -> None:
         assert one(await ask(service, "GET", "/v1/disks/main")).state == "backing-up"
         waits = read(await ask(service, "GET", f"{PATH}/{second.id}"))
         assert waits.reason == "SnapshotPending"
-        assert waits.message.startswith("it waits (SnapshotPending): snapshot snap-")
+        assert waits.message.startswith("it waits (SnapshotPending): the snapshot snap-")
         assert await service.plan() == []
         await played.complete()
         assert await state(first.id) == "saved"

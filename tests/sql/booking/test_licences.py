@@ -55,7 +55,7 @@ def test_a_job_that_asks_for_more_than_there_are_is_refused(queue: Queue) -> Non
     put(queue, "matlab", 2)
     refused = queue.refused(licences={"matlab": 3})
     assert (type(refused), refused.message) == (
-        NeverFits, 'requests 3 of licence "matlab", but there are only 2',
+        NeverFits, 'the job requests 3 of licence "matlab", but the total is 2',
     )  # fmt: skip
     assert refused.hint == "Licences: matlab (2)."
     job = queue.submit(licences={"matlab": 2})
@@ -126,7 +126,7 @@ def test_what_comes_free_in_time_is_said_only_where_it_is_enough(queue: Queue) -
 
     assert why()["until"] == "2026-01-01T02:00:00Z", "both are needed"
     put(queue, "matlab", 0)
-    assert why()["text"] == "it needs 2 of licence matlab, and there are 0"
+    assert why()["text"] == "it needs 2 of licence matlab, but the total is 0"
     assert "until" not in why()
 
 

@@ -273,7 +273,7 @@ def test_a_node_is_not_measured_by_those_that_are_quarantined(sql: Sql) -> None:
     eat(cluster, "n2")
     cluster.judge()
     assert cluster.quarantined() == ["n1", "n2"]
-    assert str(cluster.node("n2")[1]).endswith("; of 2 on other h100 nodes 0 did")
+    assert str(cluster.node("n2")[1]).endswith("; on other h100 nodes, 0 of 2 did")
 
 
 def test_the_inventory_does_not_end_a_quarantine_but_may_take_the_node_down(

@@ -235,7 +235,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "2026-01-01T05:00:00Z",
         "Move",
     ),
-    "negative nice": ({"nice": -1}, "OD013", "nice -1", "--nice"),
+    "negative nice": ({"nice": -1}, "OD013", "nice value -1", "--nice"),
     "unknown job": (
         {"dependency": "afterok:999999"},
         "OD011",
