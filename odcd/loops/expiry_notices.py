@@ -11,7 +11,7 @@ from datetime import UTC, timedelta
 
 from odcd.clock import Clock
 from odcd.errors import OdcError, RunnerDown
-from odcd.executor.base import Executor
+from odcd.executor.base import DevServers
 from odcd.records.dev_server import Warned
 from odcd.records.dispatch import Notice
 from odcd.stores.dev_servers import DevServerStore
@@ -28,12 +28,12 @@ GRACE = timedelta(seconds=120)
 
 class Warner:
     def __init__(
-        self, term: int, store: DevServerStore, executor: Executor, clock: Clock, every: timedelta
+        self, term: int, store: DevServerStore, servers: DevServers, clock: Clock, every: timedelta
     ) -> None:
         """every: check at least this often."""
         self._term = term
         self._store = store
-        self._executor = executor
+        self._servers = servers
         self._clock = clock
         self._every = every
         self._wake = asyncio.Event()
@@ -67,7 +67,7 @@ class Warner:
     async def _deliver(self, warning: Warned) -> bool:
         trouble = None
         try:
-            await self._executor.tell(warning.job_id, warning.attempt, notice_of(warning))
+            await self._servers.tell(warning.job_id, warning.attempt, notice_of(warning))
         except RunnerDown as error:
             log.warning("warner.late", extra={"job_id": warning.job_id, "why": error.message})
             return False

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from odcd.clock import Clock
 from odcd.errors import OdcError
-from odcd.executor.base import Executor
+from odcd.executor.base import DevServers
 from odcd.records.dev_server import IdleNotice, LookWish
 from odcd.records.dispatch import Notice
 from odcd.stores.dev_servers import DevServerStore
@@ -25,12 +25,12 @@ LEAST_S = 1.0
 
 class Idles:
     def __init__(
-        self, term: int, store: DevServerStore, executor: Executor, clock: Clock, every: timedelta
+        self, term: int, store: DevServerStore, servers: DevServers, clock: Clock, every: timedelta
     ) -> None:
         """every: how often each dev server is checked."""
         self._term = term
         self._store = store
-        self._executor = executor
+        self._servers = servers
         self._clock = clock
         self._every = every
         self._turns = asyncio.Semaphore(AT_ONCE)
@@ -52,7 +52,7 @@ class Idles:
     async def _look_at(self, wish: LookWish) -> None:
         async with self._turns:
             try:
-                look = await self._executor.look(wish.job_id, wish.attempt)
+                look = await self._servers.look(wish.job_id, wish.attempt)
             except OdcError as error:
                 log.info("idles.unknown", extra={"job_id": wish.job_id, "why": error.message})
                 return
@@ -61,7 +61,7 @@ class Idles:
             if told is None:
                 return
             try:
-                await self._executor.tell(wish.job_id, wish.attempt, notice_of(wish, told))
+                await self._servers.tell(wish.job_id, wish.attempt, notice_of(wish, told))
             except OdcError as error:
                 # The notice is sent again after the next check. No dev server ends without a
                 # delivered notice.

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from odcd.clock import Clock
 from odcd.errors import OdcError, RunnerDown
-from odcd.executor.base import Executor
+from odcd.executor.base import DevServers
 from odcd.records.dev_server import JupyterWish
 from odcd.stores.dev_servers import DevServerStore
 
@@ -24,12 +24,12 @@ MAX_ERROR_CHARS = 500
 
 class Jupyters:
     def __init__(
-        self, term: int, store: DevServerStore, executor: Executor, clock: Clock, every: timedelta
+        self, term: int, store: DevServerStore, servers: DevServers, clock: Clock, every: timedelta
     ) -> None:
         """every: check at least this often."""
         self._term = term
         self._store = store
-        self._executor = executor
+        self._servers = servers
         self._clock = clock
         self._every = every
         self._wake = asyncio.Event()
@@ -72,7 +72,7 @@ class Jupyters:
         """Raises RunnerDown when it must be tried again."""
         error = None
         try:
-            await self._executor.set_jupyter(wish.job_id, wish.attempt, on=wish.wanted)
+            await self._servers.set_jupyter(wish.job_id, wish.attempt, on=wish.wanted)
         except RunnerDown:
             raise
         except OdcError as failed:

@@ -12,7 +12,7 @@ from odcd.jobs.submission import prepare
 from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.records.job import Identity, JobSpec, Submitted
 from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, serve
-from tests.support.clock import VirtualClock
+from tests.support.fakes.clock import VirtualClock
 
 MIB = 1024 * 1024
 EVE = Identity(user="eve", uid=64001, gid=64001, operator=False)

@@ -18,8 +18,8 @@ from odcd.clock import SystemClock
 from odcd.database import schema
 from odcd.database.backup import MANIFEST, Summary, restore_backup, write_backup
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, UnknownPass, WrongState
-from tests.support.database import Sql
-from tests.support.events import told
+from tests.support.harness.database import Sql
+from tests.support.harness.events import told
 
 # Rows in every kind of table, with what text formats stumble over: tabs, backslashes, nulls.
 MORNING = r"""

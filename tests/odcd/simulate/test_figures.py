@@ -109,7 +109,7 @@ def test_the_picture_shows_what_was_held_and_who_waited() -> None:
     # The first half the whole machine is held, and in the end one GPU of eight.
     assert {y for x, y in used if x < 520} == {44.0}
     assert used[-1][1] == pytest.approx(44 + 200 * 7 / 8, abs=0.1)
-    # Two wait until the middle, nobody from then on.
+    # Two wait until the middle, none after that.
     assert {y for x, y in waiting if 165 < x < 525} == {288.0}
     assert {y for x, y in waiting if x > 530} == {488.0}
 

@@ -1,7 +1,7 @@
--- odc._update_job: change one job. The caller then counts again which tasks of its array may start, and judges singletons
--- of its old name and it: once for all that it changes.
--- Arguments  p_place  pending or running: where the caller has locked it; or ended, whose comment alone may change
--- Returns    the old values of what changed
+-- odc._update_job: change one job. The caller then recounts which tasks of its array may start, and judges singletons
+-- of the old and the new name, once for all jobs that it changes.
+-- Arguments  p_place  pending or running, where the caller has locked it; or ended: then only the comment may change
+-- Returns    the old values of the changed fields
 -- Raises     OD009 LimitExceeded, OD010 BadRequest, OD011 BadDependency, OD012 WrongState, OD013 NotOwner, and what
 --            submit raises for partitions, bookings, accounts, QOS and limits
 create or replace function odc._update_job(
@@ -112,7 +112,7 @@ begin
                eligible_at = case when begun and dependency = 'met' then coalesce(eligible_at, p_now) end
          where job_id = p_job_id and reason = 'ReservationDeleted';
     end if;
-    -- Apart, because a job that could not be launched is put off beyond its own begin time.
+    -- A separate statement, because a job that could not be launched is delayed beyond its own begin time.
     if p_changes ? 'begin_at' then
         update pending
            set begin_at = v_ask.begin_at, begun = coalesce(v_ask.begin_at <= p_now, true),
