@@ -122,5 +122,5 @@ def test_what_is_not_known_is_not_guessed(told: bytes, seen: Look | None) -> Non
     if seen is not None:
         assert read_look(told) == seen
         return
-    with pytest.raises(WrongState, match="not known"):
+    with pytest.raises(WrongState, match="usage is unknown"):
         read_look(told)
