@@ -21,7 +21,8 @@ from benchmarks.results import ARRAY_ENDS
 from odcd.clock import Clock, SystemClock
 from odcd.database.pool import Database
 from odcd.executor.simulated import Run, SimulatedExecutor
-from odcd.jobs.submission import SubmitBatcher, prepare
+from odcd.jobs.submission import prepare
+from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.loops.election import APPLICATION, Lead, Pass
 from odcd.loops.leader_term import take_over
 from odcd.loops.planner import Planner

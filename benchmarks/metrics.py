@@ -27,7 +27,7 @@ from odcd.api.http.server import HttpServer
 from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.events import EventHub
-from odcd.jobs.submission import SubmitBatcher
+from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.metrics import Metrics
 from odcd.metrics.families import MEASURES
 from odcd.metrics.sampler import APPLICATION, Sampler

@@ -23,7 +23,7 @@ from odcd.clock import Clock, SystemClock
 from odcd.database.connections import API, LEADER
 from odcd.database.pool import Database
 from odcd.database.slots import AT_ONCE, Slots
-from odcd.engine import make_engine
+from odcd.engines.choose import make_engine
 from odcd.errors import BadRequest
 from odcd.events import EventHub
 from odcd.executor.base import Executor
@@ -31,9 +31,9 @@ from odcd.fairness.disk_reserve import DiskReserve
 from odcd.fairness.limits import Fairness
 from odcd.front.hosts import Hosts
 from odcd.front.tls import warn_of_clear_text
-from odcd.home.postgres import WatchedPostgres
+from odcd.home.postgres_watch import WatchedPostgres
 from odcd.jobs.github_keys import GithubKeys
-from odcd.jobs.submission import SubmitBatcher
+from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.login.logins import Logins
 from odcd.loops.election import Lead, Leader, Pass
 from odcd.loops.leader_term import Leading

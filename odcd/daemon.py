@@ -23,7 +23,8 @@ from odcd.home import root_helper as keeper
 from odcd.home.folder import own_folder, prepare_home
 from odcd.home.lock import HomeLock
 from odcd.home.ping import answers
-from odcd.home.postgres import EmbeddedPostgres, WatchedPostgres
+from odcd.home.postgres import EmbeddedPostgres
+from odcd.home.postgres_watch import WatchedPostgres
 from odcd.home.processes import harden
 from odcd.home.shutdown import count_running, end_runner
 from odcd.page import app as page

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import odcctl.reference
-import odcd.reference
+import odcd.reference.events
+import odcd.reference.pages
 import odcd.slurm.reference
 from odcctl.commands import VERBS
 from odcd import commands
@@ -20,7 +21,7 @@ from odcd import commands
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 GENERATED = {
-    **odcd.reference.PAGES,
+    **odcd.reference.pages.PAGES,
     "odcctl.md": odcctl.reference.page,
     "submit-options.md": odcd.slurm.reference.reference_page,
 }
@@ -80,7 +81,7 @@ def test_every_kind_of_event_is_described_and_written_by_some_function() -> None
     for path in (ROOT / "sql" / "functions").rglob("*.sql"):
         for statement in EVENT.findall(path.read_text(encoding="utf-8")):
             written |= _kinds(statement)
-    assert written == set(odcd.reference.EVENTS)
+    assert written == set(odcd.reference.events.EVENTS)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")

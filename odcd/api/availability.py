@@ -13,7 +13,8 @@ from odcd.api.answers.reservations import AvailabilityList, ClusterCount, Wait
 from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.previews import iso
-from odcd.jobs.reservations import Reserve, read_types, seconds_of, sizes_of, spec_of
+from odcd.jobs.gpu_types import read_types, sizes_of
+from odcd.jobs.reservations import Reserve, seconds_of, spec_of
 from odcd.jobs.submission import prepare
 from odcd.records.job import Identity
 

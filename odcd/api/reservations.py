@@ -25,7 +25,8 @@ from odcd.api.names import refuse_unknown_users
 from odcd.api.previews import Previews
 from odcd.errors import BadRequest, NotImplementedYet, WrongState, refusal
 from odcd.jobs.github_keys import Keys
-from odcd.jobs.reservations import Reserve, read_types, seconds_of, spec_of, user_places
+from odcd.jobs.gpu_types import read_types
+from odcd.jobs.reservations import Reserve, seconds_of, spec_of, user_places
 from odcd.jobs.submission import prepare
 from odcd.records.fields import Comment, Name
 from odcd.records.job import Identity, ReservationSpec

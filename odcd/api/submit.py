@@ -26,7 +26,8 @@ from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.http.streaming import unless_gone
 from odcd.api.previews import Previews, iso
 from odcd.errors import BadRequest, KeyReused, refusal
-from odcd.jobs.submission import SMALL_JOBS, Prepared, prepare_in_turns
+from odcd.jobs.submission import Prepared, prepare_in_turns
+from odcd.jobs.submit_batches import SMALL_JOBS
 from odcd.records.job import MAX_BATCH_JOBS, JobSpec, Submitted
 from odcd.slurm.parse import ScriptNeeded, SubmitArgv, parse_submit
 from odcd.slurm.table import OPTIONS

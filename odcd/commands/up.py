@@ -15,7 +15,7 @@ from odcd.errors import OdcError, shown
 from odcd.home.account import service_account
 from odcd.home.folder import prepare_home
 from odcd.home.lock import holder
-from odcd.home.postgres import WatchedPostgres
+from odcd.home.postgres_watch import WatchedPostgres
 from odcd.settings import ROOT_SOCKET, Settings, default_home, read_settings
 
 

@@ -18,7 +18,8 @@ from typing import Any
 from odcd.clock import Clock
 from odcd.database import driver
 from odcd.database.connections import BACKUP
-from odcd.database.pool import Session, close, connect, translate_on
+from odcd.database.pool import close, connect, translate_on
+from odcd.database.session import Session
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, WrongState
 from odcd.history.export import APPLICATION, COLUMNS, VERSION
 from odcd.history.manifest import IDENTIFIER, Manifest, check_files, read_manifest

@@ -26,7 +26,8 @@ from odcd.clock import Clock
 from odcd.errors import DatabaseDown, OdcError, RunnerDown
 from odcd.home.account import Account
 from odcd.home.descriptors import as_before
-from odcd.home.postgres import EmbeddedPostgres, watch
+from odcd.home.postgres import EmbeddedPostgres
+from odcd.home.postgres_watch import watch
 from odcd.runner.launch import launch_runner
 
 log = logging.getLogger(__name__)

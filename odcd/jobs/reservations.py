@@ -12,6 +12,7 @@ import msgspec
 from odcd.errors import BadRequest, NeverFits, NotImplementedYet, UnknownGpuType
 from odcd.jobs import login_shell
 from odcd.jobs.github_keys import check_name
+from odcd.jobs.gpu_types import MAX_NODES, TypeThere
 from odcd.records.fields import PRINTABLE, Comment, Image, Name
 from odcd.records.job import Identity, JobSpec, ReservationSpec
 
@@ -20,7 +21,6 @@ BOX = login_shell.script()
 MIN_S, MAX_S = 300, 86_400
 MIN_HOURS, MAX_HOURS = 0.0833, 24
 DEFAULT_HOURS = 8.0
-MAX_NODES = 6
 MAX_DISK_CHARS = 50
 _DISK = re.compile(r"[A-Za-z0-9_-]+")
 _FEATURE = re.compile(r"[\w.:=/+-]+", re.ASCII)
@@ -68,21 +68,6 @@ class Reserve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     booking: Name | None = None
     """Inside it only: nodes set aside for those it names."""
     comment: Comment | None = None
-
-
-class TypeThere(msgspec.Struct, frozen=True):
-    """A GPU type that nodes have, of odc.list_availability; amounts are those of its smallest
-    node. Without GPUs, gpus_per_node is 0."""
-
-    gpu_type: str
-    gpus_per_node: int
-    cpus_per_node: int
-    mem_per_node_mib: int
-    nodes: int
-
-
-def read_types(availability: str) -> list[TypeThere]:
-    return msgspec.json.decode(availability, type=list[TypeThere])
 
 
 def seconds_of(hours: float, *, least_s: int = MIN_S) -> int:
@@ -286,18 +271,6 @@ def user_places(uid: int) -> tuple[str, str]:
     except KeyError:
         return "/", "/bin/sh"
     return known.pw_dir or "/", known.pw_shell or "/bin/sh"
-
-
-def sizes_of(kind: TypeThere) -> list[dict[str, int]]:
-    """The sizes whose waits `avail` shows: parts of a node by powers of two, then whole nodes."""
-    if kind.gpus_per_node == 0:
-        return [{"gpus": 0, "nodes": 1}]
-    parts = [1 << n for n in range(kind.gpus_per_node.bit_length())]
-    parts = [p for p in parts if p < kind.gpus_per_node] + [kind.gpus_per_node]
-    several = range(2, min(MAX_NODES, kind.nodes) + 1)
-    return [{"gpus": part, "nodes": 1} for part in parts] + [
-        {"gpus": n * kind.gpus_per_node, "nodes": n} for n in several
-    ]
 
 
 def check_local(_who: Identity, spec: JobSpec) -> None:

@@ -19,7 +19,8 @@ from datetime import datetime, timedelta
 
 from odcd.clock import Clock
 from odcd.database.connections import BEAT, PASS
-from odcd.database.pool import Database, Session
+from odcd.database.pool import Database
+from odcd.database.session import Session
 from odcd.errors import DatabaseDown, LeadershipLost, OdcError, Unavailable
 from odcd.loops.clock_checks import HINT, SteadyClock, ahead_by, wrong_clock
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from odcd.builds.worker import BuildWorker
 from odcd.database.pool import Database
 from odcd.disks.worker import DiskWorker
-from odcd.engine import Engine
+from odcd.engines.base import Engine
 from odcd.errors import DatabaseBusy, RunnerDown
 from odcd.executor.base import Executor
 from odcd.gpu_use.meter import GpuUse

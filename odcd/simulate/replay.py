@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from odcd.clock import SystemClock
-from odcd.database.pool import Database, Session
+from odcd.database.pool import Database
 from odcd.database.schema import Source, install, read_source, sql_folder
+from odcd.database.session import Session
 from odcd.errors import OdcError
 from odcd.simulate.cluster import Cluster
 from odcd.simulate.estimates import Estimates, Planned

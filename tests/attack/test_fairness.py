@@ -10,11 +10,12 @@ import httpx
 import pytest
 
 from odcd.api.http.identity import Peer
-from odcd.database.pool import Session
+from odcd.database.session import Session
 from odcd.errors import BadRequest, TooManyRequests
 from odcd.fairness.limits import Buckets, Fairness
 from odcd.fairness.settings import FairnessSettings, read_fairness
-from odcd.jobs.submission import SubmitBatcher, prepare
+from odcd.jobs.submission import prepare
+from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.records.job import Identity, JobSpec
 from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, serve, until
 from tests.odcd.api.test_who_may import _attach  # pyright: ignore[reportPrivateUsage]

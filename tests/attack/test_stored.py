@@ -6,7 +6,8 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from odcd.jobs.submission import SubmitBatcher, prepare
+from odcd.jobs.submission import prepare
+from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.records.job import Identity, JobSpec, Submitted
 from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, serve
 from tests.support.clock import VirtualClock

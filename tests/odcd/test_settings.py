@@ -10,14 +10,8 @@ import pytest
 
 from odcd.__main__ import parser
 from odcd.errors import BadRequest
-from odcd.settings import (
-    DeclaredNode,
-    Settings,
-    find_home,
-    parse_address,
-    parse_nodes,
-    read_settings,
-)
+from odcd.executor.declared_nodes import parse_nodes
+from odcd.settings import DeclaredNode, Settings, find_home, parse_address, read_settings
 
 
 def read(*argv: str, **environment: str) -> Settings:

@@ -22,7 +22,8 @@ import psutil
 
 from odcd.clock import SystemClock
 from odcd.database import schema
-from odcd.database.pool import Session, close, connect
+from odcd.database.pool import close, connect
+from odcd.database.session import Session
 from odcd.errors import DatabaseDown
 from odcd.home.database_access import as_account
 from odcd.home.postgres import EmbeddedPostgres

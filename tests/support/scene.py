@@ -27,7 +27,7 @@ from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.events import EventHub
 from odcd.front.near import ORIGIN, Origin
-from odcd.jobs.submission import SubmitBatcher
+from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.metrics import Metrics
 from odcd.page.app import Page
 from odcd.records.node import NodeReport

@@ -21,7 +21,7 @@ from odcd.api.http.server import HttpServer
 from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.events import EventHub
-from odcd.jobs.submission import SubmitBatcher
+from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
 from odcd.records.node import NodeReport

@@ -14,7 +14,7 @@ from odcd.database.connections import API
 from odcd.database.pool import Database
 from odcd.database.schema import sql_folder
 from odcd.database.slots import PER_USER, Slots
-from odcd.jobs.submission import SubmitBatcher
+from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.stores.store import Store
 from tests.odcd.api.service import ALICE, BOB, BODY, Service, serving
 from tests.support.database import Sql

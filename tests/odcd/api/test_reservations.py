@@ -17,7 +17,8 @@ from odcd.api.answers.reservations import (
 )
 from odcd.api.answers.submit import Preview
 from odcd.errors import BadRequest
-from odcd.jobs.reservations import Reserve, TypeThere, find_type, seconds_of, sizes_of, spec_of
+from odcd.jobs.gpu_types import TypeThere, sizes_of
+from odcd.jobs.reservations import Reserve, find_type, seconds_of, spec_of
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 
 H100 = TypeThere(

@@ -12,7 +12,8 @@ import pytest
 from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.errors import BadDependency, BadRequest, DatabaseDown, OdcError, TooLarge
-from odcd.jobs.submission import BATCH_JOBS, SMALL_JOBS, Prepared, SubmitBatcher, prepare
+from odcd.jobs.submission import Prepared, prepare
+from odcd.jobs.submit_batches import BATCH_JOBS, SMALL_JOBS, SubmitBatcher
 from odcd.records.job import Identity, JobSpec, Submitted
 from odcd.records.node import NodeReport
 from odcd.stores.store import Store

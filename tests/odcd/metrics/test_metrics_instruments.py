@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from odcd.database.pool import _operation
+from odcd.database.session import _operation
 from odcd.errors import RunnerDown
 from odcd.executor.kubernetes.cluster import ApiRefused, Status, is_trouble, operation_of
 from odcd.executor.kubernetes.settings import KubernetesSettings

@@ -1,26 +1,22 @@
-"""Chooses the executor from the settings; a leader creates one for its term."""
+"""Runs jobs as pods of a Kubernetes cluster."""
 
 from __future__ import annotations
 
-import logging
-import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from odcd.builds.worker import Builder
 from odcd.call_metrics import Calls
 from odcd.clock import Clock
+from odcd.engines.base import Term
 from odcd.errors import BadRequest, RunnerDown
 from odcd.executor.base import Executor
-from odcd.executor.job_rules import check_user
 from odcd.executor.kubernetes.boxes import BoxStorage
 from odcd.executor.kubernetes.build_jobs import BuildPlace
 from odcd.executor.kubernetes.builds import BuildJobs
-from odcd.executor.kubernetes.checks import JobCheck, refuse_images
+from odcd.executor.kubernetes.checks import JobCheck
 from odcd.executor.kubernetes.claims import Claims
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.executor import KubernetesExecutor
@@ -29,147 +25,11 @@ from odcd.executor.kubernetes.output import PodOutput
 from odcd.executor.kubernetes.pods import PodSettings, whole_seconds
 from odcd.executor.kubernetes.starts import Budgets
 from odcd.executor.kubernetes.template import PodTemplate, read_template
-from odcd.executor.local import LocalExecutor
-from odcd.executor.output import check_patterns
-from odcd.jobs.reservations import check_local
-from odcd.metrics import Metrics
 from odcd.records.dev_server import BoxKeys
 from odcd.records.dispatch import Dispatch
 from odcd.records.job import Identity, JobSpec
 from odcd.settings import Settings
 from odcd.stores.store import Store
-
-log = logging.getLogger(__name__)
-
-Launcher = Callable[[], Awaitable[None]]
-
-
-class Term(Protocol):
-    """A leader's term."""
-
-    @property
-    def term(self) -> int: ...
-
-    @property
-    def certain(self) -> bool:
-        """True while no other daemon can be leading yet."""
-        ...
-
-
-class Engine(Protocol):
-    node_grace: timedelta | None
-    """How long a node may be unreachable before its jobs end; None: they are never ended for
-    that."""
-    quarantine: bool
-    """Whether nodes on which jobs keep failing are quarantined."""
-    canaries: bool
-    """Whether canaries can test a quarantined node."""
-    check_job: Callable[[Identity, JobSpec], None]
-    """Raises the reason to reject a job at submit."""
-
-    ssh: bool
-    """Whether users enter dev servers by SSH, which requires their public keys."""
-    runs_as_anyone: bool
-    """Whether jobs of every user can run, whichever account runs the daemon."""
-
-    async def prepare(self) -> None:
-        """Called before the daemon serves. Raises BadRequest or OtherHost when it can never
-        work."""
-        ...
-
-    async def make(self, lead: Term) -> Executor:
-        """Create the executor for a leader, which closes it."""
-        ...
-
-    async def claim(self, term: int) -> None:
-        """Claim the database for this executor. Raises OtherHost, RunnerDown."""
-        ...
-
-    async def make_builder(self, lead: Term) -> Builder:
-        """Create the builder of images from users' Dockerfiles, for a leader, which closes it.
-        Called only if the settings name a registry."""
-        ...
-
-    def reader(self) -> Executor | None:
-        """An executor that only reads, for a follower's requests, such as logs; None if there is
-        none."""
-        ...
-
-    def claims(self) -> Claims | None:
-        """The disk claims of its dev servers; None if they have no disks."""
-        ...
-
-    async def close(self) -> None: ...
-
-
-def make_engine(
-    settings: Settings, store: Store, clock: Clock, launcher: Launcher, metrics: Metrics
-) -> Engine:
-    if settings.executor == "kubernetes":
-        return KubernetesEngine(settings, store, clock, metrics.backend("kubernetes"))
-    return LocalEngine(settings, store, clock, launcher, metrics.backend("runner"))
-
-
-def check_local_job(who: Identity, spec: JobSpec) -> None:
-    """Raises BadRequest, NotImplementedYet."""
-    check_local(who, spec)
-    check_patterns(who, spec)
-    refuse_images(who, spec)
-
-
-class LocalEngine:
-    runs_as_anyone = False  # as root it can; the daemon checks that itself
-    node_grace: timedelta | None = None
-    quarantine = False
-    canaries = False
-    ssh = False
-
-    def __init__(
-        self, settings: Settings, store: Store, clock: Clock, launcher: Launcher, calls: Calls
-    ) -> None:
-        self._calls = calls
-        self._settings = settings
-        self._store = store
-        self._clock = clock
-        self._launcher = launcher
-        self._rules = settings.jobs.rules()
-
-    def check_job(self, who: Identity, spec: JobSpec) -> None:
-        """Raises BadRequest, NotImplementedYet, NotAllowed."""
-        if self._settings.serves_all:
-            check_user(self._rules, who.uid)
-        check_local_job(who, spec)
-
-    async def prepare(self) -> None:
-        await self._store.check_host(*_place(self._settings.runner_folder))
-
-    async def make(self, lead: Term) -> Executor:
-        return LocalExecutor(
-            self._settings.runner_folder,
-            self._launcher,
-            self._clock,
-            nodes=self._settings.nodes,
-            self_node=self._settings.self_node,
-            sizes=self._store.gpu_type_sizes,
-            calls=self._calls,
-        )
-
-    async def claim(self, term: int) -> None:
-        await self._store.claim_host(term, *_place(self._settings.runner_folder))
-
-    async def make_builder(self, lead: Term) -> Builder:
-        raise AssertionError("processes of a machine have no registry")
-
-    def reader(self) -> Executor | None:
-        """None: another daemon on this machine would be the leader."""
-        return None
-
-    def claims(self) -> Claims | None:
-        """None: home folders are on the machine itself."""
-        return None
-
-    async def close(self) -> None:
-        pass
 
 
 class KubernetesEngine:
@@ -307,16 +167,3 @@ def _load_keys() -> Callable[[], BoxKeys]:
 
 class _Namespace(Object):
     metadata: Meta
-
-
-def _place(runner_folder: Path) -> tuple[str, str]:
-    """The identity of the local executor's runner and machine, for programs and for people.
-
-    Two homes on one machine have separate runners, and neither knows the other's jobs.
-    """
-    host = socket.gethostname()
-    try:
-        machine = Path("/etc/machine-id").read_text().strip() or host
-    except OSError:
-        machine = host
-    return f"{machine}:{runner_folder.resolve()}", f"{host}, home {runner_folder.parent}"
