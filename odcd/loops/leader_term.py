@@ -84,19 +84,21 @@ class Leading:
             stale_after=settings.reservation_wait,
             on_change=self._planner.wake,
         )
+        rounds = metrics.rounds
         self._quarantine = Quarantine(
-            term, store, executor, clock, every=every, on_change=self._planner.wake
-        )
+            term, store, executor, clock, every=every, on_change=self._planner.wake,
+            metrics=rounds,
+        )  # fmt: skip
         self._forecaster = Forecaster(term, database, clock, every, metrics.foresaw)
         self._partitions = Partitions(database, clock)
         self._retention = Retention(term, database, clock, settings.history)
-        self._idles = Idles(term, store, executor, clock, settings.look)
+        self._idles = Idles(term, store, executor, clock, settings.look, rounds)
         self._disks: DiskWorker | None = None
         self._builds: BuildWorker | None = None
         self._woken: dict[str, Woken] = {
             "planner": self._planner,
             "reaper": self._reaper,
-            "warner": Warner(term, store, executor, clock, every),
+            "warner": Warner(term, store, executor, clock, every, rounds),
         }
         kubernetes = settings.kubernetes if settings.executor == "kubernetes" else None
         self._gpu_use = self._woken["gpu-use"] = GpuUse(
@@ -105,7 +107,7 @@ class Leading:
             calls=metrics.backend("prometheus"), nvml_calls=metrics.backend("nvml"),
         )  # fmt: skip
         if engine.ssh:
-            self._woken["jupyter"] = Jupyters(term, store, executor, clock, every)
+            self._woken["jupyter"] = Jupyters(term, store, executor, clock, every, rounds)
 
     @property
     def executor(self) -> Executor | None:

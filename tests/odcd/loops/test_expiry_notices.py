@@ -52,7 +52,7 @@ def tell(url: str, executor: Told, times: int = 1) -> list[float]:
             warner = Warner(
                 0, Store(database), cast(Executor, executor), SystemClock(), timedelta(seconds=30)
             )
-            return [await warner.tell_once() for _ in range(times)]
+            return [await warner.run_once() for _ in range(times)]
 
     return asyncio.run(work())
 
