@@ -113,17 +113,19 @@ async def drive(dsn: str, load: Load) -> Seen:
             row["term"], row["beat"], clock.now(),
         )  # fmt: skip
         lead = Lead(term, session, clock)
-        planner = Planner(lead, store, executor, clock, timedelta(seconds=30), seen.passes.append)
+        planner = Planner(
+            lead, store.dispatches, executor, clock, timedelta(seconds=30), seen.passes.append
+        )
         reaper = Reaper(lead, store, executor, clock, grace=timedelta(seconds=30), node_grace=None,
                         every=timedelta(seconds=30), on_change=planner.wake)  # fmt: skip
         await executor.open(term)
-        await store.register_nodes(term, nodes(), clock.now(), whole=True)
-        await take_over(lead, store, executor, planner)
+        await store.nodes.register(term, nodes(), clock.now(), whole=True)
+        await take_over(lead, store.attempts, executor, planner)
         spec = JobSpec(
             script="#!/bin/sh\n", work_dir="/tmp", name="sweep", gpus=load.gpus, gpu_type="h100",
             cpus_per_task=load.gpus, array=f"0-{load.tasks - 1}", time_limit_s=3600,
         )  # fmt: skip
-        await SubmitBatcher(store, clock).submit(prepare(ANN, [spec], key=None, dry_run=False))
+        await SubmitBatcher(store.jobs, clock).submit(prepare(ANN, [spec], key=None, dry_run=False))
         async with asyncio.TaskGroup() as group:
             working = [group.create_task(planner.run()), group.create_task(reaper.run())]
             while await database.fetchval(

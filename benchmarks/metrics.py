@@ -99,7 +99,8 @@ async def measure(dsn: str, folder: Path) -> list[Figure]:
         every = {name: 0.0 if every_s < 10 else every_s for name, every_s in MEASURES.items()}
         sampler = Sampler(database, clock, metrics, every)
         api = Api(
-            store=store, batcher=SubmitBatcher(store, clock), events=EventHub(store, clock),
+            store=store, batcher=SubmitBatcher(store.jobs, clock),
+            events=EventHub(store.events, clock),
             clock=clock, wake=lambda: None, executor_of=lambda: None, listening=lambda: True,
             led=lambda: True, metrics=metrics, scrape=sampler.scrape, own_uid=os.getuid(),
         )  # fmt: skip

@@ -36,7 +36,7 @@ VIEWS = {"overview": "/", "queue": "/page/queue", "nodes": "/page/nodes", "plan"
 async def furnish(it: Scene, nodes: int, pending: int) -> None:
     """Every GPU is in use, by jobs of two of them; what waits, waits for them."""
     it.clock.ago = timedelta(minutes=30)
-    await it.store.register_nodes(
+    await it.store.nodes.register(
         0,
         [NodeReport(name=f"gpu-{n:04}", gpu_type="h100", gpus=8, cpus=192, mem_mib=2_000_000,
                     declared=True) for n in range(nodes)],

@@ -41,6 +41,7 @@ from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
 from odcd.page.app import Page
 from odcd.settings import Settings
+from odcd.stores.logins import LoginStore
 from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
@@ -96,7 +97,7 @@ class Daemon:
         self._database = database
         self._clock = clock
         self._store = Store(database)
-        self._events = EventHub(self._store, clock)
+        self._events = EventHub(self._store.events, clock)
         self._metrics = metrics
         metrics.watch_events(lambda: self._events.clients)
         metrics.watch_listener(lambda: database.listening(CHANNEL))
@@ -117,14 +118,14 @@ class Daemon:
         as_root = settings.socket_mode == 0o666
         oldest = settings.oldest_client
         serves_uid = None if as_root or self._engine.runs_as_anyone else os.getuid()
-        self._logins = _logins(settings, self._store, clock, serves_uid)
+        self._logins = _logins(settings, self._store.logins, clock, serves_uid)
         self._credentials = Credentials()
         place = settings.audit_log
         self._audit = AuditLog(place, clock) if place is not None else None
         api = Api(
             store=self._store,
             batcher=SubmitBatcher(
-                self._store,
+                self._store.jobs,
                 clock,
                 pending=fairness.pending,
                 stored_bytes=fairness.stored_bytes,
@@ -199,7 +200,7 @@ class Daemon:
                 group.create_task(self._events.run(), name="events"),
                 group.create_task(self._page.run(), name="page"),
                 group.create_task(
-                    self._credentials.run(self._store, self._clock), name="credentials"
+                    self._credentials.run(self._store.keys, self._clock), name="credentials"
                 ),
                 group.create_task(self._leader.run(), name="leader"),
             ]
@@ -273,7 +274,7 @@ def _hosts(settings: Settings) -> Hosts:
 
 
 def _logins(
-    settings: Settings, store: Store, clock: Clock, serves_uid: int | None
+    settings: Settings, store: LoginStore, clock: Clock, serves_uid: int | None
 ) -> Logins | None:
     if not settings.login.rules():
         return None

@@ -58,12 +58,12 @@ Wanted = Callable[[Event], bool]
 
 
 class EventStore(Protocol):
-    async def events(
+    async def list(
         self, after: int, limit: int, job_id: int | None = None
     ) -> list[tuple[int, str]]: ...
-    async def last_event(self) -> int: ...
-    async def settled(self, job_ids: list[int]) -> list[int]: ...
-    async def ended(self, selector: Selector) -> str | None: ...
+    async def get_last(self) -> int: ...
+    async def list_settled(self, job_ids: list[int]) -> list[int]: ...
+    async def get_results(self, selector: Selector) -> str | None: ...
 
 
 class _Told(msgspec.Struct):
@@ -138,7 +138,7 @@ class EventHub:
         else:
             self._position = None
         if self._waits:
-            for job_id in await self._store.settled(list(self._waits)):
+            for job_id in await self._store.list_settled(list(self._waits)):
                 for waiting in self._waits.get(job_id, ()):
                     waiting.set()
         for waiting in self._task_waits:
@@ -146,7 +146,7 @@ class EventHub:
 
     async def _read(self) -> None:
         while self._position is not None:
-            page = await self._store.events(self._position, PAGE)
+            page = await self._store.list(self._position, PAGE)
             for event_id, body in page:
                 self._kept.append(_event(event_id, body))
                 self._position = event_id
@@ -176,7 +176,7 @@ class EventHub:
         with self._client():
             async with self._starting:
                 if self._position is None:
-                    self._position = await self._store.last_event()
+                    self._position = await self._store.get_last()
             cursor = self._position if after is None else after
             if after is not None:
                 async for event in self._past(cursor, job_id):
@@ -224,7 +224,7 @@ class EventHub:
 
     async def _past(self, cursor: int, job_id: int | None) -> AsyncGenerator[Event]:
         while not self._closing.is_set():
-            page = await self._store.events(cursor, PAGE, job_id)
+            page = await self._store.list(cursor, PAGE, job_id)
             for event_id, body in page:
                 if self._turns.are_due():
                     await self._turns.take()
@@ -250,7 +250,7 @@ class EventHub:
             self._clients -= 1
 
     async def ended(self, selector: Selector, timeout_s: float) -> str | None:
-        """How the jobs of a selection ended, as Store.ended has it, once all of them have.
+        """How the jobs of a selection ended, as EventStore.get_results has it, once all have.
 
         None when the time is over before, or the hub closes. Raises UnknownJob.
         """
@@ -258,7 +258,7 @@ class EventHub:
         until = self._clock.monotonic() + timeout_s
         with self._waiting(selector, ended):
             while True:
-                answer = await self._store.ended(selector)
+                answer = await self._store.get_results(selector)
                 left_s = until - self._clock.monotonic()
                 if answer is not None or left_s <= 0 or self._closing.is_set():
                     return answer

@@ -137,16 +137,16 @@ class AccountRoutes:
         )
 
     async def list(self, call: Call) -> Response:
-        accounts = await self._api.store.accounts()
+        accounts = await self._api.store.accounts.list()
         return Response(f'{{"accounts":{accounts}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
-        return first(await self._api.store.accounts(call.part("account")))
+        return first(await self._api.store.accounts.list(call.part("account")))
 
     async def make(self, call: Call) -> Response:
         form = await call.body(self._make)
         now = self._api.clock.now()
-        answer = await self._api.store.make_account(
+        answer = await self._api.store.accounts.create(
             call.who, form.name, said(form, "name"), key_of(call), digest_of("account", form), now
         )
         return Response(answer, 201, media_type=JSON)
@@ -155,13 +155,13 @@ class AccountRoutes:
         form = await call.body(self._edit)
         now = self._api.clock.now()
         name = call.part("account")
-        answer = await self._api.store.edit_account(call.who, name, said(form), now)
+        answer = await self._api.store.accounts.update(call.who, name, said(form), now)
         self._api.wake()
         return Response(answer, media_type=JSON)
 
     async def delete(self, call: Call) -> Response:
         now = self._api.clock.now()
-        answer = await self._api.store.delete_account(call.who, call.part("account"), now)
+        answer = await self._api.store.accounts.delete(call.who, call.part("account"), now)
         return Response(answer, media_type=JSON)
 
 
@@ -219,16 +219,16 @@ class QosRoutes:
         )
 
     async def list(self, call: Call) -> Response:
-        return Response(f'{{"qos":{await self._api.store.qos()}}}', media_type=JSON)
+        return Response(f'{{"qos":{await self._api.store.qos.list()}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
-        return first(await self._api.store.qos(call.part("qos")))
+        return first(await self._api.store.qos.list(call.part("qos")))
 
     async def make(self, call: Call) -> Response:
         form = await call.body(self._make)
         self._check_idle(form)
         now = self._api.clock.now()
-        answer = await self._api.store.make_qos(
+        answer = await self._api.store.qos.create(
             call.who, form.name, said(form, "name"), key_of(call), digest_of("qos", form), now
         )
         return Response(answer, 201, media_type=JSON)
@@ -237,7 +237,7 @@ class QosRoutes:
         form = await call.body(self._edit)
         self._check_idle(form)
         now = self._api.clock.now()
-        answer = await self._api.store.edit_qos(call.who, call.part("qos"), said(form), now)
+        answer = await self._api.store.qos.update(call.who, call.part("qos"), said(form), now)
         self._api.wake()
         return Response(answer, media_type=JSON)
 
@@ -252,7 +252,7 @@ class QosRoutes:
 
     async def delete(self, call: Call) -> Response:
         now = self._api.clock.now()
-        answer = await self._api.store.delete_qos(call.who, call.part("qos"), now)
+        answer = await self._api.store.qos.delete(call.who, call.part("qos"), now)
         return Response(answer, media_type=JSON)
 
 

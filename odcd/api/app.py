@@ -67,7 +67,8 @@ def create_app(deps: Api) -> Starlette:
 
 def identifier_of(deps: Api) -> Identifier:
     return Identifier(
-        deps.store,
+        deps.store.keys,
+        deps.store.users,
         deps.clock,
         own_uid=deps.own_uid,
         operators=deps.operators,

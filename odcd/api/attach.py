@@ -92,7 +92,7 @@ class AttachEndpoint:
 
     async def _open(self, socket: WebSocket, who: Identity) -> tuple[int, Terminal]:
         job_id = await self._api.own_job(who, parse_selector(socket.path_params["id"]))
-        dispatch = await self._api.store.dispatch_of(job_id)
+        dispatch = await self._api.store.dispatches.get(job_id)
         if dispatch is None:
             raise WrongState(f"job {job_id} has not started", "Wait until it runs.")
         if not dispatch.options.get("pty"):

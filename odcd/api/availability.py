@@ -57,7 +57,7 @@ class AvailabilityRoutes:
         query = call.query(AvailabilityQuery)
         seconds_of(query.hours)
         now = self._api.clock.now()
-        text = await self._api.store.availability(now)
+        text = await self._api.store.gpu_types.list_availability(now)
         waits = await self._waits_of(call.who, text, query.hours, now)
         types: list[dict[str, Any]] = json.loads(text)
         for one in types:
@@ -85,7 +85,9 @@ class AvailabilityRoutes:
         ]  # fmt: skip
         asks = prepare(who, specs, key=None, dry_run=True).request["jobs"] if specs else []
         named = [{**ask, "uid": who.uid, "user": who.user} for ask in asks]
-        told = json.loads(await self._api.store.preview(msgspec.json.encode(named).decode(), now))
+        told = json.loads(
+            await self._api.store.plans.preview(msgspec.json.encode(named).decode(), now)
+        )
         waits: dict[str, list[Wait]] = {}
         for (kind, size), one in zip(sized, told, strict=True):
             start = one.get("start_at")
@@ -109,5 +111,5 @@ class AvailabilityRoutes:
 
     async def cluster(self, call: Call) -> Response:
         now = self._api.clock.now()
-        told = json.loads(await self._api.store.cluster(now))
+        told = json.loads(await self._api.store.cluster.count(now))
         return Response(json.dumps({"at": iso(now), **told}), media_type=JSON)

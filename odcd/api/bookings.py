@@ -134,12 +134,12 @@ class BookingRoutes:
     async def list(self, call: Call) -> Response:
         query = call.query(BookingQuery)
         now = self._api.clock.now()
-        bookings = await self._api.store.bookings(call.who, now, ended=query.all)
+        bookings = await self._api.store.bookings.list(call.who, now, ended=query.all)
         return Response(f'{{"bookings":{bookings}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
         now = self._api.clock.now()
-        booking = await self._api.store.booking(call.who, call.part("booking"), now)
+        booking = await self._api.store.bookings.get(call.who, call.part("booking"), now)
         return Response(booking, media_type=JSON)
 
     async def make(self, call: Call) -> Response:
@@ -153,7 +153,7 @@ class BookingRoutes:
         ask = await _asked(form, now)
         # A moment as it was written: now+2h is another one when the request comes again.
         digest = hashlib.sha256(b"booking:" + msgspec.json.encode(form)).hexdigest()
-        booking = await self._api.store.make_booking(call.who, ask, call.key, digest, now)
+        booking = await self._api.store.bookings.create(call.who, ask, call.key, digest, now)
         self._api.wake()
         return Response(booking, 201, media_type=JSON)
 
@@ -161,13 +161,13 @@ class BookingRoutes:
         form = await call.body(self._edit)
         now = self._api.clock.now()
         ask = await _asked(form, now)
-        booking = await self._api.store.edit_booking(call.who, call.part("booking"), ask, now)
+        booking = await self._api.store.bookings.update(call.who, call.part("booking"), ask, now)
         self._api.wake()
         return Response(booking, media_type=JSON)
 
     async def delete(self, call: Call) -> Response:
         now = self._api.clock.now()
-        booking = await self._api.store.delete_booking(call.who, call.part("booking"), now)
+        booking = await self._api.store.bookings.delete(call.who, call.part("booking"), now)
         self._api.wake()
         return Response(booking, media_type=JSON)
 

@@ -87,7 +87,7 @@ class BuildRoutes:
         sent = await call.raw(MAX_SENT_BYTES)
         context = await self._reader.read(sent, query.dockerfile)
         digest = own_digest(call.who.uid, context.digest)
-        told = await self._api.store.put_build(
+        told = await self._api.store.builds.put(
             call.who, digest, target, query.dockerfile, context.packed, self._api.clock.now(),
             anew=query.anew,
         )  # fmt: skip
@@ -96,11 +96,11 @@ class BuildRoutes:
 
     async def show(self, call: Call) -> Response:
         digest, target = self._digest(call), self._api.build_target()
-        return Response(await self._api.store.build(call.who, digest, target), media_type=JSON)
+        return Response(await self._api.store.builds.get(call.who, digest, target), media_type=JSON)
 
     async def log(self, call: Call) -> Response:
         digest, target = self._digest(call), self._api.build_target()
-        told = await self._api.store.build_log(call.who, digest, target)
+        told = await self._api.store.builds.get_log(call.who, digest, target)
         return Response(told, media_type="text/plain; charset=utf-8")
 
     def _digest(self, call: Call) -> str:

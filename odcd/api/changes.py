@@ -155,7 +155,7 @@ class ChangeRoutes:
     async def _cancel(self, call: Call, filters: Filters, signal: str | int | None) -> Response:
         number = None if signal is None else signal_number(str(signal))
         executor = None if number is None else self._api.executor()
-        outcomes = await self._api.store.cancel(
+        outcomes = await self._api.store.jobs.cancel(
             call.who, filters, self._api.clock.now(), signal=number
         )
         if executor is not None and number is not None:
@@ -179,7 +179,7 @@ class ChangeRoutes:
         return await self._hold(call, await _many(form, call.turns()))
 
     async def _hold(self, call: Call, filters: Filters) -> Response:
-        return self._told(await self._api.store.hold(call.who, filters, self._api.clock.now()))
+        return self._told(await self._api.store.jobs.hold(call.who, filters, self._api.clock.now()))
 
     async def release_one(self, call: Call) -> Response:
         await call.body(self._nothing, empty=b"{}")
@@ -190,7 +190,9 @@ class ChangeRoutes:
         return await self._release(call, await _many(form, call.turns()))
 
     async def _release(self, call: Call, filters: Filters) -> Response:
-        return self._told(await self._api.store.release(call.who, filters, self._api.clock.now()))
+        return self._told(
+            await self._api.store.jobs.release(call.who, filters, self._api.clock.now())
+        )
 
     async def requeue_one(self, call: Call) -> Response:
         form = await call.body(self._requeue_one, empty=b"{}")
@@ -202,20 +204,20 @@ class ChangeRoutes:
 
     async def _requeue(self, call: Call, filters: Filters, hold: bool) -> Response:
         now = self._api.clock.now()
-        return self._told(await self._api.store.requeue(call.who, filters, now, hold=hold))
+        return self._told(await self._api.store.jobs.requeue(call.who, filters, now, hold=hold))
 
     async def checkpoint_one(self, call: Call) -> Response:
         """Preemption ends first whose end loses least, counted from the last checkpoint."""
         await call.body(self._nothing, empty=b"{}")
         now = self._api.clock.now()
-        outcomes = await self._api.store.checkpoint(call.who, _one(call), now)
+        outcomes = await self._api.store.jobs.checkpoint(call.who, _one(call), now)
         return Response(f'{{"jobs":{outcomes}}}', media_type=JSON)
 
     async def update(self, call: Call) -> Response:
         form = await call.body(self._update)
         now = self._api.clock.now()
         changes = _changes(form, call.who.operator, now)
-        return self._told(await self._api.store.update(call.who, _one(call), now, changes))
+        return self._told(await self._api.store.jobs.update(call.who, _one(call), now, changes))
 
     def _told(self, outcomes: str) -> Response:
         self._api.wake()

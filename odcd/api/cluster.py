@@ -76,7 +76,7 @@ class ClusterRoutes:
         )
 
     async def cluster(self, call: Call) -> Response:
-        told = json.loads(await self._api.store.diag(self._api.clock.now()))
+        told = json.loads(await self._api.store.cluster.diagnose(self._api.clock.now()))
         executor = self._api.executor_of()
         commands = executor is not None and self._api.commands()
         told["executor"] = {
@@ -86,7 +86,7 @@ class ClusterRoutes:
         return Response(json.dumps(told), media_type=JSON)
 
     async def fragmentation(self, call: Call) -> Response:
-        types = await self._api.store.fragmentation()
+        types = await self._api.store.gpu_types.list_fragmentation()
         return Response(f'{{"types":{types}}}', media_type=JSON)
 
     async def info(self, _: Call) -> Response:
@@ -100,7 +100,7 @@ class ClusterRoutes:
     async def ready(self, _: Call) -> Response:
         try:
             # A function of ours that answers: the database is there and has the schema.
-            await self._api.store.last_event()
+            await self._api.store.events.get_last()
             database = True
         except OdcError:
             database = False

@@ -141,7 +141,7 @@ class DiskRoutes:
         )
 
     async def list(self, call: Call) -> Response:
-        told = await self._api.store.disks(
+        told = await self._api.store.disks.list(
             call.who, call.query(DisksQuery).user, self._api.clock.now()
         )
         default = msgspec.json.encode(self._api.disk_gib).decode()
@@ -150,41 +150,41 @@ class DiskRoutes:
     async def make(self, call: Call) -> Response:
         form = await call.body(self._make)
         default = need_disks(self._api)
-        told = await self._api.store.create_disk(
+        told = await self._api.store.disks.create(
             call.who, form.name, form.size_gib or default, self._api.clock.now(),
             key=key_of(call), digest=digest_of("disk", form),
         )  # fmt: skip
         return Response(told, 201, media_type=JSON)
 
     async def show(self, call: Call) -> Response:
-        return _told(await self._api.store.disk(*_named(call), self._api.clock.now()))
+        return _told(await self._api.store.disks.get(*_named(call), self._api.clock.now()))
 
     async def delete(self, call: Call) -> Response:
-        return _told(await self._api.store.delete_disk(*_named(call), self._api.clock.now()))
+        return _told(await self._api.store.disks.delete(*_named(call), self._api.clock.now()))
 
     async def rename(self, call: Call) -> Response:
         form = await call.body(self._rename)
         now = self._api.clock.now()
-        return _told(await self._api.store.rename_disk(*_named(call), form.new_name, now))
+        return _told(await self._api.store.disks.rename(*_named(call), form.new_name, now))
 
     async def content(self, call: Call) -> Response:
-        return _told(await self._api.store.disk_contents(*_named(call), self._api.clock.now()))
+        return _told(await self._api.store.disks.get_contents(*_named(call), self._api.clock.now()))
 
     async def clone(self, call: Call) -> Response:
         form = await call.body(self._clone)
         need_disks(self._api)
-        told = await self._api.store.clone_disk(
+        told = await self._api.store.disks.clone(
             *_named(call), form.new_user, form.new_name, self._api.clock.now()
         )
         return Response(told, 201, media_type=JSON)
 
     async def unlock(self, call: Call) -> Response:
-        told = await self._api.store.unlock_disk(*_named(call), self._api.clock.now())
+        told = await self._api.store.disks.unlock(*_named(call), self._api.clock.now())
         self._api.wake()
         return _told(told)
 
     async def strays(self, call: Call) -> Response:
-        told = await self._api.store.disk_strays(call.who)
+        told = await self._api.store.disks.list_orphans(call.who)
         return Response(f'{{"strays":{told}}}', media_type=JSON)
 
 

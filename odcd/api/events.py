@@ -71,7 +71,7 @@ class EventRoutes:
     async def of_job(self, call: Call) -> Response:
         query = call.query(EventsQuery)
         selector = call.selector()
-        if await self._api.store.job_owner(selector.job_id) is None:
+        if await self._api.store.jobs.get_owner(selector.job_id) is None:
             raise unknown_job(selector.job_id)
         after = _after(call, query)
         wanted = _of_tasks(selector.tasks) if selector.tasks else None

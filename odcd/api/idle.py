@@ -82,7 +82,7 @@ class IdleRoutes:
     async def list(self, call: Call) -> Response:
         query = call.query(WhoseQuery)
         filters = query.filters()
-        told = await self._api.store.idle(filters, self._api.clock.now())
+        told = await self._api.store.gpu_use.list_idle(filters, self._api.clock.now())
         if query.user is not None and not json.loads(told)["jobs"]:
             await refuse_unknown_users(self._api, call, query.users())
         return Response(told, media_type=JSON)

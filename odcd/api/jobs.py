@@ -125,7 +125,7 @@ class JobRoutes:
             if query.ended_since.tzinfo is None:
                 raise BadRequest("ended_since names no time zone", "End it with Z.")
             filters["ended_since"] = query.ended_since.isoformat()
-        jobs, cursor = await self._api.store.list_jobs(
+        jobs, cursor = await self._api.store.jobs.list(
             filters,
             self._api.clock.now(),
             ended=query.ended
@@ -148,10 +148,10 @@ class JobRoutes:
         if wait is not None and moment is not None:
             raise BadRequest("wait and as_of exclude each other", "What has been, has ended.")
         if wait is None:
-            jobs, cursor = await self._api.store.show_page(
+            jobs, cursor = await self._api.store.jobs.list_rows(
                 selector, self._api.clock.now(), moment, after=query.cursor, limit=query.limit
             )
-            shown = await with_paths(jobs, self._api.store, call.turns())
+            shown = await with_paths(jobs, self._api.store.jobs, call.turns())
             cursor = cursor if shown.last_id is None else shown.last_id
             following = b"null" if cursor is None else b'"%d"' % cursor
             return Response(b'{"jobs":%s,"next":%s}' % (shown.jobs, following), media_type=JSON)
@@ -164,14 +164,14 @@ class JobRoutes:
         moment = as_of(call.query(WhyQuery).as_of)
         now = self._api.clock.now()
         if moment is not None:
-            told = await self._api.store.explain_past(call.selector(), moment, now)
+            told = await self._api.store.jobs.explain_past(call.selector(), moment, now)
         else:
             told = await self.explained(await self._api.one_job(call.selector()))
         return Response(told, media_type=JSON)
 
     async def explained(self, job_id: int) -> str:
         """Explanation, as JSON."""
-        return self._with_starts(await self._api.store.explain(job_id, self._api.clock.now()))
+        return self._with_starts(await self._api.store.jobs.explain(job_id, self._api.clock.now()))
 
     def _with_starts(self, told: str) -> str:
         """Of a job that has its nodes and not all of its members what these wait for, which the
@@ -188,7 +188,7 @@ class JobRoutes:
 
     async def script(self, call: Call) -> Response:
         job_id = await self._api.own_job(call.who, call.selector())
-        script = await self._api.store.script(job_id)
+        script = await self._api.store.jobs.get_script(job_id)
         if script is None:
             raise UnknownJob(f"the script of job {job_id} is not kept any more")
         return Response(script, media_type="text/plain; charset=utf-8")

@@ -51,17 +51,17 @@ class LicenceRoutes:
         )
 
     async def list(self, call: Call) -> Response:
-        licences = await self._api.store.licences()
+        licences = await self._api.store.licences.list()
         return Response(f'{{"licences":{licences}}}', media_type=JSON)
 
     async def set(self, call: Call) -> Response:
         form = await call.body(self._set)
         now = self._api.clock.now()
-        told = await self._api.store.set_licence(call.who, call.part("licence"), form.total, now)
+        told = await self._api.store.licences.set(call.who, call.part("licence"), form.total, now)
         self._api.wake()
         return Response(told, media_type=JSON)
 
     async def delete(self, call: Call) -> Response:
         now = self._api.clock.now()
-        told = await self._api.store.delete_licence(call.who, call.part("licence"), now)
+        told = await self._api.store.licences.delete(call.who, call.part("licence"), now)
         return Response(told, media_type=JSON)

@@ -110,18 +110,18 @@ class LoginRoutes:
 
     async def rotate(self, call: Call) -> Response:
         old, made = _own_key(call), new_key()
-        expires_at = await self._api.store.rotate_key(old, made, self._api.clock.now())
+        expires_at = await self._api.store.keys.rotate(old, made, self._api.clock.now())
         if expires_at is None:  # it ended meanwhile
             raise NotAuthenticated("the API key is unknown or has expired", LOGIN_HINT)
         answer = RotatedKey(key=made.key, prefix=made.prefix, expires_at=_iso(expires_at))
         return _secret(answer)
 
     async def logout(self, call: Call) -> Response:
-        await self._api.store.end_key(_own_key(call), self._api.clock.now())
+        await self._api.store.keys.end(_own_key(call), self._api.clock.now())
         return Response(status_code=204)
 
     async def end_all(self, call: Call) -> Response:
-        answer = await self._api.store.end_user_keys(
+        answer = await self._api.store.keys.end_all(
             call.who, call.part("user"), self._api.clock.now()
         )
         return Response(answer, media_type=JSON)
@@ -129,13 +129,13 @@ class LoginRoutes:
     async def me(self, call: Call) -> Response:
         who = call.who
         told: Mapping[str, object] = json.loads(
-            await self._api.store.show_key(
+            await self._api.store.keys.get(
                 who.uid, key_of(call.request.scope), self._api.clock.now()
             )
         )
         me = {
             "user": who.user, "uid": who.uid, "gid": who.gid, "operator": who.operator, **told,
-            "github_user": await self._api.store.github_user(who.uid),
+            "github_user": await self._api.store.users.get_github_user(who.uid),
         }  # fmt: skip
         return Response(msgspec.json.encode(me), media_type=JSON)
 

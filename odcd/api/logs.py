@@ -52,8 +52,8 @@ class LogRoutes:
     async def logs(self, call: Call) -> Response:
         query = call.query(LogsQuery)
         job_id = await self._api.own_job(call.who, call.selector())
-        last_event = await self._api.store.last_event()
-        dispatch = await self._api.store.dispatch_of(job_id)
+        last_event = await self._api.store.events.get_last()
+        dispatch = await self._api.store.dispatches.get(job_id)
         if dispatch is None and not query.follow:
             raise _not_started(job_id)
         executor = self._api.executor()
@@ -92,10 +92,10 @@ class LogRoutes:
         changes = self._api.events.stream(after, job_id=job_id)
         async with aclosing(changes):
             async for _ in changes:
-                dispatch = await self._api.store.dispatch_of(job_id)
+                dispatch = await self._api.store.dispatches.get(job_id)
                 if dispatch is not None:
                     return dispatch
-                if await self._api.store.ended(Selector(job_id=job_id)) is not None:
+                if await self._api.store.events.get_results(Selector(job_id=job_id)) is not None:
                     return None
         return None
 

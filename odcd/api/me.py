@@ -45,7 +45,7 @@ class MeRoutes:
         form = await call.body(self._edit)
         if form.github_user is not None:
             check_name(form.github_user)
-        answer = await self._api.store.set_github_user(
+        answer = await self._api.store.users.set_github_user(
             call.who, form.github_user, self._api.clock.now()
         )
         return Response(answer, media_type=JSON)

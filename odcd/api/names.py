@@ -16,8 +16,8 @@ async def refuse_unknown_users(api: Api, call: Call, names: Iterable[str]) -> No
         # The user database may be far away (LDAP).
         if name == call.who.user or await asyncio.to_thread(_on_machine, name):
             continue
-        if not await api.store.has_logged_in(name):
-            await api.store.users(name)
+        if not await api.store.logins.has_logged_in(name):
+            await api.store.users.list(name)
 
 
 def _on_machine(name: str) -> bool:

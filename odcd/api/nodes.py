@@ -67,7 +67,7 @@ class NodeRoutes:
 
     async def list(self, call: Call) -> Response:
         moment = as_of(call.query(NodeQuery).as_of)
-        nodes = await self._api.store.nodes(self._api.clock.now(), moment)
+        nodes = await self._api.store.nodes.list(self._api.clock.now(), moment)
         return Response(f'{{"nodes":{nodes}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
@@ -81,12 +81,14 @@ class NodeRoutes:
                 f"{form.state} needs a reason", "Say why: users whose jobs wait will read it."
             )
         now = self._api.clock.now()
-        await self._api.store.set_node_state(call.who, [name], form.state, form.reason, now)
+        await self._api.store.nodes.set_state(call.who, [name], form.state, form.reason, now)
         self._api.wake()
         return await self._node(name)
 
     async def _node(self, name: str) -> Response:
-        nodes: list[dict[str, Any]] = json.loads(await self._api.store.nodes(self._api.clock.now()))
+        nodes: list[dict[str, Any]] = json.loads(
+            await self._api.store.nodes.list(self._api.clock.now())
+        )
         for node in nodes:
             if node["name"] == name:
                 return Response(msgspec.json.encode(node), media_type=JSON)

@@ -48,7 +48,9 @@ class PageRoutes:
         made, now = ticket_of(), self._api.clock.now()
         key, until = key_of(call.request.scope), now + TICKET_LIFE
         peer_uid = self._asker(call) if query.browser_uid is None else query.browser_uid
-        if not await self._api.store.make_ticket(call.who, made, key, now, until, peer_uid):
+        if not await self._api.store.page_sessions.create_ticket(
+            call.who, made, key, now, until, peer_uid
+        ):
             raise NotAuthenticated("the API key is unknown or has expired", LOGIN_HINT)
         path = f"{ENTER}?ticket={made.key}"
         answer = PageTicket(

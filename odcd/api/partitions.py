@@ -133,10 +133,12 @@ class PartitionRoutes:
         )
 
     async def list(self, call: Call) -> Response:
-        return Response(f'{{"partitions":{await self._api.store.partitions()}}}', media_type=JSON)
+        return Response(
+            f'{{"partitions":{await self._api.store.partitions.list()}}}', media_type=JSON
+        )
 
     async def show(self, call: Call) -> Response:
-        found = _named(await self._api.store.partitions(), call.part("partition"))
+        found = _named(await self._api.store.partitions.list(), call.part("partition"))
         if found is None:
             raise UnknownPartition(
                 f'partition "{call.part("partition")}" does not exist',
@@ -154,14 +156,16 @@ class PartitionRoutes:
 
     async def delete(self, call: Call) -> Response:
         now = self._api.clock.now()
-        answer = await self._api.store.delete_partition(call.who, call.part("partition"), now)
+        answer = await self._api.store.partitions.delete(call.who, call.part("partition"), now)
         self._api.wake()
         return Response(answer, media_type=JSON)
 
     async def _change(self, call: Call, name: str, form: EditPartition, *, make: bool) -> Response:
         now = self._api.clock.now()
         changes = _said(form, "name")
-        answer = await self._api.store.change_partition(call.who, name, changes, now, make=make)
+        partitions = self._api.store.partitions
+        change = partitions.create if make else partitions.update
+        answer = await change(call.who, name, changes, now)
         self._api.wake()
         return Response(answer, 201 if make else 200, media_type=JSON)
 
@@ -219,10 +223,10 @@ class PolicyRoutes:
         )
 
     async def list(self, call: Call) -> Response:
-        return Response(f'{{"policies":{await self._api.store.policies()}}}', media_type=JSON)
+        return Response(f'{{"policies":{await self._api.store.policies.list()}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
-        found = _named(await self._api.store.policies(), call.part("policy"))
+        found = _named(await self._api.store.policies.list(), call.part("policy"))
         if found is None:
             raise UnknownPolicy(
                 f'policy "{call.part("policy")}" does not exist', "`odcctl policy list` lists them."
@@ -233,20 +237,20 @@ class PolicyRoutes:
         form = await call.body(self._make)
         now = self._api.clock.now()
         terms = _said(form, "name", "like")
-        answer = await self._api.store.make_policy(call.who, form.name, form.like, terms, now)
+        answer = await self._api.store.policies.create(call.who, form.name, form.like, terms, now)
         return Response(answer, 201, media_type=JSON)
 
     async def edit(self, call: Call) -> Response:
         form = await call.body(self._edit)
         now = self._api.clock.now()
         name = call.part("policy")
-        answer = await self._api.store.edit_policy(call.who, name, _said(form), now)
+        answer = await self._api.store.policies.update(call.who, name, _said(form), now)
         self._api.wake()
         return Response(answer, media_type=JSON)
 
     async def delete(self, call: Call) -> Response:
         now = self._api.clock.now()
-        answer = await self._api.store.delete_policy(call.who, call.part("policy"), now)
+        answer = await self._api.store.policies.delete(call.who, call.part("policy"), now)
         return Response(answer, media_type=JSON)
 
 

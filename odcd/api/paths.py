@@ -9,7 +9,7 @@ import msgspec
 
 from odcd.clock import Turns
 from odcd.executor.output import PathTooLong, default_stdout, expand
-from odcd.stores.store import Store
+from odcd.stores.jobs import JobStore
 
 MAX_BYTES = 4 * 1024 * 1024
 """Of the jobs of one answer, before patterns become paths: the others are on the next page."""
@@ -48,7 +48,7 @@ class Shown(NamedTuple):
     last_id: int | None
 
 
-async def with_paths(jobs: str, store: Store, turns: Turns) -> Shown:
+async def with_paths(jobs: str, store: JobStore, turns: Turns) -> Shown:
     """The same JSON array of jobs, as far as it fits into an answer; of those that have started,
     patterns became rank 0's paths.
 
@@ -71,7 +71,7 @@ async def with_paths(jobs: str, store: Store, turns: Turns) -> Shown:
     else:
         last_id = None
     if started:
-        for job_id in started.keys() - await store.without_files(list(started)):
+        for job_id in started.keys() - await store.list_without_files(list(started)):
             rows[started[job_id]] = _expanded(rows[started[job_id]])
             if turns.are_due():
                 await turns.take()

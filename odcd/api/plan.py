@@ -100,11 +100,13 @@ class PlanRoutes:
 
     async def show(self, call: Call) -> Response:
         moment = as_of(call.query(PlanQuery).as_of)
-        return Response(await self._api.store.plan(self._api.clock.now(), moment), media_type=JSON)
+        return Response(
+            await self._api.store.plans.get(self._api.clock.now(), moment), media_type=JSON
+        )
 
     async def gantt(self, call: Call) -> Response:
         query, now = call.query(GanttQuery), self._api.clock.now()
-        told = await self._api.store.gantt(
+        told = await self._api.store.plans.get_gantt(
             words(query.gpu_type, "gpu_type"), words(query.node, "node"), query.cursor, query.limit,
             (now - timedelta(hours=query.past_hours), now + timedelta(hours=query.hours)), now,
         )  # fmt: skip
@@ -113,14 +115,14 @@ class PlanRoutes:
     async def diff(self, call: Call) -> Response:
         query = call.query(DiffQuery)
         to = self._api.clock.now() if query.to is None else _pass(query.to)
-        return Response(await self._api.store.diff_plans(_pass(query.from_), to), media_type=JSON)
+        return Response(await self._api.store.plans.diff(_pass(query.from_), to), media_type=JSON)
 
     async def replay(self, call: Call) -> Response:
         query, name = call.query(ReplayQuery), call.part("id")
         number = _number(name)
         if number is None:
             raise UnknownPass(f'"{name}" is not a pass', "Passes have numbers.")
-        answer = await self._api.store.replay_pass(number, query.policy, query.plan_depth)
+        answer = await self._api.store.plans.replay(number, query.policy, query.plan_depth)
         return Response(answer, media_type=JSON)
 
 

@@ -37,7 +37,9 @@ class Previews:
             who, specs, key=None, dry_run=True, check=self._api.check_job, turns=turns
         )
         asks = [{**job, "uid": who.uid, "user": who.user} for job in prepared.request["jobs"]]
-        told = json.loads(await self._api.store.preview(msgspec.json.encode(asks).decode(), now))
+        told = json.loads(
+            await self._api.store.plans.preview(msgspec.json.encode(asks).decode(), now)
+        )
         for spec, one in zip(specs, told, strict=True):
             one["text"] = _foretold(spec, one, now)
         return msgspec.convert(told, list[Preview])

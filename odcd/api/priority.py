@@ -98,33 +98,35 @@ class PriorityRoutes:
         query = call.query(PriorityQuery)
         ids, users = _ids(query.id), _names(query.user)
         now = self._api.clock.now()
-        answer = await self._api.store.priorities(
+        answer = await self._api.store.accounting.list_priorities(
             ids, users, _names(query.account), _names(query.partition), query.limit, now
         )
         found: list[dict[str, Any]] = json.loads(answer)["jobs"]
         for job_id in sorted(set(ids or ()).difference(job["id"] for job in found)):
             selector = Selector(job_id=job_id)
-            await self._api.store.show_page(selector, now, limit=1)  # Raises UnknownJob
+            await self._api.store.jobs.list_rows(selector, now, limit=1)  # Raises UnknownJob
         if not found:
             named = {"account": _names(query.account), "partition": _names(query.partition)}
             filters = {key: names for key, names in named.items() if names is not None}
             # Raises UnknownAccount or UnknownPartition.
-            await self._api.store.list_jobs(
+            await self._api.store.jobs.list(
                 filters, now, ended=False, after=None, limit=1, fields=["id"]
             )
             await refuse_unknown_users(self._api, call, users or ())
         return Response(answer, media_type=JSON)
 
     async def shares(self, call: Call) -> Response:
-        return Response(await self._api.store.shares(self._api.clock.now()), media_type=JSON)
+        return Response(
+            await self._api.store.accounting.list_shares(self._api.clock.now()), media_type=JSON
+        )
 
     async def settings(self, call: Call) -> Response:
-        return Response(await self._api.store.accounting(), media_type=JSON)
+        return Response(await self._api.store.accounting.get(), media_type=JSON)
 
     async def edit(self, call: Call) -> Response:
         form = await call.body(self._edit)
         now = self._api.clock.now()
-        answer = await self._api.store.edit_accounting(call.who, said(form), now)
+        answer = await self._api.store.accounting.update(call.who, said(form), now)
         self._api.wake()
         return Response(answer, media_type=JSON)
 

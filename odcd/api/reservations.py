@@ -167,7 +167,7 @@ class ReservationRoutes:
         return await self._shown(call, answer.job_id, 201)
 
     async def _spec(self, who: Identity, asked: Reserve, now: datetime) -> ReservationSpec:
-        there = read_types(await self._api.store.availability(now))
+        there = read_types(await self._api.store.gpu_types.list_availability(now))
         # The user database may be far away (LDAP).
         home, shell = await asyncio.to_thread(user_places, who.uid)
         spec = spec_of(
@@ -187,7 +187,7 @@ class ReservationRoutes:
 
     async def _await_disk(self, who: Identity, name: str, preview: Preview, now: datetime) -> None:
         """Nothing is foreseen that must wait for its disk before it waits for nodes."""
-        told = await self._api.store.disk(who, None, name, now)
+        told = await self._api.store.disks.get(who, None, name, now)
         disk = msgspec.json.decode(told, type=Disk)
         why = why_disk_waits(disk)
         if why is not None:
@@ -200,7 +200,7 @@ class ReservationRoutes:
         self, who: Identity, spec: ReservationSpec, name: str | None, keys: Keys
     ) -> ReservationSpec:
         """With the lines of authorized_keys that will enter it. Nothing is queued without."""
-        name = name or await self._api.store.github_user(who.uid)
+        name = name or await self._api.store.users.get_github_user(who.uid)
         if name is None:
             raise BadRequest(
                 "a dev server is entered by your SSH keys at GitHub, and odc does not know your "
@@ -215,7 +215,7 @@ class ReservationRoutes:
         self, who: Identity, spec: ReservationSpec, digest: str
     ) -> ReservationSpec:
         """It waits in the queue until its image is there. Raises UnknownBuild, WrongState."""
-        told = await self._api.store.build(who, digest, self._api.build_target())
+        told = await self._api.store.builds.get(who, digest, self._api.build_target())
         build = msgspec.json.decode(told, type=ImageBuild)
         if build.state == "failed":
             raise WrongState(
@@ -227,7 +227,7 @@ class ReservationRoutes:
     async def _shown(self, call: Call, job_id: int, status: int = 200) -> Response:
         now = self._api.clock.now()
         positions = await self._places.read(now)
-        told = await self._api.store.reservation(call.who, job_id, positions, now)
+        told = await self._api.store.reservations.get(call.who, job_id, positions, now)
         return Response(told, status, media_type=JSON)
 
     async def list(self, call: Call) -> Response:
@@ -238,7 +238,7 @@ class ReservationRoutes:
                 raise BadRequest(f'"{status}" is not a status', f"Statuses: {', '.join(STATUSES)}.")
         now = self._api.clock.now()
         users = words(query.user, "user")
-        told = await self._api.store.reservations(
+        told = await self._api.store.reservations.list(
             call.who, users, statuses, await self._places.read(now), now,
             ended=query.all, limit=query.limit,
         )  # fmt: skip
@@ -252,7 +252,7 @@ class ReservationRoutes:
     async def edit(self, call: Call) -> Response:
         form = await call.body(self._edit)
         job_id = self._id(call)
-        await self._api.store.own_reservation(call.who, job_id)
+        await self._api.store.reservations.check_owner(call.who, job_id)
         changes: dict[str, object] = {
             name: value
             for name in ("name", "comment")
@@ -264,12 +264,12 @@ class ReservationRoutes:
             if self._api.keys is None:
                 raise _no_jupyter()
             now = self._api.clock.now()
-            await self._api.store.set_jupyter(call.who, job_id, form.jupyter, now)
+            await self._api.store.reservations.set_jupyter(call.who, job_id, form.jupyter, now)
         if not changes:
             if form.add_user is not UNSET or form.jupyter is not UNSET:
                 return await self._shown(call, job_id)
             raise BadRequest("a change without anything that changes", "Give a name or a comment.")
-        told = await self._api.store.update(
+        told = await self._api.store.jobs.update(
             call.who, {"job_ids": [job_id]}, self._api.clock.now(), changes
         )
         for one in json.loads(told):
@@ -285,7 +285,7 @@ class ReservationRoutes:
                 "Here only its owner and operators connect, by its terminal.",
             )
         lines = await self._api.keys.of(name)
-        attempt, every = await self._api.store.share_reservation(
+        attempt, every = await self._api.store.reservations.share(
             who, job_id, name, lines, self._api.clock.now()
         )
         if attempt is not None:
@@ -293,7 +293,7 @@ class ReservationRoutes:
 
     async def extend(self, call: Call) -> Response:
         form = await call.body(self._extend)
-        told = await self._api.store.extend_reservation(
+        told = await self._api.store.reservations.extend(
             call.who, self._id(call), seconds_of(form.hours, least_s=1), self._api.clock.now(),
             dry_run=form.dry_run,
         )  # fmt: skip
@@ -330,6 +330,6 @@ class _Places:
     async def read(self, now: datetime) -> str:
         async with self._one_at_a_time:
             if self._api.clock.monotonic() - self._read_at_s >= PLACES_KEPT_S:
-                self._kept = await self._api.store.queue_positions(now)
+                self._kept = await self._api.store.reservations.get_positions(now)
                 self._read_at_s = self._api.clock.monotonic()
             return self._kept

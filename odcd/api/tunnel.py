@@ -111,7 +111,7 @@ class TunnelEndpoint:
         return selector.job_id, int(given)
 
     async def _open(self, who: Identity, job_id: int, rank: int) -> ByteStream:
-        attempt = await self._api.store.enter_reservation(who, job_id, rank, self._way)
+        attempt = await self._api.store.reservations.enter(who, job_id, rank, self._way)
         port = PORTS[self._way]
         return await self._api.executor().open_stream(job_id, attempt, rank, port)
 

@@ -93,7 +93,9 @@ class UsageRoutes:
                 f"since is {iso(since)}, which is not before until, {iso(until)}",
                 "Give an earlier one.",
             )
-        told = await self._api.store.usage(by, query.filters(), since, until, self._api.clock.now())
+        told = await self._api.store.accounting.list_usage(
+            by, query.filters(), since, until, self._api.clock.now()
+        )
         if told == "[]":
             await refuse_unknown_users(self._api, call, query.users())
         head = msgspec.json.encode({"since": iso(since), "until": iso(until), "by": by}).decode()

@@ -126,14 +126,14 @@ class UserRoutes:
         )
 
     async def list(self, call: Call) -> Response:
-        return Response(f'{{"users":{await self._api.store.users()}}}', media_type=JSON)
+        return Response(f'{{"users":{await self._api.store.users.list()}}}', media_type=JSON)
 
     async def show(self, call: Call) -> Response:
-        return first(await self._api.store.users(call.part("user")))
+        return first(await self._api.store.users.list(call.part("user")))
 
     async def add(self, call: Call) -> Response:
         form = await call.body(self._add)
-        answer = await self._api.store.add_member(
+        answer = await self._api.store.accounts.add_member(
             call.who, call.part("account"), form.user, await _uid(form.user, form.uid),
             _asked(form), key_of(call),
             digest_of(f"member:{call.part('account')}", form), self._api.clock.now(),
@@ -144,7 +144,7 @@ class UserRoutes:
     async def edit(self, call: Call) -> Response:
         form = await call.body(self._edit)
         user = call.part("user")
-        answer = await self._api.store.edit_member(
+        answer = await self._api.store.accounts.update_member(
             call.who, call.part("account"), user, await _uid(user, None), said(form),
             self._api.clock.now(),
         )  # fmt: skip
@@ -153,7 +153,7 @@ class UserRoutes:
 
     async def remove(self, call: Call) -> Response:
         query = call.query(MemberQuery)
-        answer = await self._api.store.remove_member(
+        answer = await self._api.store.accounts.remove_member(
             call.who, call.part("account"), call.part("user"), query.partition,
             self._api.clock.now(),
         )  # fmt: skip
@@ -170,7 +170,7 @@ class UserRoutes:
 
     async def _coordinate(self, call: Call, user: str, uid: int | None, *, on: bool) -> Response:
         now = self._api.clock.now()
-        answer = await self._api.store.set_coordinator(
+        answer = await self._api.store.accounts.set_coordinator(
             call.who, call.part("account"), user, uid, now, on=on
         )
         return Response(answer, media_type=JSON)

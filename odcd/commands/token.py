@@ -56,7 +56,7 @@ def run(args: Namespace) -> int:
         with audit.noting():
             async with Database(dsn, size=1) as database:
                 life = timedelta(hours=args.hours)
-                await Store(database).keep_key(who, made, SystemClock().now(), life)
+                await Store(database).keys.create(who, made, SystemClock().now(), life)
 
     with_database(find_home(args.home, os.environ), args.dsn, keep)
     print(made.key)

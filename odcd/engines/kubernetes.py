@@ -69,8 +69,8 @@ class KubernetesEngine:
         return self._executor(await self._connect(), lead.term, lambda: lead.certain)
 
     async def make_builder(self, lead: Term) -> Builder:
-        sizes = await self._store.gpu_type_sizes()
-        types = await self._store.instance_types()
+        sizes = await self._store.gpu_types.get_sizes()
+        types = await self._store.gpu_types.get_instance_types()
         gpus = [instance for instance, name in types.items() if sizes[name].gpus > 0]
         place = BuildPlace(settings=self._builds, term=lead.term, gpu_instances=gpus)
         return BuildJobs(await self._connect(), place, lambda: lead.certain)
@@ -105,25 +105,27 @@ class KubernetesEngine:
             cluster,
             self._clock,
             settings,
-            PodOutput(cluster, self._store, self._clock, own.namespaces, own.output_bytes),
-            instance_types=self._store.instance_types,
-            on_orphans=lambda names: self._store.note_orphans(term, names, self._clock.now()),
+            PodOutput(cluster, self._store.outputs, self._clock, own.namespaces, own.output_bytes),
+            instance_types=self._store.gpu_types.get_instance_types,
+            on_orphans=lambda names: self._store.leader.record_orphans(
+                term, names, self._clock.now()
+            ),
             orphan_s=own.orphan_grace.total_seconds(),
             leads=leads,
             budgets=budgets,
             box_keys=lambda dispatch: self._keep_keys(term, dispatch),
-            on_port=lambda dispatch, port, addresses: self._store.note_box_port(
+            on_port=lambda dispatch, port, addresses: self._store.dev_servers.set_port(
                 term, dispatch.job_id, dispatch.attempt, port, addresses
             ),
-            on_contents=lambda job_id, attempt, text, used_bytes: self._store.note_contents(
-                term, job_id, attempt, text, used_bytes
+            on_contents=lambda job_id, attempt, text, used_bytes: (
+                self._store.disk_work.record_contents(term, job_id, attempt, text, used_bytes)
             ),
         )
 
     async def _keep_keys(self, term: int, dispatch: Dispatch) -> BoxKeys | None:
         assert self._make_keys is not None
         made, now = self._make_keys(), self._clock.now()
-        return await self._store.keep_box_keys(term, dispatch.job_id, made, now)
+        return await self._store.dev_servers.put_keys(term, dispatch.job_id, made, now)
 
     async def claim(self, term: int) -> None:
         """Identify the cluster by the uid of the batch namespace, which is unique."""
@@ -138,7 +140,7 @@ class KubernetesEngine:
             ) from error
         uid = msgspec.json.decode(body, type=_Namespace).metadata.uid
         told = f"cluster {self._cluster.host}, namespace {name}"
-        await self._store.claim_host(term, f"kubernetes:{uid}", told)
+        await self._store.leader.claim_host(term, f"kubernetes:{uid}", told)
 
     def reader(self) -> Executor | None:
         return self._reader

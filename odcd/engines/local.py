@@ -53,7 +53,7 @@ class LocalEngine:
         check_local_job(who, spec)
 
     async def prepare(self) -> None:
-        await self._store.check_host(*_place(self._settings.runner_folder))
+        await self._store.leader.check_host(*_place(self._settings.runner_folder))
 
     async def make(self, lead: Term) -> Executor:
         return LocalExecutor(
@@ -62,12 +62,12 @@ class LocalEngine:
             self._clock,
             nodes=self._settings.nodes,
             self_node=self._settings.self_node,
-            sizes=self._store.gpu_type_sizes,
+            sizes=self._store.gpu_types.get_sizes,
             calls=self._calls,
         )
 
     async def claim(self, term: int) -> None:
-        await self._store.claim_host(term, *_place(self._settings.runner_folder))
+        await self._store.leader.claim_host(term, *_place(self._settings.runner_folder))
 
     async def make_builder(self, lead: Term) -> Builder:
         raise AssertionError("processes of a machine have no registry")

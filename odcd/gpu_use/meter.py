@@ -21,7 +21,7 @@ from odcd.gpu_use.prometheus import Prometheus
 from odcd.gpu_use.queries import Labels
 from odcd.gpu_use.sampler import EVERY_S, Sampler, cgroup_of
 from odcd.gpu_use.settings import GpuUseSettings
-from odcd.stores.store import Store
+from odcd.stores.gpu_use import GpuUseStore
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class GpuUse:
     """Implements odcd.loops.leader_term.Woken."""
 
     def __init__(
-        self, term: int, store: Store, clock: Clock, settings: GpuUseSettings, *,
+        self, term: int, store: GpuUseStore, clock: Clock, settings: GpuUseSettings, *,
         namespaces: Namespaces | None, every: timedelta,
         calls: Calls = NOBODY, nvml_calls: Calls = NOBODY, nvml: Nvml | None = None,
         devices_s: float = DEVICES_S, retry_s: float = RETRY_S,
@@ -121,7 +121,7 @@ class GpuUse:
 
     async def _set_meter(self, source: str | None) -> None:
         idle_after = self._settings.idle_after
-        await self._store.set_gpu_meter(self._term, source, self._idle_ratio, idle_after)
+        await self._store.set_meter(self._term, source, self._idle_ratio, idle_after)
         log.info("gpu_use.source", extra={"source": source or "none"})
 
     async def _for_ever(self, loop: Callable[[], Awaitable[None]]) -> None:

@@ -66,10 +66,10 @@ async def give_up_running(dsn: str, who: Identity, clock: Clock) -> None:
     async with Database(dsn, size=1) as database:
         store = Store(database)
         live = {"state": list(LIVE_STATES)}
-        answers = json.loads(await store.requeue(who, live, clock.now()))
+        answers = json.loads(await store.jobs.requeue(who, live, clock.now()))
         fixed = [a["job_id"] for a in answers if a["outcome"] == "refused"]
         if fixed:
-            await store.cancel(who, {**live, "job_ids": fixed}, clock.now())
+            await store.jobs.cancel(who, {**live, "job_ids": fixed}, clock.now())
 
 
 class RunnerClient:

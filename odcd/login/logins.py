@@ -58,7 +58,7 @@ class LoginStore(Protocol):
         key: NewKey, now: datetime, expires_at: datetime, until: datetime,
     ) -> int: ...  # fmt: skip
 
-    async def refuse_login(self, detail: Mapping[str, str], now: datetime) -> None: ...
+    async def refuse(self, detail: Mapping[str, str], now: datetime) -> None: ...
 
 
 class Logins:
@@ -182,7 +182,7 @@ class Logins:
             return
         log.warning("login.refused", extra={"reason": reason, **known})
         try:
-            await self._store.refuse_login({"reason": reason, **known}, self._clock.now())
+            await self._store.refuse({"reason": reason, **known}, self._clock.now())
         except OdcError as error:
             log.error("login.untold", extra={"reason": reason, "why": error.message})
 

@@ -14,7 +14,7 @@ from odcd.executor.base import Executor
 from odcd.loops.rounds import RoundMetrics, Rounds
 from odcd.records.dev_server import Warned
 from odcd.records.dispatch import Notice
-from odcd.stores.store import Store
+from odcd.stores.dev_servers import DevServerStore
 
 LEVELS = (30, 15, 5)
 WALLS = (15, 5)
@@ -30,7 +30,7 @@ class Warner(Rounds):
     name = "expiry"
 
     def __init__(
-        self, term: int, store: Store, executor: Executor, clock: Clock, every: timedelta,
+        self, term: int, store: DevServerStore, executor: Executor, clock: Clock, every: timedelta,
         metrics: RoundMetrics | None = None,
     ) -> None:  # fmt: skip
         super().__init__(clock, every, metrics)
@@ -40,12 +40,12 @@ class Warner(Rounds):
 
     async def run_once(self) -> float:
         """Deliver the notices that are due; return the seconds until the next check."""
-        due = await self._store.warnings(self._term, self._clock.now())
+        due = await self._store.list_expiry_notices(self._term, self._clock.now())
         delivered = await asyncio.gather(*map(self._deliver, due))
         if not all(delivered):
             return RETRY_S
         now = self._clock.now()
-        next_at = await self._store.next_warning(now)
+        next_at = await self._store.get_next_notice_time(now)
         every_s = self._every.total_seconds()
         return every_s if next_at is None else min(every_s, (next_at - now).total_seconds())
 
@@ -60,7 +60,7 @@ class Warner(Rounds):
             return False
         except OdcError as error:
             trouble = error.message
-        await self._store.warned(self._term, warning, trouble, self._clock.now())
+        await self._store.record_expiry_notice(self._term, warning, trouble, self._clock.now())
         return True
 
 

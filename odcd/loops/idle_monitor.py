@@ -15,7 +15,7 @@ from odcd.executor.base import Executor
 from odcd.loops.rounds import RoundMetrics, Rounds
 from odcd.records.dev_server import IdleNotice, LookWish
 from odcd.records.dispatch import Notice
-from odcd.stores.store import Store
+from odcd.stores.dev_servers import DevServerStore
 
 AT_ONCE = 16
 
@@ -24,7 +24,7 @@ class Idles(Rounds):
     name = "idle"
 
     def __init__(
-        self, term: int, store: Store, executor: Executor, clock: Clock, every: timedelta,
+        self, term: int, store: DevServerStore, executor: Executor, clock: Clock, every: timedelta,
         metrics: RoundMetrics | None = None,
     ) -> None:  # fmt: skip
         """every: how often each dev server is checked."""
@@ -37,7 +37,7 @@ class Idles(Rounds):
     async def run_once(self) -> None:
         """Check every dev server that is due."""
         async with asyncio.TaskGroup() as group:
-            for wish in await self._store.due_looks(self._term):
+            for wish in await self._store.list_due_looks(self._term):
                 group.create_task(self._look_at(wish), name=f"look-{wish.job_id}")
 
     async def _look_at(self, wish: LookWish) -> None:
@@ -47,7 +47,7 @@ class Idles(Rounds):
             except OdcError:
                 return
             now = self._clock.now()
-            told = await self._store.note_look(self._term, wish, look, self._every, now)
+            told = await self._store.record_look(self._term, wish, look, self._every, now)
             if told is None:
                 return
             try:
@@ -59,7 +59,7 @@ class Idles(Rounds):
                 # The notice is sent again after the next check. No dev server ends without a
                 # delivered notice.
                 return
-            await self._store.note_idle_told(self._term, wish, told, self._clock.now())
+            await self._store.record_idle_notice(self._term, wish, told, self._clock.now())
 
 
 def notice_of(wish: LookWish, told: IdleNotice) -> Notice:

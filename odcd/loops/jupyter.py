@@ -13,7 +13,7 @@ from odcd.errors import OdcError, RunnerDown
 from odcd.executor.base import Executor
 from odcd.loops.rounds import RoundMetrics, Rounds
 from odcd.records.dev_server import JupyterWish
-from odcd.stores.store import Store
+from odcd.stores.dev_servers import DevServerStore
 
 AT_ONCE = 16
 RETRY_S = 3.0
@@ -26,7 +26,7 @@ class Jupyters(Rounds):
     name = "jupyter"
 
     def __init__(
-        self, term: int, store: Store, executor: Executor, clock: Clock, every: timedelta,
+        self, term: int, store: DevServerStore, executor: Executor, clock: Clock, every: timedelta,
         metrics: RoundMetrics | None = None,
     ) -> None:  # fmt: skip
         super().__init__(clock, every, metrics)
@@ -44,7 +44,7 @@ class Jupyters(Rounds):
 
     async def run_once(self) -> None:
         """Begin to fulfil what is due. A round does not wait for the tasks that it begins."""
-        for wish in await self._store.due_jupyters(self._term):
+        for wish in await self._store.list_due_jupyters(self._term):
             if wish.job_id not in self._busy:
                 self._busy.add(wish.job_id)
                 self._tasks.create_task(self._fulfil(wish), name=f"jupyter-{wish.job_id}")
@@ -72,4 +72,4 @@ class Jupyters(Rounds):
             raise
         except OdcError as failed:
             error = failed.message[-MAX_ERROR_CHARS:]
-        await self._store.note_jupyter(self._term, wish, error, self._clock.now())
+        await self._store.record_jupyter(self._term, wish, error, self._clock.now())

@@ -28,6 +28,7 @@ from odcd.loops.reconciler import Reaper
 from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
 from odcd.settings import Settings
+from odcd.stores.attempts import AttemptStore
 from odcd.stores.store import Store
 
 log = logging.getLogger(__name__)
@@ -70,44 +71,38 @@ class Leading:
         self._commands = False
         self._executor = executor
         term, every = lead.term, settings.sweep
-        self._planner = Planner(lead, store, executor, clock, every, self._note_pass)
+        self._planner = Planner(lead, store.dispatches, executor, clock, every, self._note_pass)
         self._reaper = Reaper(
-            lead,
-            store,
-            executor,
-            clock,
-            grace=settings.grace,
-            node_grace=engine.node_grace,
-            quarantine=engine.quarantine,
-            canaries=engine.canaries,
-            every=every,
-            stale_after=settings.reservation_wait,
+            lead, store, executor, clock,
+            grace=settings.grace, node_grace=engine.node_grace, quarantine=engine.quarantine,
+            canaries=engine.canaries, every=every, stale_after=settings.reservation_wait,
             on_change=self._planner.wake,
-        )
+        )  # fmt: skip
         rounds = metrics.rounds
         self._quarantine = Quarantine(
-            term, store, executor, clock, every=every, on_change=self._planner.wake,
+            term, store.canaries, executor, clock, every=every, on_change=self._planner.wake,
             metrics=rounds,
         )  # fmt: skip
         self._forecaster = Forecaster(term, database, clock, every, metrics.foresaw)
         self._partitions = Partitions(database, clock)
         self._retention = Retention(term, database, clock, settings.history)
-        self._idles = Idles(term, store, executor, clock, settings.look, rounds)
+        self._idles = Idles(term, store.dev_servers, executor, clock, settings.look, rounds)
         self._disks: DiskWorker | None = None
         self._builds: BuildWorker | None = None
         self._woken: dict[str, Woken] = {
             "planner": self._planner,
             "reaper": self._reaper,
-            "warner": Warner(term, store, executor, clock, every, rounds),
+            "warner": Warner(term, store.dev_servers, executor, clock, every, rounds),
         }
         kubernetes = settings.kubernetes if settings.executor == "kubernetes" else None
         self._gpu_use = self._woken["gpu-use"] = GpuUse(
-            term, store, clock, settings.gpu_use,
+            term, store.gpu_use, clock, settings.gpu_use,
             namespaces=kubernetes.namespaces if kubernetes else None, every=every,
             calls=metrics.backend("prometheus"), nvml_calls=metrics.backend("nvml"),
         )  # fmt: skip
         if engine.ssh:
-            self._woken["jupyter"] = Jupyters(term, store, executor, clock, every, rounds)
+            servers = store.dev_servers
+            self._woken["jupyter"] = Jupyters(term, servers, executor, clock, every, rounds)
 
     @property
     def executor(self) -> Executor | None:
@@ -192,11 +187,14 @@ class Leading:
         own, claims = self._settings.disks, self._engine.claims()
         assert claims is not None
         cloud = Aws(
-            own, await self._store.server_id(), self._clock, calls=self._metrics.backend("aws")
+            own,
+            await self._store.cluster.get_server_id(),
+            self._clock,
+            calls=self._metrics.backend("aws"),
         )
         await cloud.open()
         self._disks = DiskWorker(
-            lead.term, self._store, cloud, claims, self._clock, self._settings.sweep,
+            lead.term, self._store.disk_work, cloud, claims, self._clock, self._settings.sweep,
             own.efs_id, lambda: lead.certain,
         )  # fmt: skip
         try:
@@ -208,7 +206,7 @@ class Leading:
     async def _mind_builds(self, lead: Lead) -> None:
         builder = await self._engine.make_builder(lead)
         self._builds = BuildWorker(
-            lead.term, self._store, builder, self._clock, every=self._settings.sweep,
+            lead.term, self._store.builds, builder, self._clock, every=self._settings.sweep,
             at_once=self._settings.builds.at_once, on_change=self._planner.wake,
         )  # fmt: skip
         try:
@@ -225,7 +223,7 @@ class Leading:
                 await self._engine.claim(lead.term)
                 await executor.open(lead.term)
                 await self._register(executor, lead.term)
-                await take_over(lead, self._store, executor, planner)
+                await take_over(lead, self._store.attempts, executor, planner)
                 took_ms = round((self._clock.monotonic() - begun) * 1000)
                 log.info("executor.ready", extra={"took_ms": took_ms})
                 return
@@ -251,7 +249,7 @@ class Leading:
         while True:
             await self._clock.sleep(self._settings.sweep.total_seconds())
             try:
-                await executor.adopt(lambda: self._store.live_members(lead.term))
+                await executor.adopt(lambda: self._store.attempts.list_live_members(lead.term))
             except RunnerDown as error:
                 log.warning("executor.not_compared", extra={"why": error.message})
 
@@ -273,21 +271,23 @@ class Leading:
         except RunnerDown as error:
             log.warning("executor.no_inventory", extra={"why": error.message})
             return
-        await self._store.register_nodes(term, nodes, self._clock.now(), whole=True)
+        await self._store.nodes.register(term, nodes, self._clock.now(), whole=True)
 
 
-async def take_over(lead: Lead, store: Store, executor: Executor, planner: Planner) -> None:
+async def take_over(
+    lead: Lead, attempts: AttemptStore, executor: Executor, planner: Planner
+) -> None:
     """Make the executor match the database: a new leader adopts the running jobs.
 
     Jobs that the last leader placed but may not have sent are sent again, which is harmless if it
     did. After that, every member that is live in the database either runs, or the executor reports
     it as gone.
     """
-    live = await store.live_members(lead.term)
+    live = await attempts.list_live_members(lead.term)
     unsent = sorted({job_id for job_id, _, _, started in live if not started})
     if unsent:
         await planner.send(unsent)
-    await executor.adopt(lambda: store.live_members(lead.term))
+    await executor.adopt(lambda: attempts.list_live_members(lead.term))
 
 
 def _message(errors: BaseExceptionGroup[DatabaseBusy]) -> str:

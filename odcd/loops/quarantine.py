@@ -11,7 +11,7 @@ from odcd.clock import Clock
 from odcd.errors import RunnerDown
 from odcd.executor.base import Executor
 from odcd.loops.rounds import RoundMetrics, Rounds
-from odcd.stores.store import Store
+from odcd.stores.canaries import CanaryStore
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ class Quarantine(Rounds):
     name = "quarantine"
 
     def __init__(
-        self, term: int, store: Store, executor: Executor, clock: Clock, *, every: timedelta,
+        self, term: int, store: CanaryStore, executor: Executor, clock: Clock, *, every: timedelta,
         on_change: Callable[[], None], metrics: RoundMetrics | None = None,
     ) -> None:  # fmt: skip
         """every: how often to check whether a canary is due. on_change: called when a node
@@ -41,14 +41,14 @@ class Quarantine(Rounds):
 
     async def try_once(self) -> int:
         """Run and check canaries once; return how many have not ended."""
-        canaries = await self._store.canaries(self._term, self._clock.now())
+        canaries = await self._store.take(self._term, self._clock.now())
         try:
             ends = await self._executor.try_nodes(canaries)
         except RunnerDown as error:
             log.warning("quarantine.not_tried", extra={"why": error.message})
             return len(canaries)
         for end in ends:
-            await self._store.end_canary(self._term, end, self._clock.now())
+            await self._store.end(self._term, end, self._clock.now())
         if any(end.passed for end in ends):
             self._on_change()
         return len(canaries) - len(ends)

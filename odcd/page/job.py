@@ -42,7 +42,7 @@ class JobPage:
         """The job, or the row that represents an array, and whether it is an array. Raises
         UnknownJob."""
         selector = parse_selector(text)
-        found, _ = await self._api.store.list_jobs(
+        found, _ = await self._api.store.jobs.list(
             {"ids": [selector]}, self._api.clock.now(), ended=True, after=None, limit=2
         )
         jobs: list[Job] = json.loads(found)
@@ -57,7 +57,7 @@ class JobPage:
     async def live(self, text: str) -> bool:
         """Whether any of the named tasks has not ended."""
         filters = {"ids": [parse_selector(text)]}
-        found, _ = await self._api.store.list_jobs(
+        found, _ = await self._api.store.jobs.list(
             filters, self._api.clock.now(), ended=False, after=None, limit=1, fields=["id"]
         )
         return found != "[]"
@@ -82,10 +82,10 @@ class JobPage:
         why: list[dict[str, Any]] = []
         if job["state"] in ("PENDING", "CONFIGURING"):
             why = json.loads(await self._routes.explained(job["id"]))["why"]
-        place = (await self._api.store.places([job["id"]])).get(job["id"])
+        place = (await self._api.store.page.get_places([job["id"]])).get(job["id"])
         end = None
         if job["started_at"] and not job["ended_at"]:
-            end = await self._api.store.end_of(job["id"], self._api.clock.now())
+            end = await self._api.store.page.get_end(job["id"], self._api.clock.now())
         return Rendered(
             parts={
                 "head": str(self._parts.head(job)),
@@ -104,8 +104,8 @@ class JobPage:
         return str(self._parts.causes(told["why"]))
 
     async def _timeline(self, job: Job) -> list[dict[str, Any]]:
-        events = json.loads(await self._api.store.job_events(job["id"], EVENTS))
-        return timeline(events, json.loads(await self._api.store.attempts(job["id"])))
+        events = json.loads(await self._api.store.page.list_job_events(job["id"], EVENTS))
+        return timeline(events, json.loads(await self._api.store.page.list_attempts(job["id"])))
 
 
 def timeline(events: list[dict[str, Any]], attempts: list[dict[str, Any]]) -> list[dict[str, Any]]:

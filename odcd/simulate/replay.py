@@ -268,7 +268,7 @@ async def replay(
     ):
         await session.execute(sources.step)
         name = await set_policy(session, policy)
-        await Store(database).register_nodes(TERM, cluster.reports(), START, whole=True)
+        await Store(database).nodes.register(TERM, cluster.reports(), START, whole=True)
         forecaster = Forecaster(beside) if predict else None
         running = Replay(session, forecaster, workload, cluster, estimates, progress)
         try:

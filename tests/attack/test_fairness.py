@@ -138,7 +138,7 @@ def test_a_user_who_submits_too_fast_is_told_when_to_go_on(database_url: str) ->
 
 def batcher(service: Service, pending: int) -> SubmitBatcher:
     """Another daemon's, as it were: with statements of its own."""
-    return SubmitBatcher(service.store, service.api.clock, pending=pending)
+    return SubmitBatcher(service.store.jobs, service.api.clock, pending=pending)
 
 
 class Stubborn:

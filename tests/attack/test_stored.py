@@ -26,7 +26,7 @@ class Submitting:
 
     def __init__(self, service: Service, stored_bytes: int) -> None:
         self.clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
-        self._batcher = SubmitBatcher(service.store, self.clock, stored_bytes=stored_bytes)
+        self._batcher = SubmitBatcher(service.store.jobs, self.clock, stored_bytes=stored_bytes)
 
     async def __call__(
         self, who: Identity, *scripts: str, dry_run: bool = False, key: str | None = None,
@@ -125,7 +125,7 @@ def test_the_api_answers_429_and_counts_it(database_url: str) -> None:
             return await holder[0].submit(prepared)
 
     async def work(service: Service) -> None:
-        holder.append(SubmitBatcher(service.store, service.api.clock, stored_bytes=2 * MIB))
+        holder.append(SubmitBatcher(service.store.jobs, service.api.clock, stored_bytes=2 * MIB))
         async with service.client(ALICE) as client:
             big = {**BODY, "script": a_script(0, 2 * MIB)}
             assert (await client.post("/v1/jobs", json=big)).status_code == 201

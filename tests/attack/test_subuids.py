@@ -210,10 +210,12 @@ def test_a_users_subordinate_uids_share_one_limit_of_connections(listed: Path) -
 
 
 class NoKeys:
-    async def key_owner(self, digest: str, now: datetime) -> tuple[str, int, int] | None:
+    async def get_owner(self, digest: str, now: datetime) -> tuple[str, int, int] | None:
         return None
 
-    async def member_name(self, uid: int) -> str | None:
+
+class NoUsers:
+    async def get_name(self, uid: int) -> str | None:
         return None
 
 
@@ -221,7 +223,13 @@ def test_the_daemon_takes_no_request_of_a_subordinate_uid(listed: Path) -> None:
     """Before: each of 65,536 uids had a user's share, limits and requests under way."""
     clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
     identifier = Identifier(
-        NoKeys(), clock, own_uid=0, operators=frozenset(), serves_uid=None, subuids=Subuids(listed)
+        NoKeys(),
+        NoUsers(),
+        clock,
+        own_uid=0,
+        operators=frozenset(),
+        serves_uid=None,
+        subuids=Subuids(listed),
     )
 
     def identify(uid: int) -> Identity:

@@ -158,11 +158,11 @@ class Scene:
         self._stop = stopping
         async with Database(dsn, size=8) as self.database:
             self.store = Store(self.database)
-            self.hub = EventHub(self.store, self.clock)
+            self.hub = EventHub(self.store.events, self.clock)
             credentials = Credentials()
             api = Api(
-                store=self.store, batcher=SubmitBatcher(self.store, self.clock), events=self.hub,
-                clock=self.clock, wake=lambda: None, executor_of=lambda: None,
+                store=self.store, batcher=SubmitBatcher(self.store.jobs, self.clock),
+                events=self.hub, clock=self.clock, wake=lambda: None, executor_of=lambda: None,
                 listening=lambda: True, led=lambda: True, metrics=Metrics(), scrape=_nothing,
                 own_uid=os.getuid(), listens=lambda: server.addresses, proxy_uids=BROWSERS,
                 credentials=credentials,
@@ -177,7 +177,7 @@ class Scene:
                 asyncio.create_task(work)
                 for work in (
                     self.hub.run(), server.run(), self._page.run(),
-                    credentials.run(self.store, self.clock),
+                    credentials.run(self.store.keys, self.clock),
                     self.database.listen("odc", self.hub.wake, self.clock),
                 )
             ]  # fmt: skip
@@ -212,7 +212,7 @@ def scene(dsn: str, folder: Path) -> Iterator[Scene]:
 async def furnish(it: Scene) -> None:
     """Users, nodes, a day that was, and a queue."""
     it.clock.ago = timedelta(hours=30)
-    await it.store.register_nodes(
+    await it.store.nodes.register(
         0,
         [NodeReport(name=name, gpu_type=kind, gpus=gpus, cpus=gpus * 24 or 32,
                     mem_mib=gpus * 262_144 or 65_536, declared=True)

@@ -104,7 +104,7 @@ class Api:
         that has not started and so has no id of its own."""
         if selector.tasks is None:
             return selector.job_id
-        ids = await self.store.resolve(selector)
+        ids = await self.store.jobs.resolve(selector)
         if not ids:
             raise UnknownJob(
                 f"array {selector.job_id} has no such task, or does not exist",
@@ -119,7 +119,7 @@ class Api:
     async def own_job(self, who: Identity, selector: Selector) -> int:
         """one_job(), for what only its owner and operators may see. Raises NotOwner."""
         job_id = await self.one_job(selector)
-        owner = await self.store.job_owner(job_id)
+        owner = await self.store.jobs.get_owner(job_id)
         if owner is None:
             raise unknown_job(job_id)
         uid, name = owner

@@ -29,7 +29,7 @@ WHY_ENDED = "the API key has ended: somebody logged it out, or its login is over
 
 
 class OpenKeys(Protocol):
-    async def open_keys(self, digests: Sequence[str]) -> dict[str, Ends]:
+    async def list_open(self, digests: Sequence[str]) -> dict[str, Ends]:
         """Those of them that nobody has ended."""
         ...
 
@@ -62,7 +62,7 @@ class Credentials:
             if not asked:
                 continue
             try:
-                good = await store.open_keys(sorted({digest for digest, _ in asked}))
+                good = await store.list_open(sorted({digest for digest, _ in asked}))
             except OdcError as error:
                 log.warning("credentials.unread", extra={"code": error.code})
                 continue

@@ -25,9 +25,11 @@ LOGIN_HINT = (
 
 
 class KeyStore(Protocol):
-    async def key_owner(self, digest: str, now: datetime) -> tuple[str, int, int] | None: ...
+    async def get_owner(self, digest: str, now: datetime) -> tuple[str, int, int] | None: ...
 
-    async def member_name(self, uid: int) -> str | None: ...
+
+class UserStore(Protocol):
+    async def get_name(self, uid: int) -> str | None: ...
 
 
 class Identifier:
@@ -40,6 +42,7 @@ class Identifier:
     def __init__(
         self,
         keys: KeyStore,
+        users: UserStore,
         clock: Clock,
         *,
         own_uid: int,
@@ -49,6 +52,7 @@ class Identifier:
         subuids: Subuids | None = None,
     ) -> None:
         self._keys = keys
+        self._users = users
         self._clock = clock
         self._own_uid = own_uid
         self._operators = operators
@@ -95,7 +99,7 @@ class Identifier:
         now; None: the account is gone, or has another name. Raises NotOwner, Unavailable."""
         who = await self._on_machine(Peer(uid, gid))
         if who.user == str(uid):
-            member = await self._keys.member_name(uid)
+            member = await self._users.get_name(uid)
             who = who if member is None else replace(who, user=member)
         return who if who.user == name else None
 
@@ -103,7 +107,7 @@ class Identifier:
         """Whom the machine does not know, by the name that the accounts have. What the user may
         do was decided before: a coordinator chose that name."""
         try:
-            name = await self._keys.member_name(who.uid)
+            name = await self._users.get_name(who.uid)
         except Unavailable:
             return who
         return who if name is None else replace(who, user=name)
@@ -116,7 +120,7 @@ class Identifier:
 
     async def of_key(self, digest: str, hint: str) -> Identity:
         """Whose key has this digest. Raises NotAuthenticated with the hint, NotOwner."""
-        owner = await self._keys.key_owner(digest, self._clock.now())
+        owner = await self._keys.get_owner(digest, self._clock.now())
         if owner is None:
             raise NotAuthenticated("the API key is unknown or has expired", hint)
         return self.admit(*owner)

@@ -112,7 +112,7 @@ async def serving(
     metrics = Metrics()
     async with WarmDatabase(url, size=4, watch=metrics) as database:
         store = Store(database)
-        await store.register_nodes(
+        await store.nodes.register(
             0,
             [
                 NodeReport(
@@ -123,11 +123,12 @@ async def serving(
             clock.now(),
             whole=True,
         )  # fmt: skip
-        hub = EventHub(store, clock, kept=kept)
+        hub = EventHub(store.events, clock, kept=kept)
         woken: list[int] = []
         sampler = Sampler(database, clock, metrics)
         api = Api(**{
-            "store": store, "batcher": SubmitBatcher(store, clock), "events": hub, "clock": clock,
+            "store": store, "batcher": SubmitBatcher(store.jobs, clock), "events": hub,
+            "clock": clock,
             "wake": lambda: woken.append(1), "executor_of": lambda: None,
             "listening": lambda: database.listening("odc"), "led": lambda: True,
             "metrics": metrics, "scrape": sampler.scrape, "own_uid": os.getuid(),

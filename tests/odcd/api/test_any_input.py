@@ -34,7 +34,7 @@ def test_no_request_makes_the_daemon_fail(
     async def work(service: Service) -> None:
         key, now = new_key(), service.api.clock.now()
         ann = Identity(user="ann", uid=64009, gid=64009, operator=operator)
-        await service.store.keep_key(ann, key, now, timedelta(hours=1))
+        await service.store.keys.create(ann, key, now, timedelta(hours=1))
         for _ in range(3):
             await service.submit()
         await service.plan()

@@ -44,7 +44,7 @@ async def limited(
     slots = Slots(patience_s=patience_s)
     async with Database(url, kind=kind, size=10, slots=slots) as database:
         store = Store(database)
-        batcher = SubmitBatcher(store, SystemClock())
+        batcher = SubmitBatcher(store.jobs, SystemClock())
         async with serving(url, store=store, batcher=batcher) as service:
             yield service
 

@@ -61,8 +61,8 @@ class Played:
         for _ in range(40):
             self._ahead += timedelta(seconds=1)
             now = self._service.api.clock.now() + self._ahead
-            for work in await store.disk_work(0, now):
-                await store.note_disk_work(0, work, self.cloud.do(dataclasses.asdict(work)), now)
+            for work in await store.disk_work.take(0, now):
+                await store.disk_work.record(0, work, self.cloud.do(dataclasses.asdict(work)), now)
 
     async def complete(self) -> None:
         self.cloud.pending.clear()

@@ -165,14 +165,14 @@ def test_events_of_an_unknown_job_are_refused_before_the_stream(database_url: st
 def test_many_clients_cost_one_reader(database_url: str) -> None:
     async def work(service: Service) -> None:
         reads = 0
-        real = service.store.events
+        real = service.store.events.list
 
         async def counted(*args: Any) -> list[tuple[int, str]]:
             nonlocal reads
             reads += 1
             return await real(*args)
 
-        service.hub._store.events = counted  # type: ignore[method-assign]
+        service.hub._store.list = counted  # type: ignore[method-assign]
         await service.happen("zero")
         streams = [service.hub.stream(0) for _ in range(50)]
         async with asyncio.timeout(60):

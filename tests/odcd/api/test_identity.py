@@ -118,7 +118,7 @@ def test_a_key_speaks_for_its_owner_until_it_expires(database_url: str, folder: 
         now = service.api.clock.now()
         for key, made in (("good", now), ("old", now - timedelta(hours=3))):
             kept = NewKey(key, digest_of(key.encode()), key)
-            await service.store.keep_key(carol, kept, made, timedelta(hours=2))
+            await service.store.keys.create(carol, kept, made, timedelta(hours=2))
         async with on_socket(service, folder / "s", listen=("127.0.0.1", 0)) as server:
             [(host, port)] = server.addresses
             async with httpx.AsyncClient(base_url=f"http://{host}:{port}") as client:

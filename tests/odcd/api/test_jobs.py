@@ -220,14 +220,14 @@ def test_a_thousand_waits_cost_one_question(database_url: str) -> None:
         jobs = [await service.submit(gpus=0) for _ in range(10)]
         await service.plan()
         asked = 0
-        real = service.store.settled
+        real = service.store.events.list_settled
 
         async def counted(job_ids: list[int]) -> list[int]:
             nonlocal asked
             asked += 1
             return await real(job_ids)
 
-        service.hub._store.settled = counted  # type: ignore[method-assign]
+        service.hub._store.list_settled = counted  # type: ignore[method-assign]
         async with service.client() as client:
 
             async def wait(job_id: int) -> httpx.Response:

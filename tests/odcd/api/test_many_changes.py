@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from odcd.database.pool import Database
 from odcd.errors import DatabaseBusy
+from odcd.stores.jobs import JobStore
 from tests.odcd.api.service import ALICE, BODY, Service, serve
 from tests.odcd.api.test_changes import change
 
@@ -40,7 +41,7 @@ async def nothing(_: int) -> None:
 
 def watched(service: Service, before: Callable[[int], Awaitable[None]] = nothing) -> Watched:
     database = Watched(service, before)
-    service.store._db = database  # pyright: ignore
+    service.store.jobs = JobStore(cast(Database, database))
     return database
 
 

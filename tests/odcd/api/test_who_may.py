@@ -122,7 +122,7 @@ class Scene:
     async def build(self) -> str:
         alice = Identity(user="alice", uid=ALICE.uid, gid=ALICE.gid, operator=False)
         digest = f"{next(self._numbers):064x}"
-        await self.service.store.put_build(
+        await self.service.store.builds.put(
             alice, digest, REGISTRY, "Dockerfile", b"x", self.service.api.clock.now(), anew=False
         )
         return digest
@@ -179,7 +179,7 @@ class Scene:
         who = Identity(user=str(peer.uid), uid=peer.uid, gid=peer.gid, operator=False)
         now = self.service.api.clock.now()
         kept = NewKey(key, digest_of(key.encode()), key[:8])
-        await self.service.store.keep_key(who, kept, now, timedelta(hours=1))
+        await self.service.store.keys.create(who, kept, now, timedelta(hours=1))
         return key
 
 

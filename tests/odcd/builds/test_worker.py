@@ -15,7 +15,7 @@ from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.errors import LeadershipLost, OdcError, RunnerDown, WrongState
 from odcd.records.build import Build, BuildLook
-from odcd.stores.store import Store
+from odcd.stores.builds import BuildStore
 from tests.sql.reservation.test_builds import IMAGE, Builds
 from tests.support.builders import BOB, Queue, a_cluster
 from tests.support.database import Sql
@@ -89,7 +89,7 @@ class Workshop:
         async def run() -> int:
             async with Database(self.url, size=1) as database:
                 worker = BuildWorker(
-                    0, Store(database), self.cluster, SystemClock(),
+                    0, BuildStore(database), self.cluster, SystemClock(),
                     every=timedelta(seconds=30), at_once=4, on_change=self._change,
                 )  # fmt: skip
                 for _ in range(times - 1):

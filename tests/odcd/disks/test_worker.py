@@ -97,10 +97,10 @@ class Site:
     async def _work(self, until: Any) -> None:
         async with Database(self._url, size=2) as database:
             store = Store(database)
-            cloud = Aws(self._settings, await store.server_id(), self.clock, LIMITS)
+            cloud = Aws(self._settings, await store.cluster.get_server_id(), self.clock, LIMITS)
             await cloud.open()
             worker = DiskWorker(
-                0, store, cloud, self.claims, self.clock, timedelta(seconds=30),
+                0, store.disk_work, cloud, self.claims, self.clock, timedelta(seconds=30),
                 self._settings.efs_id,
             )  # fmt: skip
             self._arm(worker)

@@ -14,7 +14,7 @@ from odcd.database.pool import Database
 from odcd.gpu_use.jobs_dir import JobsDir, texts_of, write
 from odcd.gpu_use.nvml import Device
 from odcd.records.gpu_use import HeldGpus
-from odcd.stores.store import Store
+from odcd.stores.gpu_use import GpuUseStore
 from tests.support.daemon import wait
 from tests.support.database import Sql
 from tests.support.gpus import GpuQueue
@@ -77,7 +77,7 @@ def test_files_follow_the_database(
         async def work() -> None:
             async with Database(database_url, size=2) as database:
                 jobs_dir = JobsDir(
-                    0, Store(database), SystemClock(), folder, PLACES, timedelta(seconds=30)
+                    0, GpuUseStore(database), SystemClock(), folder, PLACES, timedelta(seconds=30)
                 )
                 await jobs_dir.write_once()
                 await jobs_dir.write_once()

@@ -26,7 +26,7 @@ from odcd.gpu_use.queries import Labels
 from odcd.gpu_use.sampler import Sampler, cgroup_of
 from odcd.gpu_use.sums import Sums, own_memory
 from odcd.metrics import Metrics
-from odcd.stores.store import Store
+from odcd.stores.gpu_use import GpuUseStore
 from tests.support.clock import VirtualClock
 from tests.support.database import Sql
 from tests.support.gpus import GpuQueue
@@ -192,7 +192,7 @@ def test_a_job_is_sampled_written_and_closed(library: FakeLibrary, database_url:
             queue.end(job)
             return now
 
-    async def work(store: Store) -> None:
+    async def work(store: GpuUseStore) -> None:
         sampler = Sampler(
             0, store, PyNvml(), PyNvml().devices(), clock, idle_ratio=0.05,
             cgroup_of={41: f"{job}-1-0", 42: "user.slice"}.__getitem__, read_s=60,
@@ -239,7 +239,7 @@ def test_a_gpu_that_hangs_loses_nothing_of_the_others(
         labels = {"backend": "nvml", "operation": "read"}
         return metrics.registry.get_sample_value("odcd_backend_errors_total", labels) or 0
 
-    async def work(store: Store) -> None:
+    async def work(store: GpuUseStore) -> None:
         sampler = Sampler(
             0, store, PyNvml(), devices, clock, idle_ratio=0.05, cgroup_of=lambda _: "",
             calls=metrics.backend("nvml"), read_s=60,
@@ -267,9 +267,9 @@ def test_a_gpu_that_hangs_loses_nothing_of_the_others(
     assert [record.__dict__["gpu"] for record in told] == [3]
 
 
-def run(url: str, work: Callable[[Store], Awaitable[None]]) -> None:
+def run(url: str, work: Callable[[GpuUseStore], Awaitable[None]]) -> None:
     async def connected() -> None:
         async with Database(url, size=2) as database:
-            await work(Store(database))
+            await work(GpuUseStore(database))
 
     asyncio.run(connected())

@@ -29,7 +29,7 @@ from odcd.gpu_use.prometheus import (
     PrometheusRefused,
 )
 from odcd.gpu_use.queries import Labels
-from odcd.stores.store import Store
+from odcd.stores.gpu_use import GpuUseStore
 from tests.support.database import Sql
 from tests.support.dcgm import Gpu, dcgm_text
 from tests.support.gpus import GpuQueue
@@ -69,7 +69,7 @@ class Site:
     ) -> int:  # fmt: skip
         """Once, as the leader; how many attempts were stored."""
 
-        async def work(store: Store) -> int:
+        async def work(store: GpuUseStore) -> int:
             async with a_client(url, errors, **fields) as prometheus:
                 ended = EndedUse(
                     0, store, prometheus, labels or Labels(Namespaces()), SystemClock(),
@@ -79,10 +79,10 @@ class Site:
 
         return self.run(work)
 
-    def run(self, work: Callable[[Store], Awaitable[int]]) -> int:
+    def run(self, work: Callable[[GpuUseStore], Awaitable[int]]) -> int:
         async def connected() -> int:
             async with Database(self.url, size=2) as database:
-                return await work(Store(database))
+                return await work(GpuUseStore(database))
 
         return asyncio.run(connected())
 
@@ -307,7 +307,7 @@ def test_a_bad_hour_of_prometheus_costs_no_figures(site: Site, body: str | None)
         await writer.drain()
         writer.transport.close()
 
-    async def work(store: Store) -> int:
+    async def work(store: GpuUseStore) -> int:
         async with await asyncio.start_server(fails, "127.0.0.1", 0) as server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             async with a_client(url) as client:
@@ -381,7 +381,7 @@ def test_what_runs_is_looked_at_all_together(
         server = real(scrapes=scrapes)
         server.until(lambda: len(server.query("DCGM_FI_DEV_FB_USED")) == 8, "both have scraped")
 
-        async def work(store: Store) -> int:
+        async def work(store: GpuUseStore) -> int:
             async with a_client(server.url) as client:
                 live = LiveUse(
                     0, store, client, Labels(Namespaces()), SystemClock(),

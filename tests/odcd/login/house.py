@@ -13,7 +13,6 @@ from botocore.credentials import Credentials
 from odcd.clock import SystemClock
 from odcd.login.logins import Logins
 from odcd.login.settings import read_login
-from odcd.stores.store import Store
 from tests.odcd.api.service import Service, serving
 from tests.support.sts import ROLE, Sts, presign
 from tests.support.warm import run
@@ -75,7 +74,7 @@ def live(
     async def work_in() -> None:
         async with serving(url, operators=operators, **fields) as service:
             logins = Logins(
-                settings, Store(service.database), clock or SystemClock(), own_uid=os.getuid(),
+                settings, service.store.logins, clock or SystemClock(), own_uid=os.getuid(),
                 operators=operators, context=sts.trust(), timeout_s=timeout_s,
             )  # fmt: skip
             object.__setattr__(service.api, "logins", logins)

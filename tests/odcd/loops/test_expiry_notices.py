@@ -16,7 +16,7 @@ from odcd.executor.base import Executor
 from odcd.loops.expiry_notices import Warner, file_name, notice_of
 from odcd.records.dev_server import Warned
 from odcd.records.dispatch import Notice
-from odcd.stores.store import Store
+from odcd.stores.dev_servers import DevServerStore
 from tests.support.boxes import Boxes
 from tests.support.builders import NOW, Queue, a_cluster
 from tests.support.database import Sql
@@ -50,7 +50,11 @@ def tell(url: str, executor: Told, times: int = 1) -> list[float]:
     async def work() -> list[float]:
         async with Database(url, size=1) as database:
             warner = Warner(
-                0, Store(database), cast(Executor, executor), SystemClock(), timedelta(seconds=30)
+                0,
+                DevServerStore(database),
+                cast(Executor, executor),
+                SystemClock(),
+                timedelta(seconds=30),
             )
             return [await warner.run_once() for _ in range(times)]
 

@@ -17,7 +17,7 @@ from odcd.executor.kubernetes.looks import read_look
 from odcd.loops.idle_monitor import Idles, notice_of
 from odcd.records.dev_server import IdleNotice, Look, LookWish
 from odcd.records.dispatch import Notice
-from odcd.stores.store import Store
+from odcd.stores.dev_servers import DevServerStore
 from tests.support.boxes import Boxes
 from tests.support.builders import Queue, a_cluster
 from tests.support.database import Sql
@@ -68,7 +68,11 @@ def look(url: str, executor: Seen) -> list[tuple[int, bool]]:
     async def work() -> list[tuple[int, bool]]:
         async with Database(url, size=2) as database:
             idles = Idles(
-                0, Store(database), cast(Executor, executor), SystemClock(), timedelta(minutes=5)
+                0,
+                DevServerStore(database),
+                cast(Executor, executor),
+                SystemClock(),
+                timedelta(minutes=5),
             )
             await idles.run_once()
             rows = await database.fetch("select * from odc.box_look order by job_id")

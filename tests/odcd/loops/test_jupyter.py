@@ -13,7 +13,7 @@ from odcd.database.pool import Database
 from odcd.errors import RunnerDown, WrongState
 from odcd.executor.base import Executor
 from odcd.loops.jupyter import Jupyters
-from odcd.stores.store import Store
+from odcd.stores.dev_servers import DevServerStore
 from tests.support.boxes import Boxes
 from tests.support.builders import Queue, a_cluster
 from tests.support.database import Sql
@@ -54,7 +54,11 @@ def run(url: str, executor: Told, seen: dict[int, str]) -> dict[int, Any]:
     async def work() -> dict[int, Any]:
         async with Database(url, size=2) as database:
             jupyters = Jupyters(
-                0, Store(database), cast(Executor, executor), SystemClock(), timedelta(seconds=30)
+                0,
+                DevServerStore(database),
+                cast(Executor, executor),
+                SystemClock(),
+                timedelta(seconds=30),
             )
             task = asyncio.create_task(jupyters.run())
             try:

@@ -45,7 +45,7 @@ async def keyed(it: Browsed, life: timedelta = 2 * HOUR, until: timedelta | None
     """until: how far rotation reaches."""
     made, now = new_key(), it.service.api.clock.now()
     who = await it.page._sessions._identifier._of_peer(ALICE)  # pyright: ignore
-    await it.service.store.keep_key(who, made, now, life)
+    await it.service.store.keys.create(who, made, now, life)
     if until is not None:
         await it.service.database.execute(
             "update odc.api_key set until_at = $2 where digest = $1", made.digest, now + until

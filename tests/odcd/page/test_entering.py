@@ -131,7 +131,9 @@ def test_an_old_ticket_lets_nobody_in(database_url: str) -> None:
         made = ticket_of()
         store, now = it.service.store, it.service.api.clock.now()
         who = await it.page._sessions._identifier._of_peer(ALICE)  # pyright: ignore
-        assert await store.make_ticket(who, made, None, now - timedelta(seconds=61), now)
+        assert await store.page_sessions.create_ticket(
+            who, made, None, now - timedelta(seconds=61), now
+        )
         async with it.client(None) as client:
             for answer in (
                 await client.get(f"/page/enter?ticket={made.key}"),
@@ -190,7 +192,7 @@ def test_an_api_key_is_no_cookie(database_url: str) -> None:
     async def work(it: Browsed) -> None:
         made = new_key()
         who = await it.page._sessions._identifier._of_peer(ALICE)  # pyright: ignore
-        await it.service.store.keep_key(who, made, it.service.api.clock.now(), SESSION_LIFE)
+        await it.service.store.keys.create(who, made, it.service.api.clock.now(), SESSION_LIFE)
         async with it.client(None) as client:
             client.cookies.set("odc-page-7070", made.key)
             client.cookies.set("odc-page", made.key)
