@@ -280,8 +280,8 @@ def _logins(
         return None
     if serves_uid is not None:
         raise BadRequest(
-            "ODC_AWS_ROLES or ODC_AWS_IDENTITIES lets others log in, and this daemon serves its "
-            "own user only",
+            "ODC_AWS_ROLES or ODC_AWS_IDENTITIES lets others log in, but this daemon serves "
+            "only its own user",
             "Run it as root, or with --executor kubernetes.",
         )
     return Logins(settings.login, store, clock, own_uid=os.getuid(), operators=settings.operators)

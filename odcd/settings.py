@@ -161,8 +161,8 @@ def read_settings(args: Namespace, environment: Mapping[str, str]) -> Settings:
     if on_kubernetes:
         if args.node:
             raise BadRequest(
-                "--node declares nodes of the local executor",
-                "On Kubernetes the nodes are the cluster's: leave it out.",
+                "--node is only for the local executor",
+                "On Kubernetes the nodes come from the cluster: leave --node out.",
             )
         kubernetes = read_kubernetes(args.kubeconfig, args.context, environment)
         disks = read_disks(environment)
@@ -220,7 +220,8 @@ def read_accounts(environment: Mapping[str, str], name: str) -> frozenset[int]:
             found.add(int(word) if word.isdecimal() else pwd.getpwnam(word).pw_uid)
         except KeyError:
             raise BadRequest(
-                f'{name}: this machine has no account "{word}"', "See: getent passwd."
+                f'{name}: this machine has no account "{word}"',
+                "`getent passwd` lists the accounts.",
             ) from None
     return frozenset(found)
 
@@ -231,7 +232,7 @@ def read_audit(environment: Mapping[str, str], *, detached: bool) -> str | None:
     place = environment.get("ODC_AUDIT_LOG") or None
     if place == "-" and detached:
         raise BadRequest(
-            "ODC_AUDIT_LOG=- needs standard output, which --detach gives to the daemon's log",
+            "ODC_AUDIT_LOG=- needs standard output, which --detach redirects to the daemon's log",
             "Name a file, or leave out --detach.",
         )
     if place not in (None, "-") and not Path(place).is_absolute():

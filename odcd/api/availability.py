@@ -1,4 +1,4 @@
-"""/v1/availability, /v1/cluster/use: what there is to reserve, and how much of it is used."""
+"""/v1/availability, /v1/cluster/use: GPUs that can be reserved, and how many are in use."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from odcd.jobs.submission import prepare
 from odcd.records.job import Identity
 
 WAITS_KEPT_S = 5.0
-"""The waits of `avail` are decided anew no sooner: each size of each type is a plan of its own."""
+"""How long the waits of `avail` are cached: each size of each type needs a plan of its own."""
 
 
 class AvailabilityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hours: float = 8.0
-    """For how long one would reserve."""
+    """The length of the reservation, in hours."""
 
 
 class AvailabilityRoutes:
@@ -41,7 +41,7 @@ class AvailabilityRoutes:
                 serve=self.availability,
                 query=AvailabilityQuery,
                 answers={200: (AvailabilityList,)},
-                summary="What is free of each GPU type, and the wait for what is not",
+                summary="Show the free GPUs of each type, and the wait for more",
             ),
             Operation(
                 method="GET",
@@ -49,7 +49,7 @@ class AvailabilityRoutes:
                 tag="reservations",
                 serve=self.cluster,
                 answers={200: (ClusterCount,)},
-                summary="How much of the cluster is in use",
+                summary="Show how much of the cluster is in use",
             ),
         )
 
@@ -67,7 +67,7 @@ class AvailabilityRoutes:
     async def _waits_of(
         self, who: Identity, text: str, hours: float, now: datetime
     ) -> dict[str, list[Wait]]:
-        """By type, when each size would start if it alone were reserved now."""
+        """By GPU type, when a reservation of each size would start if it alone were made now."""
         at_s = self._api.clock.monotonic()
         kept_at_s, kept = self._waits.get((who.uid, hours), (-WAITS_KEPT_S, {}))
         if at_s - kept_at_s < WAITS_KEPT_S:

@@ -1,4 +1,4 @@
-"""Changes of jobs: cancel, hold, release, requeue, update; of a selector, or of all that match."""
+"""Change jobs: cancel, hold, release, requeue, update; one selector or all jobs that match."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class RequeueMany(Many):
 
 
 class CancelMany(Many):
-    """ids, filters, or all; filters take several values by commas and narrow ids down."""
+    """ids, filters or all. A filter takes several values, separated by commas, and narrows ids."""
 
     user: str | None = None
     name: str | None = None
@@ -70,16 +70,16 @@ class CancelMany(Many):
     qos: str | None = None
     state: str | None = None
     all: bool = False
-    """Every job that the caller may cancel."""
+    """Every job that the caller is allowed to cancel."""
     signal: str | int | None = None
 
 
 class UpdateJob(_Form):
-    """Only what is there is changed. null: no limit, no comment, none any more."""
+    """Only the given fields change. null removes the limit, the comment and so on."""
 
     time_limit_s: Seconds | Unset | None = UNSET
     time_limit: str | Unset = UNSET
-    """Instead of time_limit_s, as sbatch writes it: 30, 1-12:00:00, UNLIMITED."""
+    """Instead of time_limit_s, in sbatch's format: 30, 1-12:00:00, UNLIMITED."""
     nice: Nice | Unset = UNSET
     partitions: Partitions | Unset = UNSET
     name: Name | Unset = UNSET
@@ -87,16 +87,16 @@ class UpdateJob(_Form):
     dependency: Dependency | Unset | None = UNSET
     array_throttle: Throttle | Unset | None = UNSET
     booking: Name | Unset | None = UNSET
-    """Run inside this booking; null: inside none."""
+    """Run inside this booking; null: outside any booking."""
     account: Name | Unset = UNSET
     qos: Name | Unset = UNSET
     begin_at: datetime | Unset | None = UNSET
     deadline_at: datetime | Unset | None = UNSET
     begin: str | Unset = UNSET
     deadline: str | Unset = UNSET
-    """Instead of begin_at and deadline_at, as sbatch writes them: now+1hour, tomorrow 16:00."""
+    """Instead of begin_at and deadline_at, in sbatch's format: now+1hour, tomorrow 16:00."""
     time_zone: str | None = None
-    """The caller's TZ, for begin and deadline."""
+    """The caller's TZ, which begin and deadline refer to."""
 
 
 Filters = dict[str, object]
@@ -127,7 +127,7 @@ class ChangeRoutes:
                 "/v1/jobs/{id}/checkpoint",
                 self.checkpoint_one,
                 Nothing,
-                "Say that a running job has written a checkpoint",
+                "Report that a running job has written a checkpoint",
             ),
             _change("/v1/jobs/{id}", self.update, UpdateJob, "Change a job", method="PATCH"),
         )
@@ -145,9 +145,9 @@ class ChangeRoutes:
         if form.ids:
             filters |= await _many(form, call.turns())
         if not filters and not form.all:
-            raise BadRequest("nothing says which jobs", "Give ids, a filter, or all: true.")
+            raise BadRequest("the request selects no jobs", "Give ids, a filter, or all: true.")
         if filters and form.all:
-            raise BadRequest('"all" stands alone', "Leave it out, or the ids and filters.")
+            raise BadRequest('"all" excludes ids and filters', "Leave out one or the other.")
         if form.all:
             filters["all"] = True
         return await self._cancel(call, filters, form.signal)
@@ -207,7 +207,7 @@ class ChangeRoutes:
         return self._told(await self._api.store.jobs.requeue(call.who, filters, now, hold=hold))
 
     async def checkpoint_one(self, call: Call) -> Response:
-        """Preemption ends first whose end loses least, counted from the last checkpoint."""
+        """Preemption prefers the job that loses least, counted from its last checkpoint."""
         await call.body(self._nothing, empty=b"{}")
         now = self._api.clock.now()
         outcomes = await self._api.store.jobs.checkpoint(call.who, _one(call), now)
@@ -249,7 +249,7 @@ def _one(call: Call) -> Filters:
 async def _many(form: Many, turns: Turns) -> Filters:
     """Raises BadRequest, TooLarge."""
     if not form.ids:
-        raise BadRequest("nothing says which jobs", "Give ids.")
+        raise BadRequest("the request selects no jobs", "Give ids.")
     if len(form.ids) > MAX_IDS:
         raise BadRequest(f"{len(form.ids)} ids are more than {MAX_IDS}", "Send several requests.")
     chars = sum(map(len, form.ids))
@@ -262,7 +262,10 @@ async def _many(form: Many, turns: Turns) -> Filters:
 
 
 def _changes(form: UpdateJob, operator: bool, now: datetime) -> dict[str, object]:
-    """The changes as odc.update_jobs takes them. Raises BadRequest, BadDependency, NotOwner."""
+    """The changes in the form that odc.update_jobs takes.
+
+    Raises BadRequest, BadDependency, NotOwner.
+    """
     changes: dict[str, object] = {
         name: value
         for name in UpdateJob.__struct_fields__
@@ -270,21 +273,19 @@ def _changes(form: UpdateJob, operator: bool, now: datetime) -> dict[str, object
     }
     _read_sbatch_forms(changes, now.astimezone(zone_of(form.time_zone)))
     if not changes:
-        raise BadRequest("nothing is to be changed", "Give at least one field.")
+        raise BadRequest("the request changes nothing", "Give at least one field.")
     if "time_limit_s" in changes and changes["time_limit_s"] is None:
         changes["time_limit_s"] = UNLIMITED_S
     if isinstance(form.nice, int) and form.nice < 0 and not operator:
         raise NotOwner(
-            f"nice {form.nice} would put the job before others, which operators alone may do",
+            f"nice {form.nice} would put the job before others, which only operators may do",
             "Use a nice value of 0 or more.",
         )
     for name in ("begin_at", "deadline_at"):
         moment = changes.get(name)
         if isinstance(moment, datetime):
             if moment.tzinfo is None:
-                raise BadRequest(
-                    f"{name} {moment.isoformat()} names no time zone", "End it with Z."
-                )
+                raise BadRequest(f"{name} {moment.isoformat()} has no time zone", "End it with Z.")
             changes[name] = moment.isoformat()
     if isinstance(form.dependency, str) and form.dependency:
         changes["dependency"] = dependency_request(form.dependency)
@@ -294,7 +295,7 @@ def _changes(form: UpdateJob, operator: bool, now: datetime) -> dict[str, object
 
 
 def _read_sbatch_forms(changes: dict[str, object], now: datetime) -> None:
-    """Replace the texts by the values they stand for. Raises BadRequest when both were given."""
+    """Parse sbatch's formats into the fields they stand for. Raises BadRequest on duplicates."""
     for text, name in (
         ("time_limit", "time_limit_s"),
         ("begin", "begin_at"),
@@ -304,5 +305,5 @@ def _read_sbatch_forms(changes: dict[str, object], now: datetime) -> None:
         if not isinstance(given, str):
             continue
         if name in changes:
-            raise BadRequest(f"{text} and {name} say the same twice", "Give one of them.")
+            raise BadRequest(f"{text} and {name} mean the same", "Use only one of them.")
         changes[name] = parse_duration(given) if text == "time_limit" else parse_moment(given, now)

@@ -1,4 +1,4 @@
-"""/v1/disks: homes of users that outlive their dev servers."""
+"""/v1/disks: home folders that outlive dev servers."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from odcd.records.job import Identity
 
 class DiskQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     user: str | None = None
-    """Whose disk it is (operators). None: one's own."""
+    """The owner of the disk (operators). Default: the caller."""
 
 
 class DisksQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     user: str | None = None
-    """A name, or all (operators). None: one's own."""
+    """A user name, or all (operators). Default: the caller."""
 
 
 class MakeDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name
     """Letters, digits, - and _, at most 50."""
     size_gib: Annotated[int, msgspec.Meta(ge=10, le=16_384)] | None = None
-    """None: as the daemon is set."""
+    """null: the daemon's default."""
 
 
 class RenameDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,12 +40,12 @@ class RenameDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class CloneDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     new_name: Name
     new_user: Name | None = None
-    """Whose the clone is to be. None: the same."""
+    """The owner of the clone; null: the owner of the original."""
 
 
 class DiskRoutes:
-    """What is made, renamed or deleted is so when it is answered: the cloud follows. How far that
-    is, GET tells."""
+    """Requests are complete when they are answered; the cloud follows later. GET shows the
+    progress."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -62,7 +62,7 @@ class DiskRoutes:
                 serve=self.list,
                 query=DisksQuery,
                 answers={200: (DiskList,)},
-                summary="List disks: one's own, and deleted ones that are kept still",
+                summary="List disks of a user, including deleted ones that are still kept",
             ),
             Operation(
                 method="POST",
@@ -72,7 +72,7 @@ class DiskRoutes:
                 body=MakeDisk,
                 makes=True,
                 answers={201: (Disk,)},
-                summary="Make a disk",
+                summary="Create a disk",
             ),
             Operation(
                 method="GET",
@@ -100,7 +100,7 @@ class DiskRoutes:
                 query=DiskQuery,
                 body=RenameDisk,
                 answers={200: (Disk,)},
-                summary="Give a disk another name",
+                summary="Rename a disk",
             ),
             Operation(
                 method="GET",
@@ -109,7 +109,7 @@ class DiskRoutes:
                 serve=self.content,
                 query=DiskQuery,
                 answers={200: (DiskContents,)},
-                summary="What is in a disk's newest snapshot",
+                summary="Show the files in a disk's newest snapshot",
             ),
             Operation(
                 method="POST",
@@ -119,7 +119,7 @@ class DiskRoutes:
                 query=DiskQuery,
                 body=CloneDisk,
                 answers={201: (Disk,)},
-                summary="Make a disk that begins as the newest snapshot of another (operators)",
+                summary="Create a disk from the newest snapshot of another (operators)",
             ),
             Operation(
                 method="POST",
@@ -128,7 +128,7 @@ class DiskRoutes:
                 serve=self.unlock,
                 query=DiskQuery,
                 answers={200: (Disk,)},
-                summary="Let a disk be used again that was in trouble (operators)",
+                summary="Clear a disk's trouble, so that it can be used again (operators)",
             ),
             Operation(
                 method="GET",
@@ -136,7 +136,7 @@ class DiskRoutes:
                 tag="disks",
                 serve=self.strays,
                 answers={200: (StrayList,)},
-                summary="What the cloud has in our name and no disk knows (operators)",
+                summary="List cloud volumes and snapshots that belong to no disk (operators)",
             ),
         )
 
@@ -189,23 +189,23 @@ class DiskRoutes:
 
 
 def need_disks(api: Api) -> int:
-    """How large a new one is. Raises NotImplementedYet where there are none."""
+    """The size of a new disk. Raises NotImplementedYet when the daemon has no disks."""
     if api.disk_gib is not None:
         return api.disk_gib
     if api.box_terminals:
         raise NotImplementedYet(
-            "there are no disks here: dev servers are processes of this machine, and the home "
-            "folder in them is its own, which stays",
+            "there are no disks here: dev servers are processes of this machine and use your own "
+            "home folder, which is permanent",
             "Leave the disk out; `odcd serve --executor kubernetes` with ODC_AWS_REGION has disks.",
         )
     raise NotImplementedYet(
-        "this daemon has no disks: it was not told in which region of AWS they are to be",
+        "this daemon has no disks: no AWS region is set",
         "An operator sets ODC_AWS_REGION; see docs/operating/disks.md.",
     )
 
 
 def why_disk_waits(disk: Disk) -> str | None:
-    """Why a dev server could not have it now."""
+    """Why a dev server could not use the disk now."""
     if disk.state == "in-use":
         return f'"{disk.name}" is in use by reservation {disk.reservation_id}'
     if disk.state == "backing-up":
@@ -214,7 +214,7 @@ def why_disk_waits(disk: Disk) -> str | None:
 
 
 def _named(call: Call) -> tuple[Identity, str | None, str]:
-    """Who asks, whose disk, which."""
+    """The caller, the owner and the disk's name."""
     return call.who, call.query(DiskQuery).user, call.part("disk")
 
 

@@ -1,4 +1,4 @@
-"""/v1/licences: counted goods of the whole cluster that jobs hold while they run."""
+"""/v1/licences: cluster-wide counted licences that jobs use while they run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LicenceRoutes:
                 serve=self.set,
                 body=SetLicence,
                 answers={200: (Licence,)},
-                summary="Make a licence, or change how many there are (operators)",
+                summary="Create a licence, or change its total (operators)",
             ),
             Operation(
                 method="DELETE",
@@ -46,7 +46,7 @@ class LicenceRoutes:
                 tag="licences",
                 serve=self.delete,
                 answers={200: (Licence,)},
-                summary="Delete a licence that no job wants (operators)",
+                summary="Delete a licence that no job requests (operators)",
             ),
         )
 

@@ -39,16 +39,16 @@ Status = Literal["pending", "queued", "preparing", "active", "expired", "cancell
 
 class ReserveQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dry_run: bool = False
-    """Only tell what would become of it."""
+    """Only preview: answer when and where it would start."""
 
 
 class ReservationsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     user: str | None = None
-    """Names by commas, or all. None: one's own."""
+    """User names separated by commas, or all. Default: the caller."""
     status: str | None = None
-    """By commas."""
+    """Statuses separated by commas."""
     all: bool = False
-    """Those that ended more than an hour ago, too."""
+    """Include reservations that ended more than an hour ago."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 200
 
 
@@ -56,18 +56,18 @@ class ExtendReservation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     hours: float
     """Above 0, at most 24."""
     dry_run: bool = False
-    """Only tell what it would delay."""
+    """Only preview: answer which planned starts it would delay."""
 
 
 class EditReservation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Only what is there changes."""
+    """Only the given fields change."""
 
     name: Name | Unset = UNSET
     comment: Comment | Unset | None = UNSET
     jupyter: bool | Unset = UNSET
-    """Whether Jupyter Lab runs in it. What becomes of it, the reservation tells soon after."""
+    """Whether Jupyter Lab runs in it. The field jupyter of Reservation shows the result."""
     add_user: Name | Unset = UNSET
-    """A GitHub user whose keys may enter, too."""
+    """A GitHub user whose SSH keys may also connect."""
 
 
 class ReservationRoutes:
@@ -99,7 +99,7 @@ class ReservationRoutes:
                 serve=self.list,
                 query=ReservationsQuery,
                 answers={200: (ReservationList,)},
-                summary="List reservations: one's own in progress, and those that just ended",
+                summary="List reservations: by default the caller's, active or recently ended",
             ),
             Operation(
                 method="GET",
@@ -140,7 +140,7 @@ class ReservationRoutes:
             spec = await self._with_keys(call.who, spec, asked.github_user, self._api.keys)
         elif asked.github_user is not None:
             raise BadRequest(
-                "this reservation is not entered by SSH: keys of GitHub have no place in it",
+                "this reservation does not use SSH, so it cannot use GitHub keys",
                 "Leave --github-user out.",
             )
         if asked.build is not None:
@@ -148,7 +148,8 @@ class ReservationRoutes:
         prepared = prepare(
             call.who, [spec], key=None if dry_run else call.key, dry_run=dry_run,
             check=self._api.check_job,
-            # Keys, and the share of a node, may be others when the request comes again.
+            # The digest covers only the request: when it is repeated, the keys and the share of
+            # a node may have changed.
             digest=hashlib.sha256(b"reservation:" + msgspec.json.encode(asked)).hexdigest(),
         )  # fmt: skip
         if not dry_run:
@@ -168,14 +169,14 @@ class ReservationRoutes:
 
     async def _spec(self, who: Identity, asked: Reserve, now: datetime) -> ReservationSpec:
         there = read_types(await self._api.store.gpu_types.list_availability(now))
-        # The user database may be far away (LDAP).
+        # The user database may be slow (LDAP).
         home, shell = await asyncio.to_thread(user_places, who.uid)
         spec = spec_of(
             asked, there, home, shell, self._api.address, terminal=self._api.box_terminals
         )  # fmt: skip
         if asked.ssh and self._api.box_terminals:
             raise NotImplementedYet(
-                "dev servers are shells on the daemon's machine here, and ssh does not reach them",
+                "dev servers are shells on the daemon's machine here, so ssh cannot reach them",
                 "Run the command as a job: `odcctl run --gpus 1 COMMAND`.",
             )
         if "disk" in spec.asked:
@@ -186,7 +187,7 @@ class ReservationRoutes:
         return spec
 
     async def _await_disk(self, who: Identity, name: str, preview: Preview, now: datetime) -> None:
-        """Nothing is foreseen that must wait for its disk before it waits for nodes."""
+        """If the job must wait for its disk first, its start is unknown: remove it from preview."""
         told = await self._api.store.disks.get(who, None, name, now)
         disk = msgspec.json.decode(told, type=Disk)
         why = why_disk_waits(disk)
@@ -199,13 +200,13 @@ class ReservationRoutes:
     async def _with_keys(
         self, who: Identity, spec: ReservationSpec, name: str | None, keys: Keys
     ) -> ReservationSpec:
-        """With the lines of authorized_keys that will enter it. Nothing is queued without."""
+        """Add the authorized_keys lines that may connect. Without keys, nothing is queued."""
         name = name or await self._api.store.users.get_github_user(who.uid)
         if name is None:
             raise BadRequest(
-                "a dev server is entered by your SSH keys at GitHub, and odc does not know your "
-                "name there",
-                "Tell it once: odcctl config set github_user NAME",
+                "you connect to a dev server with your SSH keys from GitHub, and odc does not know "
+                "your GitHub name",
+                "Set it once: odcctl config set github_user NAME",
             )
         lines = await keys.of(name)
         asked = {**spec.asked, "github_user": name, "ssh_keys": lines}
@@ -214,13 +215,13 @@ class ReservationRoutes:
     async def _with_build(
         self, who: Identity, spec: ReservationSpec, digest: str
     ) -> ReservationSpec:
-        """It waits in the queue until its image is there. Raises UnknownBuild, WrongState."""
+        """Make it wait in the queue until its image is built. Raises UnknownBuild, WrongState."""
         told = await self._api.store.builds.get(who, digest, self._api.build_target())
         build = msgspec.json.decode(told, type=ImageBuild)
         if build.state == "failed":
             raise WrongState(
                 f"the image could not be built: {build.error}",
-                "Send its context again to have it tried again: odcctl reserve --dockerfile PATH.",
+                "Send its context again to retry: odcctl reserve --dockerfile PATH.",
             )
         return msgspec.structs.replace(spec, asked={**spec.asked, "build_id": build.id})
 
@@ -278,11 +279,11 @@ class ReservationRoutes:
         return await self._shown(call, job_id)
 
     async def _add_user(self, who: Identity, job_id: int, name: str) -> None:
-        """First into the database, where every start of the box finds it."""
+        """Write to the database first: every start of the dev server reads the keys there."""
         if self._api.keys is None:
             raise WrongState(
-                f"reservation {job_id} is not entered by SSH: keys of others have no place in it",
-                "Here only its owner and operators connect, by its terminal.",
+                f"reservation {job_id} does not use SSH, so it cannot use keys of other users",
+                "Only its owner and operators can connect, through its terminal.",
             )
         lines = await self._api.keys.of(name)
         attempt, every = await self._api.store.reservations.share(
@@ -309,13 +310,13 @@ class ReservationRoutes:
 
 def _no_jupyter() -> NotImplementedYet:
     return NotImplementedYet(
-        "dev servers are shells on the daemon's machine here: odc starts no Jupyter Lab in them",
-        "Run `jupyter lab` inside.",
+        "dev servers are shells on the daemon's machine here, where odc cannot start Jupyter Lab",
+        "Run `jupyter lab` inside the dev server.",
     )
 
 
 class _Places:
-    """The places in the queue, which all who wait ask for again and again: read once for them."""
+    """Queue positions, cached for a second: every waiting client polls them."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -324,7 +325,7 @@ class _Places:
         self._kept = "{}"
 
     def forget(self) -> None:
-        """One more waits."""
+        """Drop the cache: another reservation waits."""
         self._read_at_s = -PLACES_KEPT_S
 
     async def read(self, now: datetime) -> str:

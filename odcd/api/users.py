@@ -23,24 +23,24 @@ Uid = Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)]
 
 
 class EditMember(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Only what is there changes."""
+    """Only the given fields change."""
 
     partition: Name | None = None
-    """Which membership: in this partition only, or, null, the one for all of them."""
+    """Selects the membership: the one for this partition, or null for the one in all partitions."""
     shares: Shares | Unset = UNSET
-    """Of what the account has, against its other users and the accounts below it."""
+    """The user's part of the account's share, relative to other users and child accounts."""
     default: bool | Unset = UNSET
-    """The account of the user's jobs that name none. The first is it by itself."""
+    """The account of jobs that name none. The user's first account becomes the default."""
     default_qos: Name | Unset | None = UNSET
     qos: Names | Unset | None = UNSET
-    """What the user may use there; null: as the account."""
+    """The QOS the user may use there; null: same as the account."""
     limits: Limits | Unset = UNSET
 
 
 class AddMember(EditMember, frozen=True, kw_only=True):
     user: Name
     uid: Uid | None = None
-    """Needed for a name that neither the daemon's machine nor any job knows; from operators."""
+    """Needed if neither the daemon's machine nor any job knows the name; only from operators."""
 
 
 class AddCoordinator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,7 +50,7 @@ class AddCoordinator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 class MemberQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partition: Name | None = None
-    """The membership for this partition; left out: all of the user's there."""
+    """The membership for this partition; default: all memberships of the user in the account."""
 
 
 class UserRoutes:
@@ -104,7 +104,7 @@ class UserRoutes:
                 serve=self.remove,
                 query=MemberQuery,
                 answers={200: (Member,)},
-                summary="Take a user out of an account (operators, its coordinators)",
+                summary="Remove a user from an account (operators, its coordinators)",
             ),
             Operation(
                 method="POST",
@@ -121,7 +121,7 @@ class UserRoutes:
                 tag="accounts",
                 serve=self.dismiss,
                 answers={200: (Account,)},
-                summary="And no longer (operators)",
+                summary="Remove a coordinator from an account (operators)",
             ),
         )
 
@@ -177,15 +177,17 @@ class UserRoutes:
 
 
 def _asked(form: AddMember) -> dict[str, object]:
-    """With the uid where one is given: the database decides who may give it."""
+    """Include the uid only if it was given: the database decides who may give one."""
     return said(form, "user", *(("uid",) if form.uid is None else ()))
 
 
 async def _uid(name: str, given: int | None) -> int | None:
-    """The uid of the name on this machine; None: it does not know the name. Raises BadRequest where
-    the machine knows the name with another uid than the given one, or that uid with another
-    name."""
-    # The user database may be far away (LDAP).
+    """The uid of this name on this machine; None: the machine does not know the name.
+
+    Raises BadRequest when the machine knows the name under another uid than the given one, or
+    the given uid under another name.
+    """
+    # The user database may be slow (LDAP).
     return await asyncio.to_thread(_checked, name, given)
 
 
@@ -199,13 +201,13 @@ def _checked(name: str, given: int | None) -> int | None:
     if known is not None:
         raise BadRequest(
             f"user {name} has uid {known} on the daemon's machine, not {given}",
-            "Leave the uid out: it is for names that the machine does not know.",
+            "Leave the uid out: it is only for names that the machine does not know.",
         )
     try:
         other = pwd.getpwuid(given).pw_name
     except (KeyError, OverflowError):
         return None
     raise BadRequest(
-        f"uid {given} is user {other} on the daemon's machine, not {name}",
-        f"Say {other}, or another uid.",
+        f"uid {given} belongs to user {other} on the daemon's machine, not to {name}",
+        f"Give {other}, or another uid.",
     )

@@ -23,7 +23,7 @@ LOOK_S = 2.0
 """The time between two checks of running builds."""
 MIN_GAP_S = 0.5
 GONE = "its Kubernetes Job was gone before it was done"
-NO_CONTEXT = "what it is built from is not kept any more: reserve it again"
+NO_CONTEXT = "its build context is no longer kept: reserve it again"
 
 
 class Builder(Protocol):

@@ -158,7 +158,7 @@ class DiskWorker:
         match work.kind, work.verb:
             case "volume", "create":
                 if work.zone is None:
-                    return {"refused": "its node does not tell in which zone it is"}
+                    return {"refused": "the zone of its node is not known"}
                 assert work.size_gib is not None
                 return _of(
                     await self._cloud.create_volume(
@@ -202,7 +202,7 @@ class DiskWorker:
                 assert self._efs_id is not None
                 await self._claims.publish_personal(work.uid, self._efs_id, _id(work.cloud_id))
             case _:
-                raise AssertionError(f"nobody does {work.kind} {work.verb}")
+                raise AssertionError(f"unknown work: {work.kind} {work.verb}")
         return {"done": True}
 
     async def _reconcile(self) -> None:

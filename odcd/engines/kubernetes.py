@@ -136,7 +136,7 @@ class KubernetesEngine:
         except ApiRefused as error:
             raise RunnerDown(
                 f"namespace {name} cannot be read: {error.message}",
-                "`odcd doctor --executor kubernetes` says what the cluster lacks.",
+                "`odcd doctor --executor kubernetes` shows what the cluster lacks.",
             ) from error
         uid = msgspec.json.decode(body, type=_Namespace).metadata.uid
         told = f"cluster {self._cluster.host}, namespace {name}"
@@ -161,7 +161,7 @@ def _load_keys() -> Callable[[], BoxKeys]:
         from odcd.executor.kubernetes.box_keys import make_keys
     except ImportError as error:
         raise BadRequest(
-            f"the Kubernetes executor lacks a library: {error}",
+            f"the Kubernetes executor needs a library: {error}",
             'Install it: pip install "odc[k8s]"',
         ) from error
     return make_keys

@@ -141,16 +141,16 @@ class EndedUse:
         if now < one.ended_at + PATIENCE:
             return _again(one, now + AGAIN)
         if why:
-            return _without(one, f"Prometheus was asked, and {why}")
+            return _without(one, f"the query to Prometheus failed: {why}")
         if one.held <= 2 * SCRAPES * self._scrape:
-            return _without(one, "it ran too short to be seen")
+            return _without(one, "it ran too briefly to be measured")
         return _without(one, "Prometheus has no DCGM series of its GPUs")
 
 
 def _as_summed(one: Owed) -> Figures:
     if one.covered_s > 0:
         return Figures(job_id=one.job_id, attempt=one.attempt)
-    return _without(one, "NVML was not asked while it ran")
+    return _without(one, "NVML was not sampled while it ran")
 
 
 def _again(one: Owed, at: datetime) -> Figures:

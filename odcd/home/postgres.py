@@ -136,7 +136,7 @@ class EmbeddedPostgres:
                     log.info("postgres.stopped", extra={"pid": running.pid})
                     return
                 time.sleep(POLL_S)
-        raise DatabaseDown(f"PostgreSQL (process {running.pid}) does not end")
+        raise DatabaseDown(f"PostgreSQL (process {running.pid}) does not stop")
 
     def is_running(self) -> bool:
         return self.postmaster() is not None
@@ -219,7 +219,7 @@ class EmbeddedPostgres:
     def _not_ours(self) -> OdcError:
         return OdcError(
             f"{self._data} does not belong to the account {accounts.current().name}",
-            "Run odcd as the user who made this home, as root where root did, or choose another "
+            "Run odcd as the user who made this home (root, if root made it), or choose another "
             "with --home.",
         )
 
@@ -234,7 +234,7 @@ class EmbeddedPostgres:
         while remains := process.processes_in(self._data, ours):
             if time.monotonic() > deadline:
                 raise DatabaseDown(
-                    f"processes of a PostgreSQL that died still run: {sorted(remains)}",
+                    f"processes of a PostgreSQL that died are still running: {sorted(remains)}",
                     "End them, then start odcd again.",
                 )
             time.sleep(POLL_S)
@@ -256,7 +256,7 @@ class EmbeddedPostgres:
             if now - began > READY_TIMEOUT_S:
                 raise DatabaseDown(
                     f"PostgreSQL is not ready after {READY_TIMEOUT_S:.0f} s",
-                    f"See {self._data / 'log'}; it goes on recovering, try again later.",
+                    f"See {self._data / 'log'}; its recovery continues; try again later.",
                 )
             if now - told > TELL_EVERY_S:
                 told = now

@@ -118,8 +118,8 @@ class _Remote:
             answer = b""
         if not answer:
             raise RunnerDown(
-                "the keeper, which starts the runner and PostgreSQL as root, is gone",
-                "Restart odcd; running jobs go on: odcd up",
+                "the root helper, which starts the runner and PostgreSQL, is gone",
+                "Restart odcd; running jobs continue: odcd up",
             )
         return json.loads(answer)
 
@@ -127,7 +127,7 @@ class _Remote:
         error = (await self.ask(LAUNCH))["error"]
         if error:
             raise RunnerDown(
-                f"the runner does not start: {error}", "See runner/runner.log in home."
+                f"the runner does not start: {error}", "See runner/runner.log in the home."
             )
 
 

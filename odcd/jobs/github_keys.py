@@ -120,8 +120,8 @@ class GithubKeys:
             raise _unavailable(user, f"it {error}") from error
         if answer.status == 404:
             raise UnknownUser(
-                f'GitHub knows no user "{user}"',
-                "Is the name right? Yours is set by: odcctl config set github_user NAME",
+                f'GitHub has no user "{user}"',
+                "Check the name. Set your own with: odcctl config set github_user NAME",
             )
         if answer.status != 200:
             raise _unavailable(user, f"it answered with HTTP status {answer.status}")
@@ -132,8 +132,8 @@ def check_name(user: str) -> None:
     """Raises BadRequest."""
     if not NAME.fullmatch(user):
         raise BadRequest(
-            f'"{user[:60]}" is no GitHub user name',
-            "It has letters, digits and single hyphens, at most 39.",
+            f'"{user[:60]}" is not a valid GitHub user name',
+            "A name has 1 to 39 letters, digits and single hyphens.",
         )
 
 
@@ -146,7 +146,7 @@ def _lines(user: str, body: bytes) -> list[str]:
             log.info("github.left_out", extra={"github_user": user, "lines": len(given)})
         return found
     if given:
-        raise _unavailable(user, "what it sent has no SSH key that OpenSSH takes")
+        raise _unavailable(user, "its answer has no SSH key that OpenSSH accepts")
     raise BadRequest(
         f'GitHub\'s user "{user}" has no SSH keys',
         "Add one at https://github.com/settings/keys, and try again.",
@@ -172,6 +172,6 @@ def key_of(line: str) -> str | None:
 
 def _unavailable(user: str, why: str) -> KeysUnavailable:
     return KeysUnavailable(
-        f'the SSH keys of GitHub\'s user "{user}" cannot be had now: {why}',
-        "Nothing was done. Try again in a moment.",
+        f'the SSH keys of GitHub\'s user "{user}" cannot be fetched now: {why}',
+        "Nothing was changed. Try again in a moment.",
     )

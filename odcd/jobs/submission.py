@@ -79,10 +79,11 @@ def _prepare(
     """Pauses after each job."""
     if key is not None and not 1 <= len(key) <= MAX_KEY_CHARS:
         raise BadRequest(
-            f"the idempotency key has {len(key)} characters", f"It has 1 to {MAX_KEY_CHARS}."
+            f"the idempotency key has {len(key)} characters",
+            f"A key has 1 to {MAX_KEY_CHARS} characters.",
         )
     if not specs:
-        raise BadRequest("the batch has no jobs", "Send at least one.")
+        raise BadRequest("the batch has no jobs", "Send at least one job.")
     if len(specs) > MAX_BATCH_JOBS:
         raise TooLarge(
             f"{len(specs)} jobs in one request are more than {MAX_BATCH_JOBS}",

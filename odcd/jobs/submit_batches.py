@@ -148,7 +148,7 @@ class SubmitBatcher:
         except TimeoutError:
             raise DatabaseDown(
                 f"PostgreSQL did not answer for {ANSWER_TIMEOUT_S:.0f} s",
-                "Send it again with the same idempotency key: if it was taken, you get its id.",
+                "Send it again with the same idempotency key: if it was accepted, you get its id.",
             ) from None
 
     def _start(self, lane: _Lane) -> None:

@@ -37,20 +37,20 @@ class GitHub:
         answer."""
         if user is None:
             raise LoginRefused(
-                f"this server is for members of {self._group} at GitHub, and no name was given",
-                "Say who you are there: odcctl login --github-user NAME",
+                f"this server is for members of {self._group} at GitHub; no GitHub name was given",
+                "Give your GitHub name: odcctl login --github-user NAME",
                 reason="github",
             )
         if not USER.fullmatch(user):
             raise LoginRefused(
-                "that is no name of a user at GitHub",
-                "Such a name has 1 to 39 letters, digits and single dashes.",
+                "that is not a valid GitHub user name",
+                "A name has 1 to 39 letters, digits and single dashes.",
                 reason="github",
             )
         if not await self._is_member(user.lower()):
             raise LoginRefused(
                 f"{user} is not a member of {self._group} at GitHub",
-                f"Ask to be let in there; it takes up to {NO_KEPT_S:.0f} s until it is seen here.",
+                f"Ask its owners to add you; odc notices that within {NO_KEPT_S:.0f} s.",
                 reason="github",
             )
         return user
@@ -92,8 +92,8 @@ class GitHub:
             token = ""
         if not re.fullmatch(r"[!-~]{1,1000}", token):
             raise IdentityDown(
-                "this server cannot ask GitHub who is a member: it has no token",
-                f"An operator sees to {self._token_file} (ODC_GITHUB_TOKEN_FILE).",
+                "this server cannot check the membership at GitHub: it has no token",
+                f"An operator must check {self._token_file} (ODC_GITHUB_TOKEN_FILE).",
             )
         return token
 

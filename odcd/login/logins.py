@@ -135,7 +135,9 @@ class Logins:
         now = self._clock.now()
         if not await self._store.use_signature(request.digest, request.expires_at, now):
             raise LoginRefused(
-                "this signature was used before", "Each is good for one login.", reason="replayed"
+                "this signature was used before",
+                "A signature is valid for one login.",
+                reason="replayed",
             )
         caller = await self._sts.ask(request)
         known |= {"account": caller.account, "role": caller.role}
@@ -163,8 +165,8 @@ class Logins:
         LoginRefused."""
         if user in self._operators and not rule.operators:
             raise LoginRefused(
-                f"user {user} is an operator, and the {caller.kind} {caller.arn} may not name "
-                "operators",
+                f"user {user} is an operator, and the {caller.kind} {caller.arn} may not log in as "
+                "one",
                 "An operator who trusts that role says so in the file of ODC_AWS_IDENTITIES: "
                 "operators = true",
             )
@@ -173,7 +175,7 @@ class Logins:
         # In a thread: the user database may be remote (LDAP).
         if user.lower() in SYSTEM or await asyncio.to_thread(_is_system, user):
             raise LoginRefused(
-                f'"{user}" is no name of a user here: it is a system account\'s',
+                f'"{user}" is not a valid user name here: it belongs to a system account',
                 "Log in under your own name.",
             )
 

@@ -33,8 +33,8 @@ class Sts:
             code = _ERROR.search(answer.body)
             why = code[1].decode() if code else f"status {answer.status}"
             raise LoginRefused(
-                f"AWS does not take the signature: {why}",
-                "Are the credentials still good? Try: aws sts get-caller-identity",
+                f"AWS rejects the signature: {why}",
+                "Check whether the credentials are still valid: aws sts get-caller-identity",
                 reason="sts",
             )
         if answer.status != 200:
@@ -49,8 +49,8 @@ class Sts:
         found = parse_caller(arn)
         if found is None:
             raise LoginRefused(
-                "who signed is neither a session of a role nor a user of IAM: the root of an "
-                "account and federated users are not let in",
+                "the signer is neither a session of a role nor an IAM user: the root of an "
+                "account and federated users may not log in",
                 "Assume a role first, as AWS SSO does.",
                 reason="identity",
             )

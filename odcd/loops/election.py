@@ -198,7 +198,7 @@ class Leader:
         Always raises LeadershipLost."""
         self._rest_s = 2 * self._lease.total_seconds()
         await lead.leave()
-        raise LeadershipLost(f"this daemon has let go of leadership: {why}")
+        raise LeadershipLost(f"this daemon has given up the leadership: {why}")
 
     async def _wait_until_vacant(self) -> tuple[int, int]:
         seen = (-1, -1)

@@ -70,22 +70,22 @@ def notice_of(warning: Warned) -> Notice:
     files = [file_name(level, shared_by) for level in LEVELS]
     if warning.minutes is None:
         return Notice(
-            remove=files, wall=f"reservation {warning.job_id} goes on: it now ends at {ends}"
+            remove=files, wall=f"reservation {warning.job_id} continues: it now ends at {ends}"
         )
     more = (
         f"`odcctl extend {warning.job_id}` adds up to 24 hours, once. "
         if warning.extensible
-        else "It was extended already. "
+        else "It was already extended. "
     )
     if warning.minutes == 0:
         gone_at = warning.expires_at.astimezone(UTC) + GRACE
         return Notice(
-            wall=f"The time of reservation {warning.job_id} is over: what runs is ended at "
+            wall=f"The time of reservation {warning.job_id} is over: its processes are stopped at "
             f"{gone_at:%H:%M:%S} UTC. {more}\n"
         )
     text = (
         f"Reservation {warning.job_id} ({warning.name}) ends in {warning.minutes} minutes, "
-        f"at {ends}.\n{more}Save your work: what runs then is ended.\n"
+        f"at {ends}.\n{more}Save your work: all processes are stopped then.\n"
     )
     return Notice(
         name=file_name(warning.minutes, shared_by),

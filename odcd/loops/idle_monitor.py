@@ -68,11 +68,11 @@ def notice_of(wish: LookWish, told: IdleNotice) -> Notice:
         return Notice(remove=[name])
     idle = timedelta(seconds=told.idle_s)
     text = (
-        f"Reservation {wish.job_id} has been idle for {idle}: nobody is connected, and its GPUs "
-        "and CPUs rest.\n"
+        f"Reservation {wish.job_id} has been idle for {idle}: no one is connected, and its "
+        "GPUs and CPUs are idle.\n"
     )
     if told.release_at is not None:
         text += (
-            f"If it stays so it is ended at {told.release_at:%Y-%m-%d %H:%M} UTC, or soon after.\n"
+            f"If it stays idle, it ends at {told.release_at:%Y-%m-%d %H:%M} UTC or soon after.\n"
         )
     return Notice(name=name, text=text, wall=text)

@@ -261,7 +261,7 @@ class Leading:
             await self._clock.sleep(min(1.0, patience_s / 5))
             if executor.unreached_s > patience_s:
                 await self._leader.resign(
-                    lead, f"nothing answered for {executor.unreached_s:.0f} s where the jobs run"
+                    lead, f"the executor has not answered for {executor.unreached_s:.0f} s"
                 )
 
     async def _register(self, executor: Executor, term: int) -> None:

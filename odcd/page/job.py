@@ -18,15 +18,15 @@ from odcd.slurm.lists import parse_selector
 
 EVENTS = 300
 TOLD = {
-    "submitted": "submitted", "started": "given its nodes", "slipped": "its planned start moved",
-    "ended": "ended", "requeued": "back in the queue", "checkpointed": "wrote a checkpoint",
-    "preempting": "is ended for another job", "preempts": "others are ended for it",
-    "active": "ready to be used", "extended": "extended", "cancelled": "asked to end",
-    "held": "held", "released": "released", "updated": "changed", "warned": "told of its end",
-    "requeue_asked": "asked to go back to the queue", "idle_warned": "told that nobody uses it",
-    "idle_released": "ended, since nobody used it", "disk_ready": "has its disk",
-    "disk_saved": "its disk is saved", "box_oom": "ran out of memory, and began anew",
-    "box_restarted": "its container began anew", "shared": "shared with another user",
+    "submitted": "submitted", "started": "nodes allocated", "slipped": "planned start changed",
+    "ended": "ended", "requeued": "requeued", "checkpointed": "checkpoint written",
+    "preempting": "being preempted", "preempts": "preempts other jobs",
+    "active": "ready", "extended": "extended", "cancelled": "asked to end",
+    "held": "held", "released": "released", "updated": "changed", "warned": "expiry notice sent",
+    "requeue_asked": "requeue requested", "idle_warned": "idle notice sent",
+    "idle_released": "ended because it was idle", "disk_ready": "disk ready",
+    "disk_saved": "disk saved", "box_oom": "ran out of memory and restarted",
+    "box_restarted": "container restarted", "shared": "shared with another user",
 }  # fmt: skip
 Job = dict[str, Any]
 
@@ -49,7 +49,7 @@ class JobPage:
         if not jobs:
             if selector.tasks is None:
                 raise unknown_job(selector.job_id)
-            raise UnknownJob(f"there is no job {text}", "The queue lists those that there are.")
+            raise UnknownJob(f"there is no job {text}", "The queue lists the existing jobs.")
         job = jobs[0]
         several = len(jobs) > 1 or (job["array_tasks"] is not None and selector.tasks is None)
         return job, several
@@ -147,8 +147,8 @@ def _more(kind: str, detail: dict[str, Any]) -> str:
                 words.append(f"signal {detail['signal']}")
             return ", ".join(word for word in words if word)
         case "slipped":
-            ends = (plain(detail.get("from")) or "none", plain(detail.get("to")) or "none in sight")
-            return f"from {ends[0]} to {ends[1]}; because: {detail.get('cause') or 'not known'}"
+            ends = (plain(detail.get("from")) or "none", plain(detail.get("to")) or "none")
+            return f"from {ends[0]} to {ends[1]}; cause: {detail.get('cause') or 'not known'}"
         case "held":
             return str(detail.get("reason") or "")
         case "extended" | "active":

@@ -29,10 +29,10 @@ FIELDS = (
 WAITING = ["PENDING"]
 RUNNING = ["CONFIGURING", "RUNNING", "COMPLETING"]
 REASONS = {
-    "None": "the next pass will look at it", "Priority": "others go before it",
-    "Resources": "it is next, and waits for nodes", "Dependency": "it waits for other jobs",
-    "JobHeldUser": "its user holds it", "JobHeldAdmin": "an operator holds it",
-    "BeginTime": "its begin time has not come",
+    "None": "the next pass will consider it", "Priority": "other jobs are ahead of it",
+    "Resources": "it is next and waits for nodes", "Dependency": "it waits for other jobs",
+    "JobHeldUser": "held by its user", "JobHeldAdmin": "held by an operator",
+    "BeginTime": "its begin time is in the future",
 }  # fmt: skip
 Job = dict[str, Any]
 STEP_S = 300

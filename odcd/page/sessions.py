@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 COOKIE = "odc-page"
 LOOK_S = 5.0
-HOW = "`odcctl page` prints an address that lets you in; it works once, for a minute."
+HOW = "`odcctl page` prints a link that logs you in; it works once, for one minute."
 
 
 class Entered(NamedTuple):
@@ -128,7 +128,7 @@ class Sessions:
         log.warning("page.account_changed", extra={"user": found.user_name, "uid": found.uid})
         await self._api.store.keys.end(digest, self._api.clock.now())
         raise NotAuthenticated(
-            f"uid {found.uid} of this machine is not user {found.user_name} any more", HOW
+            f"uid {found.uid} of this machine is no longer user {found.user_name}", HOW
         )
 
     async def guest(self, request: Request, ticket: str) -> Guest | None:
@@ -214,7 +214,7 @@ def check_origin(request: Request) -> None:
     same = origin is not None and origin.partition("://")[2] == request.headers.get("host")
     if site not in (None, "same-origin") or not same:
         raise NotOwner(
-            "this was not sent by the page itself", "Open the page, and use its own buttons."
+            "this form was not sent by the page itself", "Open the page, and use its own buttons."
         )
 
 
@@ -231,7 +231,7 @@ def _name(request: Request) -> str:
 
 
 def _used_up() -> NotAuthenticated:
-    return NotAuthenticated("that address was used already, or is too old", HOW)
+    return NotAuthenticated("that link was already used, or has expired", HOW)
 
 
 def _is_https(request: Request) -> bool:

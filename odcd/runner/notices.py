@@ -45,9 +45,9 @@ class Notice(NamedTuple):
         for name in notice.names:
             check_name(name)
         if len(notice.text.encode()) > MAX_TEXT_BYTES:
-            raise ValueError(f"a notice of more than {MAX_TEXT_BYTES} bytes")
+            raise ValueError(f"the notice has more than {MAX_TEXT_BYTES} bytes")
         if len((notice.wall or "").encode()) > MAX_WALL_BYTES:
-            raise ValueError(f"more than {MAX_WALL_BYTES} bytes to show")
+            raise ValueError(f"the text to show has more than {MAX_WALL_BYTES} bytes")
         return notice
 
     @property
@@ -58,9 +58,9 @@ class Notice(NamedTuple):
 def check_name(name: str) -> None:
     """Raises ValueError for what does not name a file of one folder."""
     if name in ("", ".", "..") or "/" in name or "\0" in name:
-        raise ValueError(f"no name of a file: {name!r}")
+        raise ValueError(f"not a file name: {name!r}")
     if len(os.fsencode(name)) > MAX_NAME_BYTES:
-        raise ValueError(f"a file's name has at most {MAX_NAME_BYTES} bytes: {name!r}")
+        raise ValueError(f"a file name has at most {MAX_NAME_BYTES} bytes: {name!r}")
 
 
 def tell(
@@ -112,10 +112,10 @@ def tell(
             said["trouble"] += part.pop("trouble", [])
             said.update(part)
             return
-        end("the process that was to tell it died" if heard < waits_for else None)
+        end("the process that was to deliver it died" if heard < waits_for else None)
 
     def late() -> None:
-        end(f"no answer of the home folder within {ANSWER_S:g} s")
+        end(f"no answer from the home folder within {ANSWER_S:g} s")
 
     def end(trouble: str | None) -> None:
         nonlocal over
@@ -170,7 +170,7 @@ def _show(watched: socket.socket | None, wall: str) -> dict[str, Any]:
     except OSError:
         pass
     # One that an older runner made knows no such frame.
-    return {"trouble": ["its terminal did not take it; one made by an older odc cannot"]}
+    return {"trouble": ["its terminal did not accept it; one made by an older odc cannot"]}
 
 
 def _keep(member: Member, notice: Notice) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def open_kept(path: str, uid: int) -> tuple[dict[str, Any], list[int]]:
     answer, fds = _open(path)
     if fds and os.geteuid() == 0 and os.fstat(fds[0]).st_uid != uid:
         os.close(fds[0])
-        return {"error": f"{path} is not of user id {uid}"}, []
+        return {"error": f"{path} does not belong to user id {uid}"}, []
     return answer, fds
 
 
@@ -55,7 +55,7 @@ def _open(path: str) -> tuple[dict[str, Any], list[int]]:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return {"missing": True, "error": f"there is no file {path}"}, []
+        return {"missing": True, "error": f"file {path} does not exist"}, []
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         return {"error": f"cannot open {path}: {why}"}, []

@@ -255,7 +255,7 @@ class Roster:
             self._shims.give(member, record_fd, order, gate)
         except FileExistsError:
             # Of an attempt that nobody here remembers: it may have run.
-            self.settle_for_good(member, {"e": "lost", "detail": "its record was there before it"})
+            self.settle_for_good(member, {"e": "lost", "detail": "a record of it already existed"})
             return
         except (OSError, KeyError, ValueError) as error:
             self._refuse_launch(member, error, made=record_fd is not None)
@@ -282,7 +282,7 @@ class Roster:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 detail = f"cannot start: no space left in {self.run_dir}"
         else:
-            detail = f"cannot start: bad order: {error!r}"
+            detail = f"cannot start: invalid order: {error!r}"
         self._log.error("member.refused", member=member.key, error=error)
         self.settle(member, {"kind": "start_failed", "at": time.time(), "cause": "launch",
                               "detail": detail})  # fmt: skip

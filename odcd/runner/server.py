@@ -144,7 +144,7 @@ class Server:
         if op in protocol.COMMANDS and connection.term != self._memory.term:
             raise ProtocolError(
                 protocol.LEADERSHIP_LOST,
-                f"term {connection.term} is over: {self._memory.term} commands now",
+                f"term {connection.term} is over: the current term is {self._memory.term}",
             )
         handler = getattr(self, f"_do_{op}", None)
         if handler is None:
@@ -158,7 +158,7 @@ class Server:
             if term < self._memory.term:
                 raise ProtocolError(
                     protocol.LEADERSHIP_LOST,
-                    f"term {term} is over: {self._memory.term} commands now",
+                    f"term {term} is over: the current term is {self._memory.term}",
                 )
             if term > self._memory.term:
                 self._memory.raise_term(int(term))
@@ -168,7 +168,7 @@ class Server:
 
     def _do_observe(self, connection: Connection, request: dict[str, Any]) -> None:
         if connection.term != self._memory.term:
-            raise ProtocolError(protocol.LEADERSHIP_LOST, "only the daemon that commands observes")
+            raise ProtocolError(protocol.LEADERSHIP_LOST, "only the leading daemon may do that")
         self._observer = connection
         connection.send({"id": request.get("id"), "ok": {}})
         self._roster.facts.tell_all(self._roster.members())
@@ -208,7 +208,7 @@ class Server:
         notice = notices.Notice.of(request)
         member = self._roster.first_live(int(request["job"]), int(request["attempt"]))
         if member is None:
-            raise ProtocolError(protocol.NOT_FOUND, "it does not run")
+            raise ProtocolError(protocol.NOT_FOUND, "it is not running")
         if member.state != "running":
             raise ProtocolError(protocol.NOT_READY, f"it is {member.state}")
 
@@ -332,7 +332,7 @@ class Server:
         key = _key(request)
         member = self._roster.find(key)
         if member is None or not member.live:
-            raise ProtocolError(protocol.NOT_FOUND, f"member {key} does not run")
+            raise ProtocolError(protocol.NOT_FOUND, f"member {key} is not running")
         terminal = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         # One whose queue is full, because its shim is busy, must not hold up all others.
         terminal.setblocking(False)
@@ -346,7 +346,7 @@ class Server:
                 os.close(folder)
         except BlockingIOError:
             terminal.close()
-            text = f"the terminal of member {key} takes nobody now"
+            text = f"the terminal of member {key} accepts no one now"
             raise ProtocolError(protocol.NOT_READY, text) from None
         except OSError as error:
             terminal.close()

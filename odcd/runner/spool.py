@@ -98,7 +98,7 @@ class Kept:
             self._put(data)
             return
         if not self._dropped:
-            self._say(f"{refusal}: what follows is dropped, and the job goes on")
+            self._say(f"{refusal}: further output is dropped, and the job continues")
         self._dropped += len(data)
 
     def _say(self, text: str) -> None:

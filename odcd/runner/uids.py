@@ -18,13 +18,13 @@ MIN_GID = 100
 def refusal(rules: Rules, uid: int) -> str | None:
     """Why no job may run as the user, on a machine where root starts them; None: it may."""
     if uid == 0:
-        return None if rules.allow_root else "jobs do not run as root here"
+        return None if rules.allow_root else "jobs may not run as root here"
     if not 0 < uid < 2**32 - 1:
-        return f"user id {uid} is no user"
+        return f"user id {uid} is not the id of a user"
     if rules.min_uid and uid in NOT_PEOPLE:
-        return f"user id {uid} is shared by everything without an account of its own"
+        return f"user id {uid} is shared by everything without its own account"
     if uid < rules.min_uid:
-        return f"user id {uid} is a system account: those of users begin at {rules.min_uid}"
+        return f"user id {uid} is a system account: the ids of users begin at {rules.min_uid}"
     return None
 
 
@@ -68,7 +68,7 @@ def groups_of(uid: int, gid: int) -> list[int]:
         groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
         known = gid in groups
     if not known and uid != 0:
-        raise ValueError(f"user id {uid} is not of group {gid}")
+        raise ValueError(f"user id {uid} is not in group {gid}")
     return groups
 
 

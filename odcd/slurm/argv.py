@@ -32,12 +32,16 @@ class CommandLine:
 def parse_argv(argv: Sequence[str], where: str = "") -> CommandLine:
     """where: put before every message, such as `line 3 of the script, `."""
     if len(argv) > MAX_WORDS:
-        raise BadRequest(f"{where}{len(argv)} words are too many", f"At most {MAX_WORDS}.")
+        raise BadRequest(
+            f"{where}{len(argv)} words are too many", f"At most {MAX_WORDS} are accepted."
+        )
     options: list[Given] = []
     at = 0
     while at < len(argv):
         if len(options) > MAX_OPTIONS:
-            raise BadRequest(f"{where}there are more than {MAX_OPTIONS} options", "Give each once.")
+            raise BadRequest(
+                f"{where}there are more than {MAX_OPTIONS} options", "Give each option once."
+            )
         word = argv[at]
         at += 1
         if word == "--":
@@ -63,7 +67,7 @@ def _long(word: str, following: str | None, options: list[Given], where: str) ->
     option = find_long(name, where)
     if equals:
         if option.argument == "none":
-            raise BadRequest(f"{where}option {option.flag} takes no value, and was given one")
+            raise BadRequest(f"{where}option {option.flag} does not accept a value")
         options.append(Given(option=option, text=text, where=where))
         return 0
     if option.argument == "required":
@@ -117,7 +121,7 @@ def find_long(name: str, where: str = "") -> Option:
 def _required(option: Option, following: str | None, where: str) -> str:
     if following is None:
         shown = f"-{option.short}/{option.flag}" if option.short else option.flag
-        raise BadRequest(f"{where}option {shown} needs a value", f"It takes {option.value}.")
+        raise BadRequest(f"{where}option {shown} needs a value", f"Its value is {option.value}.")
     return following
 
 

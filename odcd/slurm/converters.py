@@ -68,7 +68,7 @@ def partitions(text: str, _now: datetime) -> list[str]:
 def hosts(text: str, _now: datetime) -> list[str]:
     if "/" in text:
         raise NotImplementedYet(
-            f'"{text[:60]}" names a file of nodes, which odc does not read yet',
+            f'"{text[:60]}" names a file of nodes, and odc does not read such files yet',
             "Write the nodes as a list, such as gpu[01-04].",
         )
     return expand_hosts(text)
@@ -78,7 +78,7 @@ def booking(text: str, _now: datetime) -> str:
     name = text.strip()
     if "," in name:
         raise NotImplementedYet(
-            f'"{text[:60]}" names several bookings, and odc runs a job in one', "Name one of them."
+            f'"{text[:60]}" names several bookings, but a job runs in only one', "Name one of them."
         )
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", name):
         raise BadRequest(f'"{text[:60]}" is not the name of a booking', "Give one name.")
@@ -89,8 +89,8 @@ def licences(text: str, _now: datetime) -> dict[str, int]:
     """Of a name written twice the counts add up. An empty text: none."""
     if "|" in text:
         raise NotImplementedYet(
-            f'"{text[:60]}" leaves the choice among licences open, which odc cannot do yet',
-            "Join those it needs by commas.",
+            f'"{text[:60]}" lists alternative licences, which odc does not support yet',
+            "Name all licences that the job needs, separated by commas.",
         )
     found: dict[str, int] = {}
     for part in re.split("[,;]", text) if text.strip() else []:

@@ -40,19 +40,20 @@ def parse_directives(script: str, end: int | None = None) -> list[Given]:
         words = split_words(line, where)
         if words and words[0] in ("hetjob", "packjob"):
             raise NotImplementedYet(
-                f"{where}{words[0]}: odc has no heterogeneous jobs yet", "Submit the parts as jobs."
+                f"{where}{words[0]}: odc does not support heterogeneous jobs yet",
+                "Submit the parts as separate jobs.",
             )
         command_line = parse_argv(words, where)
         if command_line.operands:
             raise BadRequest(
                 f'{where}"{command_line.operands[0][:60]}" is not an option',
-                "A value with blanks stands in quotes; a comment begins with # after a blank.",
+                "Put a value with blanks in quotes; start a comment with # after a blank.",
             )
         for given in command_line.options:
             if given.option.command_line_only:
                 raise BadRequest(
-                    f"{where}{given.option.flag} has no meaning inside a script",
-                    "Give it on the command line.",
+                    f"{where}{given.option.flag} cannot be used inside a script",
+                    "Use it on the command line.",
                 )
         options.extend(command_line.options)
         if len(options) > MAX_DIRECTIVES:
@@ -70,7 +71,7 @@ def _directive_lines(script: str, end: int) -> Iterator[tuple[int, str]]:
         if found.end() - found.start() > MAX_LINE:
             raise BadRequest(
                 f"line {number} of the script has {found.end() - found.start()} characters",
-                f"A line of options has at most {MAX_LINE}.",
+                f"A line of options has at most {MAX_LINE} characters.",
             )
         chars += found.end() - found.start()
         if chars > MAX_CHARS:

@@ -54,14 +54,14 @@ def parse_export(text: str) -> Export:
         if not equals and name.upper() in ("ALL", "NONE", "NIL"):
             if base is not None and base != name.upper():
                 raise BadRequest(
-                    f"{base} and {name.upper()} exclude one another", "Give one of them."
+                    f"{base} and {name.upper()} cannot be used together", "Use only one of them."
                 )
             base = name.upper()
         elif not _NAME.fullmatch(name):
             raise BadRequest(
                 f'"{part[:60]}" is not a variable',
                 "Accepted: ALL, NONE, NIL, NAME and NAME=VALUE, separated by commas; "
-                "a value with a comma stands in quotes inside quotes: --export=\"NAME='a,b'\".",
+                "put a value with a comma in quotes inside quotes: --export=\"NAME='a,b'\".",
             )
         elif equals:
             values.append((name, value))
@@ -69,8 +69,8 @@ def parse_export(text: str) -> Export:
             names.append(name)
     if base in ("NONE", "NIL") and (names or values):
         raise BadRequest(
-            f"{base} and a list of variables exclude one another",
-            "A list without ALL already lets nothing else through.",
+            f"{base} and a list of variables cannot be used together",
+            "A list without ALL already excludes all other variables.",
         )
     return Export(base=base or "NONE", names=tuple(names), values=tuple(values), text=text)
 
@@ -85,7 +85,7 @@ def _split(text: str) -> list[str]:
         if found is None:
             raise BadRequest(
                 f'the quote in "{text[at : at + 60]}" is not closed',
-                "A value in quotes ends with the same quote.",
+                "End the value with the same quote.",
             )
         quoted = found["quoted"]
         parts.append(found["name"] + (quoted[1:-1] if quoted else "") + found["rest"])

@@ -41,7 +41,7 @@ def parse_nodes(text: str) -> NodeRange:
     hint = f"Accepted: 1 to {MAX_NODES}, or a range such as 2-4."
     if re.fullmatch(r"[0-9,:\s-]*[0-9][,:][0-9,:\s-]*", text):
         raise NotImplementedYet(
-            f'"{text[:60]}" lists numbers of nodes, which odc cannot choose among yet',
+            f'"{text[:60]}" lists alternative numbers of nodes, which odc does not support yet',
             "Give one number, or a range such as 2-4.",
         )
     found = re.fullmatch(r"\s*([0-9]{1,7})(?:-([0-9]{1,7}))?\s*", text)
@@ -51,7 +51,7 @@ def parse_nodes(text: str) -> NodeRange:
     if not (1 <= least <= MAX_NODES and 1 <= most <= MAX_NODES):
         raise BadRequest(f'"{text[:60]}" is not a number of nodes', hint)
     if most < least:
-        raise BadRequest(f'"{text[:60]}" ends before it begins', "Write the lower number first.")
+        raise BadRequest(f'"{text[:60]}" ends before it begins', "Give the lower number first.")
     return NodeRange(least=least, most=most if most > least else None)
 
 

@@ -28,10 +28,12 @@ def parse_gres(text: str) -> GpuRequest:
     for part in parts:
         name = part.removeprefix("gres/").removeprefix("gres:").split(":")[0].split("=")[0]
         if re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name) and name.lower() != "gpu":
-            raise NotImplementedYet(f'odc has no generic resource "{name[:60]}" yet', hint)
+            raise NotImplementedYet(
+                f'odc does not support the generic resource "{name[:60]}" yet', hint
+            )
     if len(parts) > 1:
         raise NotImplementedYet(
-            f'"{text[:60]}" asks for several kinds of GPU, which odc cannot give to one job yet',
+            f'"{text[:60]}" requests several types of GPU, which odc cannot give to one job yet',
             hint,
         )
     words = re.split("[:=]", parts[0].removeprefix("gres/").removeprefix("gres:"))
@@ -45,7 +47,7 @@ def parse_gpus(text: str) -> GpuRequest:
     hint = "Accepted: [TYPE:]COUNT, such as 4 or h100:4."
     if "," in text:
         raise NotImplementedYet(
-            f'"{text[:60]}" asks for several kinds of GPU, which odc cannot give to one job yet',
+            f'"{text[:60]}" requests several types of GPU, which odc cannot give to one job yet',
             hint,
         )
     words = text.strip().split(":")
@@ -100,6 +102,6 @@ def check_counts(
         if whole is None or share is None or times is None or whole == share * times:
             continue
         raise BadRequest(
-            f"--{whole_option} {whole} and --{option} {share} for {times} {what} do not agree",
-            f"{share} times {times} is {share * times}; leave out one of the two.",
+            f"--{whole_option} {whole} and --{option} {share} for {times} {what} do not match",
+            f"{share} times {times} is {share * times}; use only one of the two.",
         )

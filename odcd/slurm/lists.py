@@ -56,7 +56,7 @@ class RangeBudget:
         if count > self._left:
             raise TooLarge(
                 f"the request names more than {self._limit} separate tasks or ranges of tasks",
-                "Send several requests, or let tasks that follow one another be one range.",
+                "Send several requests, or write consecutive tasks as one range.",
             )
         self._left -= count
 
@@ -69,7 +69,7 @@ def parse_array(text: str, budget: RangeBudget | None = None) -> ArraySpec:
         if not re.fullmatch("[0-9]{1,7}", limit) or not 1 <= int(limit) <= MAX_ARRAY_TASKS:
             raise BadRequest(
                 f'array "{_cut(text)}": "%{_cut(limit)}" is not a number of tasks to run at once',
-                f"After % stands 1 to {MAX_ARRAY_TASKS}.",
+                f"Give 1 to {MAX_ARRAY_TASKS} after %.",
             )
         throttle = int(limit)
     if body.startswith("[") and body.endswith("]"):
@@ -167,7 +167,7 @@ def _parse_ranges(text: str, what: str, hint: str, budget: RangeBudget | None) -
         if len(found) + pieces > MAX_ARRAY_RANGES:
             raise TooLarge(
                 f"{what} has more than {MAX_ARRAY_RANGES} separate tasks or ranges",
-                "Let tasks that follow one another be one range, or submit several arrays.",
+                "Write consecutive tasks as one range, or submit several arrays.",
             )
         if budget is not None:
             budget.take(pieces)

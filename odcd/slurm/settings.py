@@ -84,7 +84,7 @@ class Settings:
         if chars > MAX_CHARS:
             raise BadRequest(
                 f"{source[-1].where}the values of the options have {chars} characters together",
-                f"They have at most {MAX_CHARS}.",
+                f"At most {MAX_CHARS} are accepted.",
             )
         given = [(one, convert(one, now)) for one in source]
         groups: dict[str, list[Given]] = {}
@@ -130,7 +130,7 @@ def _check_alone(members: list[Given]) -> None:
     if len(names) > 1:
         flags = " and ".join(f"--{name}" for name in sorted(names))
         where = next(iter(names.values())).where
-        raise BadRequest(f"{where}{flags} exclude one another", "Give one of them.")
+        raise BadRequest(f"{where}{flags} cannot be used together", "Use only one of them.")
 
 
 def _cut(text: str) -> str:

@@ -111,7 +111,7 @@ def test_a_coordinator_gives_no_uids(database_url: str, body: dict[str, Any]) ->
         if body == {"user": "ann", "uid": 64010}:
             answer = refused.json()
             assert (refused.status_code, answer["code"]) == (403, "OD013")
-            assert answer["detail"] == "user ann not added: only operators may give a uid"
+            assert answer["detail"] == "user ann was not added: only operators may set a uid"
             assert "Leave the uid out" in answer["hint"]
 
     attack(database_url, work)
@@ -180,7 +180,7 @@ def test_a_uid_in_use_gets_no_other_name(database_url: str, source: str) -> None
         for path in (USERS, "/v1/accounts/lab/coordinators"):
             refused = await ask(service, "POST", path, {"user": "mallory", "uid": 64020})
             assert (refused.status_code, refused.json()["code"]) == (409, "OD028"), refused.text
-            assert "uid 64020 is user ann" in refused.json()["detail"]
+            assert "uid 64020 belongs to user ann" in refused.json()["detail"]
 
     attack(database_url, work)
 
@@ -195,7 +195,7 @@ def test_a_login_never_changes_the_uid_of_a_name(database_url: str) -> None:
             "select min(id), 64020, 'ann', now() from odc.account"
         )
         now = service.api.clock.now()
-        with pytest.raises(LoginRefused, match="uid 1900000001, and has uid 64020"):
+        with pytest.raises(LoginRefused, match="uid 1900000001 but has uid 64020"):
             await service.database.fetchval(LOG_IN, "ann", now, now + timedelta(hours=1))
 
     attack(database_url, work)

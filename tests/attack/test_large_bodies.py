@@ -196,7 +196,7 @@ def test_a_refusal_names_the_job_of_a_large_batch(database_url: str) -> None:
         job(b'"open_mode":"x"'): 'jobs[3000].open_mode cannot be "x"',
         job(b'"gpus":"x"'): 'the field "jobs[3000].gpus"',
         b'{"work_dir":"/"}': 'the field "jobs[3000].script" is missing',
-        job(b'"x":1'): 'the field "jobs[3000].x" is not known here',
+        job(b'"x":1'): 'the field "jobs[3000].x" is unknown',
         b"7": 'the field "jobs[3000]": expected an object',
         job(b'"begin_at":"0001-01-01T00:00:00+14:00"'): "begin_at is not between",
     }

@@ -98,7 +98,7 @@ def test_a_user_cannot_reach_the_file_of_kept_output(home: RunnerHome, work_dir:
     assert b"pipe:" in out
     assert out.endswith(b"hi\n")
     assert err.count(b"Permission denied") == 2
-    with pytest.raises(RequestRefused, match="is not of user id 64002"):
+    with pytest.raises(RequestRefused, match="does not belong to user id 64002"):
         kept(client, 1, ids=BOB)
 
 

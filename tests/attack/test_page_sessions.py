@@ -53,7 +53,7 @@ def test_a_cookie_is_good_for_its_users_sockets_alone(odc: Odc) -> None:
         for other in (BOB, 0):
             told = look(other, port, cookie)
             assert told.status == 401
-            assert b"not good for user" in told.body
+            assert b"not valid for user" in told.body
             assert b"ODC_PROXY_USERS" in told.body
         # What it may do is refused with what it may see.
         assert (
@@ -126,7 +126,7 @@ def test_a_ticket_works_for_the_user_who_asked(odc: Odc) -> None:
             enter(0, port, ticket["ticket"]),
         ):  # fmt: skip
             assert told.status == 401
-            assert b"that address is for user 64001" in told.body.lower()
+            assert b"that link is for user 64001" in told.body.lower()
             assert "set-cookie" not in told.headers
         assert enter(ALICE, port, ticket["ticket"]).status == 303
         # Root asks for a browser of bob's: sudo odcctl page.

@@ -280,7 +280,7 @@ def test_down_signals_no_process_that_the_daemon_named_falsely(odc_home: Path) -
         fcntl.flock(lock, fcntl.LOCK_EX)
         os.pwrite(lock, f"{roots.pid}\n".encode(), 0)
         refused = Odc(home, odc_home).odcd("down", check=False)
-        assert (refused.returncode, "is not a daemon's" in refused.stderr) == (1, True)
+        assert (refused.returncode, "is not odcd" in refused.stderr) == (1, True)
         assert roots.poll() is None
     finally:
         os.close(lock)

@@ -63,7 +63,7 @@ def test_an_answer_of_the_child_runs_nothing_as_root(
     """Before: the answer was unpickled by root."""
     taken = tmp_path / "root-was-here"
     answer = pickle.dumps((done, Evil(taken)))
-    with pytest.raises(OdcError, match="gave an answer that is none"):
+    with pytest.raises(OdcError, match="returned an invalid answer"):
         as_account(EmbeddedPostgres(odc_home), answering(answer), of=Summary)
     assert not taken.exists()
 
@@ -76,7 +76,7 @@ def test_an_answer_of_the_child_runs_nothing_as_root(
     ],
 )  # fmt: skip
 def test_an_answer_of_another_form_is_refused(odc_home: Path, answer: bytes) -> None:
-    with pytest.raises(OdcError, match="gave an answer that is none"):
+    with pytest.raises(OdcError, match="returned an invalid answer"):
         as_account(EmbeddedPostgres(odc_home), answering(answer), of=Summary)
 
 

@@ -172,7 +172,7 @@ def test_files_that_cannot_be_used_are_named(files: Files) -> None:
         )
     )  # fmt: skip
     for cert, private, why in (
-        (files.cert, other, "is not that of the certificate"),
+        (files.cert, other, "does not belong to the certificate"),
         (files.cert, locked, "cannot use"),
         (files.key, files.key, "cannot use"),
         (files.cert, files.cert, "cannot use"),

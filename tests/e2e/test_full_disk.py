@@ -183,7 +183,7 @@ def test_jobs_are_refused_before_the_databases_disk_is_full() -> None:
 
         problem = wait(refused, odc.log)
         assert problem["code"] == "OD043"
-        assert "jobs are taken from 40 MiB" in problem["detail"]
+        assert "less than the reserve of 40 MiB" in problem["detail"]
         assert "Free space there" in problem["hint"]
         told = odc.odcctl("submit", "--wrap", "true", check=False)
         assert told.returncode != 0

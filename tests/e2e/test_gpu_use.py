@@ -75,4 +75,4 @@ def test_what_gpus_did_is_known_over_a_kill_and_the_exporters_files_are_right() 
         # Of the other, what was written before the kill, or that nothing was.
         use = odc.job(short)["gpu_use"]
         assert use["owed"] == 0
-        assert use["gave_up"] == "NVML was not asked while it ran" or use["seen_gpu_s"] > 0
+        assert use["gave_up"] == "NVML was not sampled while it ran" or use["seen_gpu_s"] > 0

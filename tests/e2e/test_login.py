@@ -52,7 +52,7 @@ def test_a_daemon_lets_users_in_by_their_aws_credentials(odc: Odc) -> None:
         be(eve)
         refused = odc.odcctl("login", check=False)
         assert refused.returncode == 1
-        assert "role/Other is not let in (OD033)" in refused.stderr
+        assert "role/Other is not allowed to log in (OD033)" in refused.stderr
         log = (odc.home / "odcd.log").read_text()
         assert "login.done" in log
         assert "login.refused" in log

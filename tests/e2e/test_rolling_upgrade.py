@@ -137,7 +137,7 @@ def test_the_previous_releases_daemon_runs_beside_this_one(upgrade: Upgrade) -> 
     serving = upgrade.serve(old)
     upgrade.run_a_job(old)
     if release["version"] < source.compatible_since:
-        assert "do not work on version" in upgrade.refusal(new, "migrate")
+        assert "cannot use version" in upgrade.refusal(new, "migrate")
         assert upgrade.digest == release["digest"]
         serving.close()
     new.odcd("migrate", "--dsn", upgrade.dsn)

@@ -251,7 +251,7 @@ def test_a_pod_deleted_by_hand_ends_an_active_box_as_failed(boxes: BoxSite) -> N
     box = boxes.active()
     boxes.api.delete(f"{PODS}/{boxes.pod(box)['metadata']['name']}")
     told = boxes.until(box, "failed")
-    assert told["failure_reason"] == "its pod was deleted, and not by odc"
+    assert told["failure_reason"] == "its pod was deleted by something other than odc"
 
 
 def test_an_evicted_box_is_not_active_any_more(boxes: BoxSite) -> None:

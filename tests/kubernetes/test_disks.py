@@ -215,7 +215,7 @@ def test_a_named_disk_that_cannot_be_had_is_never_a_temporary_home(site: DiskSit
     site.create()
     site.aws.fail("CreateVolume", "refuse", times=100, code="VolumeLimitExceeded")
     box = site.reserve(disk="main")
-    refused = 'disk "main" cannot be made ready'
+    refused = 'disk "main" cannot be prepared'
     told = site.until_it_tells(box, lambda told: refused in str(told["history"]))
     assert "VolumeLimitExceeded" in str(told["history"])
     assert told["launched_at"] is None

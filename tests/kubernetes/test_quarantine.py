@@ -183,8 +183,8 @@ def test_a_node_that_eats_jobs_is_tried_until_it_works_again(
             return reason if reason and reason.startswith("quarantined") else None
 
         assert wait(quarantined, stack.log) == (
-            "quarantined: 3 of its last 3 jobs failed within 120 s (3 scripts of 3 users); of 6 on "
-            "other h100 nodes 0 did"
+            "quarantined: 3 of its last 3 jobs failed within 120 s (3 scripts of 3 users); on "
+            "other h100 nodes, 0 of 6 did"
         )
         waits = stack.submit("--gpus", "1", "--nodelist", bad, script="true")
         wait(lambda: "3 of its last 3 jobs failed" in stack("why", str(waits)), stack.log)

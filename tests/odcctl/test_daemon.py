@@ -231,7 +231,7 @@ def test_a_dev_server_is_reserved_entered_extended_and_ended(
 def test_what_cannot_be_reserved_is_refused_with_what_can(odcctl: Odcctl) -> None:
     """CLI-12, CLI-54."""
     for options, told in (
-        (["-t", "h1000"], 'no node has GPU type "h1000" (OD005)'),
+        (["-t", "h1000"], 'GPU type "h1000" does not exist (OD005)'),
         (["-t", "h100", "-g", "12", "-d"], "not whole nodes"),
         (["-t", "h100", "-g", "16"], "16 h100 GPUs are 2 nodes, and --distributed was not given"),
         (["-t", "h100", "--jupyter"], "(OD016)"),

@@ -148,7 +148,7 @@ def test_the_folder_is_sent_and_the_build_reserved(
     assert post.headers["content-type"] == "application/octet-stream"
     assert post.query == {"dockerfile": "Dockerfile"}
     assert box.sent["build"] == DIGEST
-    for told in ("its image is to be built", "step 1/5: FROM busybox", "step 3/5: RUN make"):
+    for told in ("its image waits to be built", "step 1/5: FROM busybox", "step 3/5: RUN make"):
         assert told in done.err
 
 
@@ -186,7 +186,7 @@ def test_a_list_tells_at_which_step_an_image_is(odcctl: Odcctl, peer: Peer) -> N
     building = {**a_reservation(12, "queued"), "phase": "image_build", "message": message}
     peer.on("GET", "/v1/reservations", {"reservations": [building]})
     assert "queued (image: step 3/5)" in odcctl("list").out
-    waiting = {**building, "message": "it waits (ImageBuild): its image is to be built"}
+    waiting = {**building, "message": "it waits (ImageBuild): its image waits to be built"}
     peer.on("GET", "/v1/reservations", {"reservations": [waiting]})
     assert "queued (image build)" in odcctl("list").out
 

@@ -106,8 +106,8 @@ def live_and_look_back(dsn: str, seed: int, steps: int, share: float) -> None:
 async def refuses_what_it_cannot_know(day: Remembering) -> None:
     now = day.clock.now()
     for moment, words in (
-        (now + timedelta(microseconds=1), "is yet to come"),
-        (START - timedelta(microseconds=1), "nothing is known of"),
+        (now + timedelta(microseconds=1), "is in the future"),
+        (START - timedelta(microseconds=1), "no history is kept for"),
     ):
         with pytest.raises(BadRequest, match=words):
             await day.store.nodes.list(now, moment)

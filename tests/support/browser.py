@@ -70,7 +70,7 @@ class Tab:
     def enter(self, address: str) -> None:
         """Open what odcctl page printed, and say yes."""
         self.page.goto(address)
-        self.page.get_by_role("button", name="Come in as").click()
+        self.page.get_by_role("button", name="Log in as").click()
         self.page.wait_for_url(lambda url: "/page/enter" not in url)
 
     def wait_live(self) -> None:

@@ -1,4 +1,4 @@
-"""Which odcctl may speak to this daemon: none that is too old to be understood."""
+"""Reject versions of odcctl that are too old for this daemon."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def version_of(text: str) -> Version:
 
 
 def check_client(scope: Mapping[str, Any], oldest: Version | None) -> None:
-    """Raises ClientTooOld, as the answer to whatever was asked. Other clients pass."""
+    """Raises ClientTooOld, whatever the request was. Other clients pass."""
     if oldest is None:
         return
     agent = next((value for name, value in scope["headers"] if name == b"user-agent"), b"")
@@ -31,14 +31,14 @@ def check_client(scope: Mapping[str, Any], oldest: Version | None) -> None:
         told = ".".join(map(str, theirs)) or "of an unknown version"
         wanted = ".".join(map(str, oldest))
         raise ClientTooOld(
-            f"this odcctl is {told}, and the server takes {wanted} or newer",
+            f"this odcctl is {told}, and the server needs {wanted} or newer",
             f'Upgrade it: pip install --upgrade "odc>={wanted}"',
         )
 
 
 @functools.lru_cache(maxsize=64)
 def _version(agent: bytes) -> Version | None:
-    """None: it is no odcctl. (): one that does not say."""
+    """None: the client is not odcctl. (): an odcctl that sends no version."""
     found = _AGENT.fullmatch(agent)
     if found is None:
         return None

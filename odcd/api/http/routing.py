@@ -1,4 +1,4 @@
-"""Serve a table of operations: identify, decode, answer, count. One place for every error."""
+"""Serve the table of operations: identify, decode, answer, count. All errors end here."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An operation without parameters."""
+    """For operations without query parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One method of one path: what serves it, and all that /openapi.json says of it.
+    """One method of one path: the function that serves it, and its entry in /openapi.json.
 
-    query and body are the structs they decode to; answers, by status, the structs of JSON answers
-    (of several kinds: any of them), none where the answer is not JSON.
-    public: answered to anybody who reaches the daemon.
+    query and body are the structs they decode to. answers has, by status, the structs of JSON
+    answers (if several, any of them); none if the answer is not JSON.
+    public: needs no identity; anyone who reaches the daemon gets an answer.
     """
 
     method: Method
@@ -66,7 +66,7 @@ class Operation:
     )
     media_type: str = JSON
     makes: bool = False
-    """It makes something: an Idempotency-Key makes it happen once."""
+    """Whether it creates something: an Idempotency-Key then prevents duplicates."""
     public: bool = False
 
 
@@ -81,14 +81,14 @@ class Counts(Protocol):
 
 
 class Call:
-    """One request, and who makes it."""
+    """A request and its caller."""
 
     __slots__ = ("_receipt", "_who", "request")
 
     def __init__(
         self, request: Request, who: Identity | None, receipt: Receipt | None = None
     ) -> None:
-        """receipt: counts a body that comes in pieces; None: it is small."""
+        """receipt: counts a body that arrives in pieces; None: the body is small."""
         self.request = request
         self._who = who
         self._receipt = receipt
@@ -96,7 +96,7 @@ class Call:
     @property
     def who(self) -> Identity:
         if self._who is None:
-            raise NotAuthenticated("this needs to know who asks")
+            raise NotAuthenticated("this request needs an identity")
         return self._who
 
     @property
@@ -104,7 +104,7 @@ class Call:
         return self.request.receive
 
     def part(self, name: str) -> str:
-        """A part of the path."""
+        """A parameter in the path."""
         part = self.request.path_params[name]
         if not _PRINTABLE.match(part):
             raise BadRequest(f"the path has characters that cannot be shown: {part[:60]!a}", WRONG)
@@ -119,7 +119,7 @@ class Call:
         for name, value in self.request.query_params.multi_items():
             if name in given:
                 raise BadRequest(
-                    f'query: "{name}" is given twice', "Part several values by commas."
+                    f'query: "{name}" is given twice', "Separate several values with commas."
                 )
             if "\0" in value:
                 raise BadRequest(f'query: "{name}" has a NUL byte', "Leave it out.")
@@ -136,12 +136,12 @@ class Call:
         self, decoder: msgspec.json.Decoder[T], *, empty: bytes = b"", most: int = MAX_BODY_BYTES,
         values: int = MOST_VALUES,
     ) -> T:  # fmt: skip
-        """empty: what no body at all stands for; most: bytes; values: how many it may have.
-        Raises BadRequest, TooLarge, TooManyRequests, DaemonBusy."""
+        """empty: the value of a missing body; most: maximum bytes; values: maximum number of
+        values. Raises BadRequest, TooLarge, TooManyRequests, DaemonBusy."""
         return decode(await self._read(most) or empty, decoder, values)
 
     async def raw(self, most: int) -> bytes:
-        """A body that is not JSON, of so many bytes at most. Raises TooLarge, TooManyRequests,
+        """A body that is not JSON, of at most this many bytes. Raises TooLarge, TooManyRequests,
         DaemonBusy."""
         return await self._read(most)
 
@@ -167,11 +167,11 @@ class Call:
             pieces.append(piece)
 
     def turns(self, every_s: float = TURN_S) -> Turns:
-        """For work on this request: where its client has gone, take() raises ClientGone."""
+        """For work on this request; take() raises ClientGone once the client has disconnected."""
         return _ClientTurns(self, every_s)
 
     async def check_client(self) -> None:
-        """Raises ClientGone. For what takes long; a request that was read whole is not asked."""
+        """Raises ClientGone. For slow operations: once a request is read, nothing else checks."""
         if await self.request.is_disconnected():
             raise ClientGone
 
@@ -211,7 +211,7 @@ class Endpoint:
                 await response(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, held: ExitStack) -> Response | None:
-        """None: nobody is there to be answered. held: until the answer was sent."""
+        """None: the client is gone. held: what is released after the answer was sent."""
         operation = self._operation
         begun = perf_counter()
         who: Identity | None = None

@@ -186,7 +186,7 @@ class Claims:
         deleted."""
         log.warning("kubernetes.stranger", extra={"claim": name})
         await self._withdraw(name)
-        return RunnerDown(f"another volume is called {name}", "It is being removed.")
+        return RunnerDown(f"another volume has the name {name}", "It is being removed.")
 
     async def _withdraw(self, name: str) -> bool:
         paths = (f"{self._claims}/{name}", f"{_VOLUMES}/{name}")

@@ -99,7 +99,7 @@ class Cluster:
             from kubernetes_asyncio.client import ApiClient
         except ImportError as error:
             raise BadRequest(
-                f"the Kubernetes executor lacks a library: {error}",
+                f"the Kubernetes executor needs a library: {error}",
                 'Install it: pip install "odc[k8s]"',
             ) from error
         configuration = await _configuration(kubeconfig, context)
@@ -182,7 +182,7 @@ class Cluster:
         except (aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError) as error:
             raise RunnerDown(
                 f"the Kubernetes API server at {self.host} cannot be reached: {_told(error)}",
-                "Running pods go on meanwhile. Is the address right, and may this host reach it?",
+                "Running pods continue. Check the address, and that this host may reach it.",
             ) from error
 
     async def execute(
@@ -245,7 +245,7 @@ class Cluster:
         if how.status == "Success":
             return None
         told = " ".join(said.decode(errors="replace").split())[:500]
-        return told or how.message or "it broke off"
+        return told or how.message or "the connection broke"
 
     async def forward(self, namespace: str, pod: str, port: int, timeout_s: float) -> Forward:
         """A stream to a port of a pod; timeout_s: to open it. Raises ApiRefused, RunnerDown."""
@@ -327,7 +327,7 @@ async def _configuration(kubeconfig: Path | None, context: str | None) -> Config
     except PermissionError:
         who = pwd.getpwuid(os.geteuid()).pw_name
         raise BadRequest(
-            f"the kubeconfig {named} may not be read by {who}, as whom odcd runs",
+            f"the kubeconfig {named} cannot be read by {who}, the account of odcd",
             f"chown {who} {named}, or give odcd a copy.",
         ) from None
     except Exception as error:  # the parsers raise many types for an invalid file

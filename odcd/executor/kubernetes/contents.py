@@ -22,7 +22,7 @@ AT_ONCE = 16
 """A limit for many simultaneous ends, which need connections themselves."""
 MAX_BYTES = 256 * 1024
 MAX_WRITTEN_BYTES = MAX_BYTES + 16 * 1024
-CUT = "[more was there]"
+CUT = "[there were more]"
 
 TellContents = Callable[[int, int, str | None, int | None], Awaitable[None]]
 """Job, attempt, the listing, bytes in use; None: unknown."""

@@ -279,8 +279,8 @@ class KubernetesExecutor:
 
     async def attach(self, dispatch: Dispatch, rank: int) -> Attached | Replayed:
         raise NotImplementedYet(
-            "terminals of jobs on Kubernetes are not carried out yet",
-            f"`odcctl logs {dispatch.job_id} -f` follows what it writes.",
+            "odc does not support terminals for jobs on Kubernetes yet",
+            f"`odcctl logs {dispatch.job_id} -f` follows its output.",
         )
 
     async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
@@ -307,8 +307,8 @@ class KubernetesExecutor:
         pod = self._members.pod(key) or await self._maker.find_member(key)
         if pod is None or is_over(pod):
             raise WrongState(
-                f"member {rank} of reservation {job_id} is not there any more",
-                f"`odcctl show {job_id}` tells what became of it.",
+                f"member {rank} of reservation {job_id} no longer runs",
+                f"`odcctl show {job_id}` shows how it ended.",
             )
         try:
             return await self._cluster.forward(

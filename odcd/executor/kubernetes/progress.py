@@ -41,7 +41,7 @@ class Progress:
         self._see_end(pod, key)
         if key in self._members.begun:
             if int(pod.metadata.annotations.get(MEMBERS, "1")) > 1:
-                self._tell(key, "gang_barrier", "it is ready, and waits for the others")
+                self._tell(key, "gang_barrier", "it is ready and waits for the other members")
             return
         event = self._news.get(pod.metadata.uid)
         self._tell(key, *status.read_phase(pod, (event.reason, event.message) if event else None))

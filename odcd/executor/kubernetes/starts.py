@@ -208,7 +208,8 @@ class Starts:
             pod = self._members.pod(key)
             if pod is not None:
                 why = (
-                    status.read_pod(pod, key, self._clock.now()).waits or "kubelet has told nothing"
+                    status.read_pod(pod, key, self._clock.now()).waits
+                    or "kubelet has reported nothing"
                 )
                 told.append(f"rank {key[2]} on {pod.spec.node_name or 'no node yet'}: {why}")
         return told

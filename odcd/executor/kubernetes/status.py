@@ -57,7 +57,7 @@ _FOR_GOOD = re.compile(
 )
 _IN_PASSING = re.compile(r"timeout|timed out|deadline exceeded|configmap .odc-", re.IGNORECASE)
 IMAGE_HINT = (
-    "Is its name right, and may this cluster pull it (imagePullSecrets in the pod template)?"
+    "Check its name, and that this cluster may pull it (imagePullSecrets in the pod template)."
 )
 
 
@@ -177,16 +177,16 @@ def read_phase(pod: Pod, news: tuple[str, str] | None) -> tuple[BoxPhase, str]:
     """The phase of a dev server's pod that is not ready, with a description. news: reason and
     message of its last event."""
     if is_gated(pod):
-        return "scheduling", "it waits until the pods of all members are made"
+        return "scheduling", "it waits until the pods of all members exist"
     if not pod.spec.node_name:
         scheduled = pod.condition("PodScheduled")
         told = scheduled.message if scheduled and scheduled.status == "False" else ""
         if has_disk(pod) and NO_CLAIM.search(told):
             return "scheduling", f"its disk is being made: {told}"
-        return "scheduling", told or "its node is to take it"
+        return "scheduling", told or "it waits for its node to accept it"
     last, restarts = last_end(pod)
     if last is not None:
-        return "ssh", f"its container ended ({_how(last)}) and begins anew; restarts: {restarts}"
+        return "ssh", f"its container ended ({_how(last)}) and is restarting; restarts: {restarts}"
     if is_running(pod):
         return "ssh", "its container runs; SSH does not answer yet"
     waiting = _state(pod).waiting
@@ -240,12 +240,14 @@ def by_delete(pod: Pod, end: Fact) -> Fact:
     if ended is None or ended.finished_at is None or ended.finished_at < asked_at:
         return end
     key = (end.job_id, end.attempt, end.rank)
-    return _fact(key, "lost", end.at, detail="its pod was deleted, and not by odc")
+    return _fact(key, "lost", end.at, detail="its pod was deleted by something other than odc")
 
 
 def late(pod: Pod, key: Key, now: datetime, waits: str | None, budget_s: float) -> Fact:
     """The end of a start that took too long."""
-    told = waits or ("no node took it" if not pod.spec.node_name else "kubelet has told nothing")
+    told = waits or (
+        "no node took it" if not pod.spec.node_name else "kubelet has reported nothing"
+    )
     return _fact(
         key, "start_failed", now, cause="launch",
         detail=_cut(f"it could not start within {budget_s:.0f} s on {_node(pod)}: {told}"),

@@ -163,7 +163,7 @@ def test_a_uid_that_the_machine_gives_to_another_name_is_refused(database_url: s
         users = "/v1/accounts/default/users"
         for user, uid, told in (
             ("root", 4242, "user root has uid 0 on the daemon's machine, not 4242"),
-            ("carol", 0, "uid 0 is user root on the daemon's machine, not carol"),
+            ("carol", 0, "uid 0 belongs to user root on the daemon's machine, not to carol"),
         ):
             for path in (users, "/v1/accounts/default/coordinators"):
                 refused = await ask(service, "POST", path, {"user": user, "uid": uid})

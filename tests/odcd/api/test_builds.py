@@ -137,6 +137,6 @@ def test_settings_say_what_is_wrong() -> None:
     }.items():  # fmt: skip
         with pytest.raises(BadRequest, match=name):
             read_builds({name: value})
-    with pytest.raises(BadRequest, match="knows of no registry") as refused:
+    with pytest.raises(BadRequest, match="no registry is set") as refused:
         BuildSettings().target()
     assert "ODC_BUILD_REGISTRY" in str(refused.value.hint)

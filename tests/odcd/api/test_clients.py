@@ -22,7 +22,7 @@ def asks(agent: str | None) -> dict[str, object]:
 @pytest.mark.parametrize("agent", ["odcctl/0.1.9", "odcctl/0.0.1 (x)", "odcctl", "odcctl/0"])
 def test_an_old_odcctl_is_refused_with_what_to_do(agent: str) -> None:
     """CLI-53"""
-    with pytest.raises(ClientTooOld, match=r"the server takes 0\.2 or newer") as refused:
+    with pytest.raises(ClientTooOld, match=r"the server needs 0\.2 or newer") as refused:
         check_client(asks(agent), version_of("0.2"))
     assert "pip install" in str(refused.value.hint)
 

@@ -96,19 +96,19 @@ def test_a_disk_from_first_to_last(database_url: str) -> None:
 
 
 REFUSED: list[tuple[str, str, Any, int, str]] = [
-    ("POST", "", {"name": "main"}, 409, "there is a disk"),
-    ("POST", "", {"name": "a b"}, 400, "cannot be the name"),
-    ("POST", "", {"name": "none"}, 400, "cannot be the name"),
-    ("POST", "", {"name": "x" * 51}, 400, "cannot be the name"),
+    ("POST", "", {"name": "main"}, 409, "already exists"),
+    ("POST", "", {"name": "a b"}, 400, "is not a valid disk name"),
+    ("POST", "", {"name": "none"}, 400, "is not a valid disk name"),
+    ("POST", "", {"name": "x" * 51}, 400, "is not a valid disk name"),
     ("POST", "", {"name": "x", "size_gib": 9}, 400, "size_gib cannot be 9"),
     ("POST", "", {"name": "x", "size": 10}, 400, "size"),
     ("GET", "/nothing", None, 404, "no disk"),
     ("GET", "/gone", None, 410, "was deleted"),
     ("DELETE", "/gone", None, 410, "was deleted"),
-    ("DELETE", "/busy", None, 409, "waits for disk"),
-    ("POST", "/busy/rename", {"new_name": "x"}, 409, "waits for disk"),
-    ("POST", "/main/rename", {"new_name": "busy"}, 409, "there is a disk"),
-    ("POST", "/main/rename", {"new_name": "a/b"}, 400, "cannot be the name"),
+    ("DELETE", "/busy", None, 409, "is waiting for it"),
+    ("POST", "/busy/rename", {"new_name": "x"}, 409, "is waiting for it"),
+    ("POST", "/main/rename", {"new_name": "busy"}, 409, "already exists"),
+    ("POST", "/main/rename", {"new_name": "a/b"}, 400, "is not a valid disk name"),
     ("POST", "/gone/rename", {"new_name": "x"}, 410, "was deleted"),
     ("POST", "/nothing/rename", {"new_name": "x"}, 404, "no disk"),
     ("GET", "/nothing/content", None, 404, "no disk"),
@@ -140,7 +140,7 @@ def test_refusals_have_their_statuses(database_url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("terminals", "told"), [(True, "processes of this machine"), (False, "in which region")]
+    ("terminals", "told"), [(True, "processes of this machine"), (False, "no AWS region")]
 )
 def test_a_daemon_without_disks_says_why_and_what_to_set(
     database_url: str, terminals: bool, told: str

@@ -46,7 +46,7 @@ def test_a_user_whom_only_the_accounts_know_has_the_name_there(database_url: str
                 users = {one["id"]: one["user"] for one in shown}
                 assert users == {before: str(ALICE.uid), job: "ann"}
             refused = await client.post("/v1/accounts", json={"name": "lab"})
-            assert refused.json()["detail"] == "user ann may not make accounts", "no operator"
+            assert refused.json()["detail"] == "user ann may not create accounts", "no operator"
             gone = await client.post("/v1/jobs/cancel", json={"user": "ann"})
             assert [one["job_id"] for one in gone.json()["jobs"]] == [before, job]
 

@@ -142,7 +142,7 @@ def test_all_keys_of_the_user_go_with_the_reservation(
 
 @pytest.mark.parametrize(
     ("name", "status", "word"),
-    [("nobody", 404, "GitHub knows no user"), ("empty", 400, "no SSH keys"), ("down", 502, "500")],
+    [("nobody", 404, "GitHub has no user"), ("empty", 400, "no SSH keys"), ("down", 502, "500")],
 )
 def test_without_keys_nothing_is_queued(
     database_url: str, name: str, status: int, word: str
@@ -187,7 +187,7 @@ def test_where_there_is_no_ssh_nobody_needs_keys(database_url: str) -> None:
     async def work(service: Service) -> None:
         named = await ask(service, "POST", "/v1/reservations", {"github_user": "octocat"})
         assert named.status_code == 400
-        assert "not entered by SSH" in named.json()["detail"]
+        assert "does not use SSH" in named.json()["detail"]
         number = await reserved(service, ALICE, github_user=None)
         told = await ask(service, "PATCH", f"/v1/reservations/{number}", {"add_user": "hubot"})
         assert (told.status_code, told.json()["code"]) == (409, "OD012")

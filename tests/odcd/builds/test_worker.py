@@ -177,7 +177,7 @@ def test_a_job_that_is_gone_is_made_again(shop: Workshop) -> None:
     shop.work(2)
     shop.cluster.jobs.clear()
     shop.work()
-    assert "gone before it was done" in shop.builds.boxes.show(box)["failure_reason"]
+    assert "disappeared before it was done" in shop.builds.boxes.show(box)["failure_reason"]
 
 
 def test_a_failed_one_ends_who_waits_with_the_log(shop: Workshop) -> None:

@@ -48,7 +48,7 @@ def test_up_tells_what_it_started_and_down_leaves_nothing(fresh: Odc) -> None:
     assert f"ODC_HOME={odc.home} odcctl submit script.sh" in told
     again = odc.odcd("up", check=False)
     assert again.returncode == 1
-    assert f"odcd runs in {odc.home} already: process {odc.pid}" in again.stderr
+    assert f"odcd already runs in {odc.home}: process {odc.pid}" in again.stderr
     again = odc.odcd("up", "--detach", check=False)
     assert again.returncode == 1
     assert f"process {odc.pid}" in again.stderr
@@ -196,7 +196,7 @@ def test_a_running_job_of_a_restored_queue_is_requeued_or_ends_node_fail(odc: Od
         (
             ["serve", "--dsn", "postgresql:///x", "--executor", "kubernetes", "--node", "n=h100:8"],
             2,
-            "--node declares nodes of the local executor",
+            "--node is only for the local executor",
         ),
         (["migrate", "--dsn", "postgresql://nobody@/x?host=/nowhere"], 1, "cannot be reached"),
         (["backup", "q.odc"], 1, "has no queue"),
@@ -252,7 +252,7 @@ def test_doctor_says_what_there_is_and_what_is_missing(odc_home: Path) -> None:
     (odc_home / "thesis.tex").touch()
     bad = odc.odcd("doctor", check=False)
     assert bad.returncode == 1
-    assert "holds other things already" in bad.stdout
+    assert "already contains other files" in bad.stdout
 
 
 def test_every_commands_help_starts_with_a_verb_and_has_an_example() -> None:

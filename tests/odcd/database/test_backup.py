@@ -244,7 +244,7 @@ def test_a_daemon_at_work_is_not_pulled_away_from_under(queue: str) -> None:
     file = backup(queue)
     with Sql(queue) as daemon:
         daemon.execute("set application_name = 'odcd-leader'")
-        with pytest.raises(WrongState, match="daemon is at work"):
+        with pytest.raises(WrongState, match="daemon is using"):
             restore(queue, file, replace=True)
 
 
@@ -252,7 +252,7 @@ def test_a_daemon_at_work_is_not_pulled_away_from_under(queue: str) -> None:
 def test_a_file_cut_short_restores_nothing(queue: str, cut: int) -> None:
     whole = backup(queue).getvalue()
     before = contents(queue)
-    with pytest.raises(BadRequest, match="not a whole backup"):
+    with pytest.raises(BadRequest, match="not a complete backup"):
         restore(queue, io.BytesIO(whole[:-cut]), replace=True)
     assert contents(queue) == before
 

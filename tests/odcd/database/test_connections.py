@@ -314,7 +314,7 @@ def test_one_endpoint_cannot_take_every_connection() -> None:
             for _ in range(3)
         ]
         await _settle()
-        with pytest.raises(DatabaseBusy, match="too many requests are under way at /v1/jobs"):
+        with pytest.raises(DatabaseBusy, match="too many requests are in progress at /v1/jobs"):
             await asyncio.create_task(_hold(slots, "cid", "/v1/jobs", free))
         await asyncio.create_task(_hold(slots, "cid", "/v1/nodes", free))
         go.set()

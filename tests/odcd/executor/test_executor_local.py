@@ -417,15 +417,15 @@ def test_a_notice_that_reaches_nobody_says_why(home: RunnerHome, work_dir: Path)
     )  # fmt: skip
 
     async def body(watched: Watched) -> None:
-        with pytest.raises(WrongState, match="job 1 cannot be told: it does not run"):
+        with pytest.raises(WrongState, match="job 1 could not be notified: it does not run"):
             await watched.executor.tell(1, 1, NOTICE)
         await watched.executor.start([dispatch], texts)
         await watched.fact(1, ("started",))
         with pytest.raises(WrongState, match="no terminal to show it on; cannot open the home"):
             await watched.executor.tell(1, 1, NOTICE)
-        with pytest.raises(ValueError, match="no name of a file"):
+        with pytest.raises(ValueError, match="not a file name"):
             await watched.executor.tell(1, 1, Notice(name="../x"))
-        with pytest.raises(ValueError, match="no name of a file"):
+        with pytest.raises(ValueError, match="not a file name"):
             await watched.executor.tell(1, 1, Notice(remove=["a/b"]))
 
     run(an_executor(home), body)
@@ -446,7 +446,7 @@ def test_an_older_runner_that_cannot_tell_says_so_and_goes_on(
             WrongState, match=r"no such operation: tell \(its runner is odc"
         ) as told:
             await watched.executor.tell(1, 1, NOTICE)
-        assert told.value.hint == "Once no job runs, `odcd down` and `odcd up` replace it."
+        assert told.value.hint == "When no job runs, replace it with `odcd down` and `odcd up`."
         (work_dir / "go").touch()
         assert (await watched.end_of(1)).exit_code == 9
 

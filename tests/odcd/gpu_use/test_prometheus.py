@@ -271,7 +271,7 @@ def test_what_never_comes_is_given_up_with_a_reason(
     server = real()
     assert site.settle(server.url) == 2
     assert site.use(unseen)["gave_up"] == "Prometheus has no DCGM series of its GPUs"
-    assert site.use(short)["gave_up"] == "it ran too short to be seen"
+    assert site.use(short)["gave_up"] == "it ran too briefly to be measured"
 
 
 def test_a_prometheus_that_is_down_is_asked_again_until_it_keeps_nothing(site: Site) -> None:

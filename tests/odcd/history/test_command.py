@@ -37,7 +37,7 @@ def test_jobs_are_exported_listed_and_restored(
     ]
     delete(site)
     assert main(["history", "restore", folder, name, "--dsn", dsn]) == DONE
-    assert "rows were absent and are back" in capsys.readouterr().out
+    assert "missing rows were restored" in capsys.readouterr().out
     assert contents(site) == before
 
 

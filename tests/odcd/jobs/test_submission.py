@@ -136,7 +136,7 @@ def test_texts_that_repeat_in_a_batch_are_kept_once() -> None:
 @pytest.mark.parametrize(
     ("said", "error", "message"),
     [
-        ({"script": "echo"}, BadRequest, "does not look like a batch script"),
+        ({"script": "echo"}, BadRequest, "is not a batch script"),
         ({"script": "#!/bin/sh\n\0"}, BadRequest, "NUL"),
         ({"script": "#!/bin/sh\n\ud800"}, BadRequest, "UTF-8"),
         ({"work_dir": "home"}, BadRequest, "not absolute"),

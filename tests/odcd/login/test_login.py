@@ -100,7 +100,7 @@ def test_whoever_fills_accounts_makes_nobody_another_person(database_url: str, s
             )
             refused = await house.log_in(mallory)
             assert (refused.status_code, refused.json()["reason"]) == (403, "user")
-        assert "under which bob is known" not in refused.text
+        assert "but that uid belongs to user bob" not in refused.text
         assert len(await house.told("login_refused")) == 2
 
     live(database_url, sts, work)
@@ -269,7 +269,7 @@ def test_without_roles_nobody_logs_in(database_url: str) -> None:
             body = {"url": "https://x/", "headers": {}}
             answer = await client.post("/v1/auth/login", json=body)
         assert (answer.status_code, answer.json()["reason"]) == (403, "off")
-        assert answer.json()["detail"] == "this server takes no logins"
+        assert answer.json()["detail"] == "this server does not accept logins"
 
     serve(database_url, work)
 

@@ -115,7 +115,7 @@ def test_at_the_end_those_who_are_connected_are_told_of_the_grace() -> None:
     """EXP-10, EXP-17."""
     notice = notice_of(a_warning(0))
     assert notice.name is None
-    assert "is ended at 00:02:00 UTC" in (notice.wall or "")
+    assert "are stopped at 00:02:00 UTC" in (notice.wall or "")
     assert "odcctl extend 7" in (notice.wall or "")
 
 

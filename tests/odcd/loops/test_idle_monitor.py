@@ -87,7 +87,7 @@ def test_its_user_is_told(database_url: str, boxes: tuple[int, int]) -> None:
     [notice] = executor.notices
     assert notice.name == f"IDLE_{boxes[0]}.txt"
     assert re.search(r"has been idle for 2:0\d:\d\d", notice.text)
-    assert "it is ended at" in notice.text
+    assert "it ends at" in notice.text
 
 
 def test_what_could_not_be_told_is_not_noted(database_url: str, boxes: tuple[int, int]) -> None:

@@ -74,7 +74,7 @@ def test_every_view_is_without_fault(
 def test_how_to_come_in_is_without_fault(browser: Browser, furnished: Scene) -> None:
     with Tab(browser, width=390) as tab:
         tab.page.goto(furnished.url)
-        expect(tab.page.locator("h1")).to_have_text("Come in")
+        expect(tab.page.locator("h1")).to_have_text("Log in")
         expect(tab.page.locator("pre")).to_contain_text("odcctl page")
         assert tab.grave_faults() == []
         keep_picture(tab, "come-in")
@@ -89,7 +89,7 @@ def test_the_button_says_whom_it_makes_of_you(browser: Browser, furnished: Scene
     with Tab(browser, width=390) as tab:
         tab.enter(address("alice"))
         tab.page.goto(address("bob"))
-        expect(tab.page.locator("h1")).to_have_text("Come in as bob?")
+        expect(tab.page.locator("h1")).to_have_text("Log in as bob?")
         expect(tab.page.locator("main")).to_contain_text("Here you are alice")
         assert tab.grave_faults() == []
         keep_picture(tab, "come-in-as")
@@ -110,9 +110,9 @@ def test_who_leaves_is_out_of_all_tabs(browser: Browser, furnished: Scene) -> No
         other = tab.page.context.new_page()
         other.goto(furnished.url + "/page/queue")
         other.wait_for_selector("#pulse.on")
-        tab.page.get_by_role("button", name="Leave").click()
-        expect(tab.page.locator("h1")).to_have_text("Come in")
-        expect(other.locator("h1")).to_have_text("Come in")
+        tab.page.get_by_role("button", name="Log out").click()
+        expect(tab.page.locator("h1")).to_have_text("Log in")
+        expect(other.locator("h1")).to_have_text("Log in")
 
 
 def test_a_job_that_starts_is_seen_without_a_reload(browser: Browser, furnished: Scene) -> None:
@@ -201,7 +201,7 @@ def test_all_of_it_by_keyboard(browser: Browser, furnished: Scene) -> None:
             if told["name"] == "Skip the map":
                 tab.page.keyboard.press("Enter")
         assert seen[0] == "Skip to the content"
-        assert {"Overview", "Queue", "Leave", "Skip the map", "6 hours", "Skip the chart"} <= set(
+        assert {"Overview", "Queue", "Log out", "Skip the map", "6 hours", "Skip the chart"} <= set(
             seen
         )
         tab.page.goto(furnished.url)
@@ -246,7 +246,7 @@ def test_without_javascript_the_theme_leads_back_from_a_question(
         tab.page.wait_for_url("**/page/jobs/*")
         job = tab.page.url
         tab.page.get_by_text("Change the time limit").click()
-        tab.page.get_by_role("button", name="Extend it").click()
+        tab.page.get_by_role("button", name="Extend").click()
         expect(tab.page.locator("h1")).to_contain_text("Extend job")
         tab.page.locator("#theme").click()
         expect(tab.page).to_have_url(job)

@@ -74,7 +74,7 @@ def test_opening_the_address_lets_nobody_in_and_uses_nothing_up(database_url: st
                 answer = await client.request(method, ticket["path"])
                 assert answer.status_code == 200
                 assert "set-cookie" not in answer.headers
-            assert "Come in as 64001" in answer.text
+            assert "Log in as 64001" in answer.text
             assert (await client.get("/page/queue")).status_code == 401
             assert (await it.enter(client, ticket["ticket"])).status_code == 303
 
@@ -88,8 +88,8 @@ def test_who_is_in_becomes_nobody_else_unasked(database_url: str) -> None:
             kept = dict(client.cookies)
             asked = await client.get(ticket["path"])
             assert AT_ONCE not in asked.text
-            assert "Here you are <b>64001</b>" in asked.text
-            assert "Come in as 64002" in asked.text
+            assert "logged in as <b>64001</b>" in asked.text
+            assert "Log in as 64002" in asked.text
             assert dict(client.cookies) == kept
             await it.enter(client, ticket["ticket"])
             assert "64002" in (await client.get("/page/queue")).text
@@ -142,7 +142,7 @@ def test_an_old_ticket_lets_nobody_in(database_url: str) -> None:
             ):  # fmt: skip
                 assert answer.status_code == 401
                 assert "set-cookie" not in answer.headers
-                assert "That address was used already, or is too old." in answer.text
+                assert "That link was already used, or has expired." in answer.text
 
     browse(database_url, work)
 

@@ -311,7 +311,7 @@ def test_a_home_that_does_not_answer_keeps_nobody_waiting(
     answer = client._next()["ok"]
     assert answer == {
         "shown": True, "kept": False,
-        "trouble": ["no answer of the home folder within 0.3 s"],
+        "trouble": ["no answer from the home folder within 0.3 s"],
     }  # fmt: skip
     (work_dir / "go").touch()
 
@@ -334,5 +334,5 @@ def test_a_terminal_of_an_older_runner_does_not_take_it(forked: RunnerHome, work
     answer = tell(client, name=WARNING, text="!", wall="hear")
     assert answer == {
         "shown": False, "kept": True,
-        "trouble": ["its terminal did not take it; one made by an older odc cannot"],
+        "trouble": ["its terminal did not accept it; one made by an older odc cannot"],
     }  # fmt: skip

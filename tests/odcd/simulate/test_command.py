@@ -67,7 +67,7 @@ def test_several_traces_have_a_result_each(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        ([], "say what to replay"),
+        ([], "give either traces"),
         (["t.swf", "--generate", SMALL], "and not both"),
         (["none.swf"], "trace none.swf does not exist"),
         (["philly-sample", "--cluster", "27"], 'cluster "27" is not NODESxGPUS'),
@@ -76,10 +76,10 @@ def test_several_traces_have_a_result_each(capsys: pytest.CaptureFixture[str]) -
         (["philly-sample", "--max-wait", "2y"], '--max-wait cannot be "2y"'),
         (["philly-sample", "--picture", "a.png"], "as SVG, not PNG"),
         (["philly-sample", "--save", "a.swf"], "--save is for workloads made with --generate"),
-        (["philly-sample", "--out", "/nowhere/a.csv"], "there is no such folder"),
-        (["philly-sample", "philly-sample", "--out", "a.csv"], "there are several traces"),
+        (["philly-sample", "--out", "/nowhere/a.csv"], "the folder does not exist"),
+        (["philly-sample", "philly-sample", "--out", "a.csv"], "there are several"),
         (["--generate", "lublin,jobs=x"], 'jobs is not a number: "x"'),
-        (["--generate", SMALL, "--save", "a.txt"], "a.txt names no form of trace"),
+        (["--generate", SMALL, "--save", "a.txt"], "a.txt has no known trace format"),
         (["--generate", SMALL, "--policy", "lifo"], 'policy "lifo" does not exist'),
     ],
     ids=lambda value: None if isinstance(value, str) else "-".join(value)[:40],

@@ -55,7 +55,7 @@ def test_a_job_that_asks_for_more_than_there_are_is_refused(queue: Queue) -> Non
     put(queue, "matlab", 2)
     refused = queue.refused(licences={"matlab": 3})
     assert (type(refused), refused.message) == (
-        NeverFits, 'asked for 3 of licence "matlab", there are 2',
+        NeverFits, 'requests 3 of licence "matlab", but there are only 2',
     )  # fmt: skip
     assert refused.hint == "Licences: matlab (2)."
     job = queue.submit(licences={"matlab": 2})
@@ -159,7 +159,7 @@ def test_fewer_than_are_held_lets_jobs_run_and_none_start(queue: Queue) -> None:
     assert queue.start() == []
     [row] = json.loads(queue.sql.value("select odc.list_licences()"))
     assert (row["used"], row["free"], row["jobs"]) == (2, 0, [job])
-    with pytest.raises(WrongState, match=f"2 jobs hold it or wait for it: {job}, {waits}"):
+    with pytest.raises(WrongState, match=f"is in use or needed by 2 jobs: {job}, {waits}"):
         drop(queue, "matlab")
     queue.end(job)
     assert queue.start() == [waits]

@@ -44,7 +44,7 @@ def test_a_name_is_plain(disks: Disks, name: str) -> None:
 
 def test_a_name_is_one_disk_of_a_user(disks: Disks) -> None:
     disks.create("a")
-    with pytest.raises(InUse, match='there is a disk "a" already'):
+    with pytest.raises(InUse, match='disk "a" already exists'):
         disks.create("a")
     disks.create("a", who=BOB)
     for size in (0, 9, 16385):
@@ -79,10 +79,10 @@ def test_renaming(disks: Disks, boxes: Boxes, queue: Queue) -> None:
         disks.act("rename_disk", None, "c", "d")
     used(disks, boxes, "a")
     waits = boxes.reserve(asked={"disk": "a"})
-    with pytest.raises(InUse, match=f"reservation {waits} waits"):
+    with pytest.raises(InUse, match=f"reservation {waits} is waiting for it"):
         disks.act("rename_disk", None, "a", "c")
     queue.start()
-    with pytest.raises(InUse, match=f"in use by reservation {waits}"):
+    with pytest.raises(InUse, match=f"reservation {waits} is using it"):
         disks.act("rename_disk", None, "a", "c")
     queue.cancel(waits)
     boxes.facts(waits, "exited", 0)
@@ -234,7 +234,7 @@ def test_a_database_put_back_from_a_backup_restores_nothing_older(
     assert reconcile(disks, [], [ours, copy, newer]) == 2
     told = disks.show("a")
     assert told["state"] == "trouble"
-    assert "snapshot snap-new of it, which is not known here" in told["trouble"]
+    assert "snapshot snap-new of it, which this database does not know" in told["trouble"]
     assert queue.start() == []
     disks.act("unlock_disk", "alice", "a", who=ROOT)
     queue.move(60)

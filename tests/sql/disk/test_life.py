@@ -66,7 +66,7 @@ def test_a_disk_is_made_restored_and_put_away(boxes: Boxes, disks: Disks, queue:
     history = [one["text"] for one in boxes.show(second)["history"]]
     [saved] = disks.cloud.snapshots
     volume = disks.volume(second)["cloud_id"]
-    assert f'its disk "main" is there: volume {volume} in east-1b, from snapshot {saved}' in history
+    assert f'its disk "main" is ready: volume {volume} in east-1b, from snapshot {saved}' in history
 
 
 def test_a_disk_in_use_is_waited_for(boxes: Boxes, disks: Disks, queue: Queue) -> None:
@@ -94,13 +94,13 @@ def test_a_disk_in_use_is_waited_for(boxes: Boxes, disks: Disks, queue: Queue) -
     queue.cancel(holder)
     boxes.facts(holder, "exited", 0, exit_code=0)
     assert queue.start() == []
-    assert "is put away" in disks.why(second)["text"]
+    assert "is being saved" in disks.why(second)["text"]
     disks.settle(3)
     assert queue.start() == []
     assert boxes.show(second)["reason"] == "SnapshotPending"
     [saved] = disks.cloud.snapshots
     text = disks.why(second)["text"]
-    assert text.startswith(f'snapshot {saved} of disk "main" is being made')
+    assert text.startswith(f'the snapshot {saved} of disk "main" is being made')
     disks.complete()
     assert queue.start() == [second]
     assert boxes.show(third)["reason"] == "DiskBusy"
@@ -112,7 +112,7 @@ def test_the_first_in_the_queue_gets_it_unless_it_is_held(
     disks.create()
     first = reserve(boxes)
     second = reserve(boxes)
-    assert disks.why(second)["text"] == 'another reservation that waits for disk "main" comes first'
+    assert disks.why(second)["text"] == 'another reservation gets disk "main" first'
     queue.hold(first)
     assert queue.start() == [second]
 
@@ -237,7 +237,7 @@ def test_a_snapshot_that_fails_is_made_again_and_its_volume_stays(
         disks.work()
     told = disks.show()
     assert told["state"] == "trouble"
-    assert "could be made 3 times" in told["trouble"]
+    assert "failed 3 times" in told["trouble"]
     assert queue.start() == []
     assert len(disks.cloud.volumes) == 1
     disks.complete()
@@ -262,7 +262,7 @@ def test_a_volume_that_vanished_is_not_passed_over(
     disks.settle(5)
     told = disks.show()
     assert (told["state"], told["reservation_id"]) == ("trouble", None)
-    assert f"gone with what reservation {box} wrote on it" in told["trouble"]
+    assert f"gone, and so is what reservation {box} wrote on it" in told["trouble"]
     error = refused(boxes, "main")
     assert isinstance(error, WrongState)
     with pytest.raises(Exception, match="may not unlock disks"):
@@ -299,7 +299,7 @@ def test_what_cannot_be_made_fails_with_the_clouds_words(
         boxes.facts(box, "exited", 0, exit_code=0)
     told = boxes.show(box)
     assert told["status"] == "failed"
-    assert 'disk "main" cannot be made ready: VolumeLimitExceeded' in told["failure_reason"]
+    assert 'disk "main" cannot be prepared: VolumeLimitExceeded' in told["failure_reason"]
     assert disks.show()["state"] == "available"
     assert disks.settle(5) == []
 
@@ -316,7 +316,7 @@ def test_trouble_with_the_cloud_is_tried_again_and_told(
         queue.move(10)
     told = boxes.show(box)
     assert (told["status"], told["phase"]) == ("preparing", "disk")
-    assert told["message"].endswith('disk "main" is made blank: RequestLimitExceeded')
+    assert told["message"].endswith('disk "main" is being made: RequestLimitExceeded')
     assert disks.show()["trouble"] == "RequestLimitExceeded"
     disks.settle(5)
     assert disks.show()["trouble"] is None

@@ -117,8 +117,8 @@ def test_a_node_that_eats_jobs_takes_no_more_and_says_why(cluster: Cluster) -> N
     cluster.judge()
     assert cluster.node() == (
         "DRAIN",
-        "quarantined: 3 of its last 4 jobs failed within 120 s (3 scripts of 2 users); of 6 on "
-        "other h100 nodes 0 did",
+        "quarantined: 3 of its last 4 jobs failed within 120 s (3 scripts of 2 users); on "
+        "other h100 nodes, 0 of 6 did",
         "odcd",
     )
     assert cluster.told() == ["node_quarantined"]
@@ -384,7 +384,7 @@ def test_without_canaries_an_operator_is_asked(cluster: Cluster) -> None:
     cluster.peers_do_well()
     eat(cluster)
     cluster.judge(canaries=False)
-    assert "without ODC_IMAGE no canary can try it, so an operator" in str(cluster.node()[1])
+    assert "without ODC_IMAGE no canary can test it, so an operator" in str(cluster.node()[1])
 
 
 @pytest.mark.long

@@ -130,7 +130,7 @@ def test_a_preview_is_charged_as_the_submit_would_be(queue: Queue) -> None:
     a_limit(queue.sql, "account", lab, "job", "gpus", 1)
     [told] = preview(queue, {"gpus": 2})
     assert told["refused"]["message"] == (
-        "2 GPUs is more than the 1 GPU of a job in account lab (AssocMaxGRESPerJob)"
+        "2 GPUs is more than the 1 GPU allowed for a job in account lab (AssocMaxGRESPerJob)"
     )
     [told] = preview(queue, {"gpus": 2, "qos": "best"})
     assert told["refused"]["code"] == "OD004"

@@ -162,9 +162,9 @@ def test_a_pass_that_is_not_there_is_named_with_those_that_are(lived: Queue) -> 
     error = refused(last + 1)
     assert str(error) == f"pass {last + 1} does not exist"
     assert error.hint is not None
-    assert error.hint.startswith(f"Passes that are kept: {first} (2026-01-01T00:00:00Z) to {last}")
+    assert error.hint.startswith(f"Kept passes: {first} (2026-01-01T00:00:00Z) to {last}")
     lived.sql.execute("delete from odc.pass where id = $1", first)
-    assert str(refused(first)) == f"pass {first} is not kept any more"
+    assert str(refused(first)) == f"pass {first} is no longer kept"
     assert replay(lived, first + 1)["chain"] is None
     lived.sql.execute("update odc.pass set snapshot = null where id = $1", last)
     assert "before the database was restored" in str(refused(last))

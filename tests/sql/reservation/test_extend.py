@@ -34,7 +34,7 @@ def test_it_is_extended_once(boxes: Boxes) -> None:
     """EXP-07."""
     box = boxes.active()
     boxes.extend(box, 1)
-    with pytest.raises(WrongState, match="was extended already"):
+    with pytest.raises(WrongState, match="was already extended"):
         boxes.extend(box, 1)
 
 

@@ -109,9 +109,9 @@ def test_one_that_nobody_uses_is_shown_told_and_ended(watched: Watched, boxes: B
     assert due(boxes) == []
     boxes.facts(watched.box, "exited", 0)
     one = boxes.show(watched.box)
-    assert one["message"] == "it had been idle for 01:00:00, and QOS normal ends such"
+    assert one["message"] == "it was idle for 01:00:00, and QOS normal ends idle reservations"
     texts = [event["text"] for event in one["history"]]
-    assert "its user was told that it had been idle for 00:35:00" in texts
+    assert "its user was notified that it had been idle for 00:35:00" in texts
     assert any(text.startswith("it was ended because it had been idle since") for text in texts)
 
 

@@ -105,7 +105,7 @@ def test_it_is_enabled_and_disabled_at_any_time_and_twice_is_once(boxes: Boxes) 
     ask(boxes, box, True)
     assert (due(boxes), told(boxes, box)[0]) == ([(box, True)], "starting")
     history = [one["text"] for one in boxes.show(box)["history"]]
-    assert history.count("alice asked that Jupyter Lab starts") == 2
+    assert history.count("alice asked to start Jupyter Lab") == 2
     assert TOKEN not in str(history)
 
 
@@ -160,5 +160,5 @@ def test_only_its_owner_asks_and_its_first_member_has_it(boxes: Boxes, queue: Qu
     with pytest.raises(WrongState, match="is over"):
         ask(boxes, box, True)
     other = boxes.active()
-    with pytest.raises(WrongState, match="not started by odc's own program"):
+    with pytest.raises(WrongState, match="does not run odc's start program"):
         ask(boxes, other, True)

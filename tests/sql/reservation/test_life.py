@@ -231,7 +231,7 @@ def test_the_history_tells_what_happened(boxes: Boxes, queue: Queue) -> None:
     boxes.extend(box, 2)
     texts = [one["text"] for one in boxes.show(box)["history"]]
     assert [text.split(",")[0].split(" on ")[0] for text in texts] == [
-        "alice asked for it", "it is being started", "it became active", "alice extended it",
+        "alice requested it", "odc began to start it", "it became active", "alice extended it",
     ]  # fmt: skip
 
 

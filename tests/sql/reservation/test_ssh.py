@@ -47,7 +47,7 @@ def test_a_users_keys_are_added_once_and_kept(boxes: Boxes) -> None:
     assert share(boxes, box, "octocat", OTHERS) == {"attempt": 1, "keys": [MINE, OTHERS]}
     assert boxes.show(box)["secondary_users"] == ["Octocat"]
     assert json.loads(boxes.row(box)["ask"])["ssh_keys"] == [MINE, OTHERS]
-    assert "let the keys of GitHub's Octocat in" in str(boxes.show(box)["history"])
+    assert "added the SSH keys of GitHub user Octocat" in str(boxes.show(box)["history"])
 
 
 def test_only_its_owner_shares_a_box_that_is_not_over(boxes: Boxes, queue: Queue) -> None:
@@ -59,7 +59,7 @@ def test_only_its_owner_shares_a_box_that_is_not_over(boxes: Boxes, queue: Queue
     queue.cancel(box)
     with pytest.raises(WrongState, match="is over"):
         share(boxes, box, "octocat", OTHERS)
-    with pytest.raises(WrongState, match="not reached by SSH"):
+    with pytest.raises(WrongState, match="cannot be reached by SSH"):
         share(boxes, boxes.reserve(), "octocat", OTHERS)
 
 
@@ -97,5 +97,5 @@ def test_only_what_is_active_is_entered(boxes: Boxes, queue: Queue) -> None:
         enter(boxes, box)
     with pytest.raises(UnknownJob):
         enter(boxes, 10**9)
-    with pytest.raises(WrongState, match="not reached by SSH"):
+    with pytest.raises(WrongState, match="cannot be reached by SSH"):
         enter(boxes, boxes.active())

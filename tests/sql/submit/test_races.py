@@ -127,7 +127,7 @@ def test_a_partition_is_not_deleted_under_a_submit(database_url: str) -> None:
         waiting = asyncio.create_task(second.fetchval(delete, root, NOW))
         await until_it_waits(watcher, second.get_server_pid())
         await submitting.commit()
-        with pytest.raises(asyncpg.PostgresError, match="waits or runs there"):
+        with pytest.raises(asyncpg.PostgresError, match="is pending or running there"):
             await waiting
         for connection in (first, second, watcher):
             await connection.close()

@@ -10,7 +10,7 @@ declare
     v_keys     integer;
     v_sessions integer;
 begin
-    perform _check_operator(p_actor, 'end the keys of a user');
+    perform _check_operator(p_actor, 'revoke the keys of a user');
     -- From here on nothing is made from them; the statement below sees what was made until now.
     perform from api_key where user_name = p_user and kind = 'key' and active order by digest for update;
     with ended as (

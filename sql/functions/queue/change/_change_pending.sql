@@ -24,12 +24,12 @@ begin
           left join lateral (
                select 'OD012' as code,
                       format('job %s cannot be %s: it %s', f.job_id, p_outcome,
-                             case f.place when 'running' then 'runs' else 'has ended' end) as message,
+                             case f.place when 'running' then 'is running' else 'has ended' end) as message,
                       format('Only pending jobs can be %s.', p_outcome) as hint
                 where f.place <> 'pending'
                 union all
-               select 'OD012', format('job %s names a booking that is over', f.job_id),
-                      format('`odcctl update %s --reservation NAME` gives it another, with '''' none.', f.job_id)
+               select 'OD012', format('the booking of job %s is over', f.job_id),
+                      format('`odcctl update %s --reservation NAME` gives the job another booking; with '''' it needs none.', f.job_id)
                 where p_outcome = 'released' and p.reason = 'ReservationDeleted'
                 union all
                select 'OD013', format('job %s is held by an operator', f.job_id), 'Ask an operator to release it.'

@@ -17,16 +17,16 @@ begin
           from pending as p where p.array_job_id = p_array_id and p.tasks is null and p.attempt = 1;
         if v_own + _task_count(p_tasks) > 1000 then
             raise exception using errcode = 'OD017',
-                message = format('%s tasks of array %s at once', _task_count(p_tasks), p_array_id)
-                          || case when v_own > 0 then format(' beside %s that wait in rows of their own', v_own) else '' end,
-                hint = 'At most 1,000 tasks of an array are held or changed apart from it: name fewer, or the whole array.';
+                message = format('%s tasks of array %s are too many at once', _task_count(p_tasks), p_array_id)
+                          || case when v_own > 0 then format(' beside %s that are already separate', v_own) else '' end,
+                hint = 'At most 1,000 tasks of an array can be held or changed separately: name fewer, or the whole array.';
         end if;
     end if;
     select p.tasks, p.tasks - p_tasks into v_was, v_left from pending as p where p.job_id = p_array_id;
     if (select count(*) from unnest(v_left)) > greatest(10000, (select count(*) from unnest(v_was))) then
         raise exception using errcode = 'OD017',
-            message = format('array %s would wait as more than 10,000 separate ranges of tasks', p_array_id),
-            hint = 'Name tasks that follow one another, or the whole array.';
+            message = format('array %s would be split into more than 10,000 ranges of tasks', p_array_id),
+            hint = 'Name consecutive tasks, or the whole array.';
     end if;
 end;
 $$;

@@ -8,7 +8,7 @@
 --            for all of it; place: pending, running, ended; or a refusal (OD006 unknown, OD013 not the owner), place null.
 --            Of an array or a filter only what the command is for, where there is any; tasks that have ended are left
 --            out unless all those named have
--- Raises     OD010 BadRequest: nothing says which jobs; OD001, OD002, OD004: a filter by what does not exist
+-- Raises     OD010 BadRequest: the request selects no jobs; OD001, OD002, OD004: a filter by what does not exist
 create or replace function odc._find_jobs(p_actor jsonb, p_filters jsonb, p_place text default null)
 returns table (
     job_id bigint, tasks int4multirange, place text, uid integer, array_task_id integer, array_job_id bigint,
@@ -28,7 +28,7 @@ declare
     v_partitions integer[] := (select array_agg(id) from partition where name = any (_words(p_filters -> 'partition')));
 begin
     if not v_named and not v_filtered and not coalesce((p_filters -> 'all')::boolean, false) then
-        raise exception using errcode = 'OD010', message = 'nothing says which jobs',
+        raise exception using errcode = 'OD010', message = 'the request selects no jobs',
             hint = 'Give ids, a filter, or all: true.';
     end if;
     perform _check_names(p_filters);
@@ -115,7 +115,7 @@ begin
            case when a.tasks is null then format('job %s does not exist', a.job_id)
                 when not exists (select from job as j where j.id = a.job_id) then format('array %s does not exist', a.job_id)
                 else format('array %s has no task %s', a.job_id, _task_text(a.tasks, null)) end,
-           '`odcctl queue -t all` lists the jobs there are.'
+           '`odcctl queue -t all` lists all jobs.'
       from asked as a
      where not exists (select from candidate as c where c.ord = a.ord)
      order by 1;

@@ -31,8 +31,8 @@ begin
           from jsonb_object_keys(p_changes) as k where k = any (v_pending_only);
         if v_wrong is not null then
             raise exception using errcode = 'OD012',
-                message = format('job %s runs: its %s cannot be changed any more', p_job_id, v_wrong),
-                hint = 'Name, comment, deadline, array throttle and time limit of a running job can.';
+                message = format('job %s is running: its %s can no longer be changed', p_job_id, v_wrong),
+                hint = 'The name, comment, deadline, array throttle and time limit of a running job can be changed.';
         end if;
     end if;
     perform _check_change(v_job, p_place, v_operator, p_changes, p_now);

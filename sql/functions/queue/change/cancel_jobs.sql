@@ -35,7 +35,7 @@ begin
                                            'attempt', r.attempt, 'code', null, 'message', null, 'hint', null)
                     else _answer(f.id, f.task, 'refused', 'OD012',
                                  format('job %s is pending: it has no process to signal', f.id),
-                                 'Without --signal it is cancelled.') end order by f.id)::text
+                                 'Leave --signal out to cancel it.') end order by f.id)::text
       into v_answers
       from unnest(v_found.ids, v_found.tasks, v_found.places, v_found.parts, v_found.codes, v_found.messages,
                   v_found.hints) as f (id, task, place, part, code, message, hint)

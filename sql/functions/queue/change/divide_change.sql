@@ -28,7 +28,7 @@ begin
          where p_apart and f.tasks is not null and f.answer is null;
         if v_tasks > 1000 then
             raise exception using errcode = 'OD017',
-                message = format('%s tasks of arrays at once', v_tasks),
+                message = format('%s tasks of arrays are too many at once', v_tasks),
                 hint = 'Name at most 1,000 tasks, or whole arrays.';
         end if;
         perform _check_pieces(f.id, f.tasks::int4multirange, p_apart)

@@ -29,9 +29,9 @@ begin
       from jsonb_object_keys(p_changes) as k where k <> all (v_known);
     if v_unknown is not null or p_changes = '{}' then
         raise exception using errcode = 'OD010',
-            message = case when v_unknown is null then 'an update without a change'
+            message = case when v_unknown is null then 'the request changes nothing'
                            else format('%s cannot be updated', v_unknown) end,
-            hint = format('What can: %s.', array_to_string(v_known, ', '));
+            hint = format('Fields that can be updated: %s.', array_to_string(v_known, ', '));
     end if;
     perform _take_turn(p_now);
     for f in select * from _find_jobs(p_actor, p_filters) order by job_id loop

@@ -9,7 +9,7 @@ begin
     end if;
     raise exception using
         errcode = case when p_constraint ~ '[][()*!]' then 'OD016' else 'OD010' end,
-        message = format('constraint "%s" is not names of features joined by & and |', p_constraint),
-        hint = 'For example "a100&nvme|h100"; & binds tighter than |. Parentheses and counts are not carried out yet.';
+        message = format('constraint "%s" is not a list of features joined by & and |', p_constraint),
+        hint = 'For example "a100&nvme|h100"; & binds tighter than |. Parentheses and counts are not supported yet.';
 end;
 $$;

@@ -8,9 +8,9 @@ begin
     if p_deadline_at <= p_start_at
        or p_time_limit_s < 2147483647 and p_deadline_at < p_start_at + make_interval(secs => p_time_limit_s) then
         raise exception using errcode = 'OD010',
-            message = format('deadline %s cannot be met: the job could end at %s at the soonest', _iso(p_deadline_at),
+            message = format('deadline %s cannot be met: the job could end at %s at the earliest', _iso(p_deadline_at),
                 _iso(p_start_at + make_interval(secs => coalesce(nullif(p_time_limit_s, 2147483647), 0)))),
-            hint = 'Move the deadline, or ask for a shorter time limit.';
+            hint = 'Move the deadline, or request a shorter time limit.';
     end if;
 end;
 $$;

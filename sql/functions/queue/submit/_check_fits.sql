@@ -35,11 +35,11 @@ begin
     end if;
     if v_mixed >= p_shape.node_count and v_types like '%,%' then
         raise exception using errcode = 'OD008',
-            message = format('too few nodes of one type could ever run it: asked for %s nodes, and of %s there are %s at most%s',
+            message = format('too few nodes of one type could ever run it: it requests %s nodes, and of %s there are at most %s%s',
                              p_shape.node_count, v_types, v_fitting,
                              case when cardinality(array_remove(p_domains, null)) > 0
                                   then ' together in one EFA domain' else '' end),
-            hint = 'The nodes of a job with GPUs have one type. Ask for fewer of them, or submit a job for each type.';
+            hint = 'The nodes of a job with GPUs have one type. Request fewer nodes, or submit a job for each type.';
     end if;
     -- One CPU beside GPUs is what nobody asked for: the least that a task has.
     v_asked := _amounts(p_shape.gpus_per_node,
@@ -51,13 +51,13 @@ begin
     v_booking := (select format(' in booking "%s"', b.name) from booking as b where b.id = p_shape.booking_id);
     raise exception using errcode = 'OD008',
         message = case
-            when v_fitting = 0 then format('no node%s could ever run it: asked for %s on one node, the biggest has %s',
+            when v_fitting = 0 then format('no node%s could ever run it: it requests %s on one node, and the largest node has %s',
                                            v_booking, v_asked, v_biggest)
-            else format('too few nodes could ever run it: asked for %s nodes with %s each, there are %s%s%s',
+            else format('too few nodes could ever run it: it requests %s nodes with %s each, and there are %s%s%s',
                         p_shape.node_count, v_asked, v_fitting, v_booking,
                         case when array_position(p_domains, null) is null
                                   or cardinality(array_remove(p_domains, null)) > 0
                              then ' together in one partition and EFA domain' else '' end) end,
-        hint = 'Ask for less; `odcctl nodes` shows what each node has.';
+        hint = 'Request less; `odcctl nodes` shows what each node has.';
 end;
 $$;

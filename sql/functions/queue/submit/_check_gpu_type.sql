@@ -7,7 +7,7 @@ begin
     if not exists (select from gpu_type as t where t.name = p_gpu_type) then
         raise exception using errcode = 'OD005',
             message = format('GPU type "%s" does not exist', p_gpu_type),
-            hint = format('Types present: %s.', _types_present());
+            hint = format('GPU types: %s.', _types_present());
     end if;
 end;
 $$;

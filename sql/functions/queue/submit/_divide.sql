@@ -8,7 +8,7 @@ begin
     if p_total % p_part <> 0 then
         raise exception using errcode = 'OD010',
             message = format('%s %s is not a multiple of %s %s', p_name, p_total, p_part_name, p_part),
-            hint = format('Ask for %s, or leave one of the two out.',
+            hint = format('Request %s, or leave one of the two out.',
                           concat_ws(' or ', p_total - p_total % p_part + p_part,
                                     nullif(p_total - p_total % p_part, 0)));
     end if;

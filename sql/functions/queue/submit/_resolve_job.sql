@@ -21,8 +21,8 @@ begin
            time_limit_s integer, booking text);
     if v_ask.nice < 0 and not p_operator then
         raise exception using errcode = 'OD013',
-            message = format('nice %s is negative, which only operators may ask for', v_ask.nice),
-            hint = 'Leave --nice out, or give a positive one to let others go first.';
+            message = format('nice value %s is negative, which only operators may set', v_ask.nice),
+            hint = 'Leave --nice out, or use a positive value to let other jobs go first.';
     end if;
     select r.partition_ids, r.time_limit_s into v_partition_ids, time_limit_s
       from _resolve_partitions(v_ask.partitions, v_ask.time_limit_s) as r;

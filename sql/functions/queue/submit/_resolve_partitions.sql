@@ -35,7 +35,7 @@ begin
     end if;
     if v_closed is not null then
         raise exception using errcode = 'OD012',
-            message = format('partition %s and takes no jobs', v_closed),
+            message = format('partition %s and accepts no jobs', v_closed),
             hint = 'Name another partition; `odcctl nodes` shows them. An operator can set its state to UP.';
     end if;
     if p_time_limit_s is null then
@@ -47,10 +47,10 @@ begin
      order by p.max_time_limit_s limit 1;
     if found then
         raise exception using errcode = 'OD009',
-            message = format('time limit %s is above the %s of partition "%s"',
+            message = format('time limit %s exceeds the limit of %s of partition "%s"',
                              case when p_time_limit_s = 2147483647 then 'UNLIMITED' else _duration(p_time_limit_s) end,
                              _duration(v_limit.s), v_limit.name),
-            hint = format('Ask for at most %s, or name another partition.', _duration(v_limit.s));
+            hint = format('Request at most %s, or name another partition.', _duration(v_limit.s));
     end if;
     time_limit_s := p_time_limit_s;
 end;

@@ -57,8 +57,8 @@ begin
     end if;
     if num_nonnulls(v_ask.mem_per_node_mib, v_ask.mem_per_cpu_mib, v_ask.mem_per_gpu_mib) > 1 then
         raise exception using errcode = 'OD010',
-            message = 'memory is asked for in more than one way',
-            hint = 'Give one of memory per node (--mem), per CPU (--mem-per-cpu) and per GPU (--mem-per-gpu).';
+            message = 'memory is requested in more than one way',
+            hint = 'Use only one of --mem (per node), --mem-per-cpu and --mem-per-gpu.';
     end if;
 
     v_listed := _listed_nodes(v_shape);
@@ -73,9 +73,9 @@ begin
     select * into v_counts from _resolve_counts(p_ask, v_nodes.gpus, v_nodes.cpus, v_nodes.mems);
     if v_counts.node_count > cardinality(v_shape.node_list) then
         raise exception using errcode = 'OD016',
-            message = format('the job needs %s nodes and its node list names %s',
+            message = format('the job needs %s nodes, but its node list names only %s',
                              v_counts.node_count, cardinality(v_shape.node_list)),
-            hint = 'Name as many nodes as it needs, or more: it runs on any of those named.';
+            hint = 'Name at least as many nodes as the job needs; it runs on any of them.';
     end if;
     select p.name, p.max_nodes into v_limit
       from partition as p
@@ -83,13 +83,13 @@ begin
      order by p.max_nodes, p.name limit 1;
     if found then
         raise exception using errcode = 'OD009',
-            message = format('%s nodes are above the %s of partition "%s"', v_counts.node_count, v_limit.max_nodes, v_limit.name),
-            hint = 'Ask for fewer nodes, or name another partition.';
+            message = format('%s nodes exceed the limit of %s of partition "%s"', v_counts.node_count, v_limit.max_nodes, v_limit.name),
+            hint = 'Request fewer nodes, or name another partition.';
     end if;
     if v_counts.gpus_per_node = 0 and (v_ask.cpus_per_gpu is not null or v_ask.mem_per_gpu_mib is not null) then
         raise exception using errcode = 'OD010',
-            message = 'CPUs or memory per GPU were asked for, but no GPU',
-            hint = 'Say how many GPUs: --gpus, --gpus-per-node or --gres=gpu:N.';
+            message = 'the job requests CPUs or memory per GPU, but no GPUs',
+            hint = 'Request GPUs: --gpus, --gpus-per-node or --gres=gpu:N.';
     end if;
 
     -- The share of a node that its GPUs make, the least of the nodes that have enough GPUs.

@@ -51,7 +51,7 @@ begin
         end if;
     end loop;
     raise exception using errcode = 'OD010',
-        message = 'the job asks for nodes in words that cannot be told from those of another job',
+        message = 'the request for nodes cannot be distinguished from that of another job',
         hint = 'Write the constraint, the nodes or the licences in another order.';
 end;
 $$;

@@ -2,6 +2,6 @@
 create or replace function odc._types_present()
 returns text
 language sql stable as $$
-    select coalesce(string_agg(distinct g.gpu_type, ', '), 'none, for no node has registered')
+    select coalesce(string_agg(distinct g.gpu_type, ', '), 'none, because no node has registered')
       from odc.node_group as g
 $$;

@@ -302,7 +302,7 @@ def test_a_box_without_an_image_is_refused_where_there_is_no_default() -> None:
 
 def test_a_moving_image_is_refused() -> None:
     """IMG-15"""
-    with pytest.raises(BadRequest, match="another image tomorrow"):
+    with pytest.raises(BadRequest, match="is not a fixed image"):
         JobCheck(None, "dev:1")(ALICE, a_spec(image="own:latest"))
 
 

@@ -127,7 +127,7 @@ def test_the_type_is_told_by_labels(labels: dict[str, str], gpus: str, expected:
 @pytest.mark.parametrize(
     ("allocatable", "says"),
     [
-        ({}, "nothing of it is left"),
+        ({}, "nothing is left"),
         ({"cpu": "500m", "memory": "1Gi"}, "0 CPUs"),
         ({"cpu": "eight", "memory": "1Gi"}, "cannot be read"),
         ({**ALLOCATABLE, "nvidia.com/gpu": "64"}, "62 at most"),
