@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from odcctl import exits
+from odcctl import __version__, exits
 from odcctl.commands import GROUPS, load
 from odcctl.exits import Failure, WrongUsage
 from odcctl.options import COMMON, OUTPUT, Command, option_lines
@@ -108,9 +108,7 @@ def overview() -> str:
 
 def _without_verb(options: Sequence[str]) -> int:
     if "--version" in options:
-        from importlib.metadata import version
-
-        print(f"odcctl {version('odc')}")
+        print(f"odcctl {__version__}")
         return exits.DONE
     if "--help" in options:
         print(overview())

@@ -36,7 +36,7 @@ from odcd.jobs.github_keys import GithubKeys
 from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.login.logins import Logins
 from odcd.loops.election import Lead, Leader, Pass
-from odcd.loops.leader_term import Leading
+from odcd.loops.leader_term import Leading, Services
 from odcd.metrics import Metrics
 from odcd.metrics.sampler import Sampler
 from odcd.page.app import Page
@@ -243,9 +243,18 @@ class Daemon:
     async def _lead(self, lead: Lead) -> None:
         executor = await self._engine.make(lead)
         self._leading = Leading(
-            lead, self._leader, executor, self._engine, self._settings, self._for_leader,
-            self._metrics, self._sampler, self._note_pass,
-        )  # fmt: skip
+            lead,
+            executor,
+            Services(
+                leader=self._leader,
+                engine=self._engine,
+                settings=self._settings,
+                database=self._for_leader,
+                metrics=self._metrics,
+                sampler=self._sampler,
+                on_pass=self._note_pass,
+            ),
+        )
         try:
             await self._leading.run()
         finally:

@@ -54,6 +54,9 @@ class DiskRoutes:
         self._clone = msgspec.json.Decoder(CloneDisk)
 
     def operations(self) -> tuple[Operation, ...]:
+        return (*self._of_disks(), *self._of_actions())
+
+    def _of_disks(self) -> tuple[Operation, ...]:
         return (
             Operation(
                 method="GET",
@@ -92,6 +95,10 @@ class DiskRoutes:
                 answers={200: (Disk,)},
                 summary="Delete a disk; its snapshots are kept for 30 days",
             ),
+        )
+
+    def _of_actions(self) -> tuple[Operation, ...]:
+        return (
             Operation(
                 method="POST",
                 path="/v1/disks/{disk}/rename",

@@ -6,11 +6,10 @@ import asyncio
 import hashlib
 import json
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import UNSET
-from msgspec import UnsetType as Unset
 from starlette.responses import Response
 
 from odcd.api.answers.disks import Disk
@@ -22,59 +21,31 @@ from odcd.api.http.context import Api
 from odcd.api.http.routing import JSON, Call, Operation
 from odcd.api.jobs import words
 from odcd.api.names import refuse_unknown_users
+from odcd.api.positions import Positions
 from odcd.api.previews import Previews
+from odcd.api.reservation_forms import (
+    EditReservation,
+    ExtendReservation,
+    ReservationsQuery,
+    ReserveQuery,
+)
 from odcd.errors import BadRequest, NotImplementedYet, WrongState, refusal
 from odcd.jobs.github_keys import Keys
 from odcd.jobs.gpu_types import read_types
 from odcd.jobs.reservations import Reserve, seconds_of, spec_of, user_places
 from odcd.jobs.submission import prepare
-from odcd.records.fields import Comment, Name
 from odcd.records.job import Identity, ReservationSpec
 from odcd.slurm.lists import parse_selector
 
 STATUSES = ("pending", "queued", "preparing", "active", "expired", "cancelled", "failed")
-PLACES_KEPT_S = 1.0
 Status = Literal["pending", "queued", "preparing", "active", "expired", "cancelled", "failed"]
-
-
-class ReserveQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    dry_run: bool = False
-    """Only preview: answer when and where it would start."""
-
-
-class ReservationsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    user: str | None = None
-    """User names separated by commas, or all. Default: the caller."""
-    status: str | None = None
-    """Statuses separated by commas."""
-    all: bool = False
-    """Include reservations that ended more than an hour ago."""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 200
-
-
-class ExtendReservation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    hours: float
-    """Above 0, at most 24."""
-    dry_run: bool = False
-    """Only preview: answer which planned starts it would delay."""
-
-
-class EditReservation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Only the given fields change."""
-
-    name: Name | Unset = UNSET
-    comment: Comment | Unset | None = UNSET
-    jupyter: bool | Unset = UNSET
-    """Whether Jupyter Lab runs in it. The field jupyter of Reservation shows the result."""
-    add_user: Name | Unset = UNSET
-    """A GitHub user whose SSH keys may also connect."""
 
 
 class ReservationRoutes:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._previews = Previews(api)
-        self._places = _Places(api)
+        self._places = Positions(api)
         self._reserve = msgspec.json.Decoder(Reserve)
         self._extend = msgspec.json.Decoder(ExtendReservation)
         self._edit = msgspec.json.Decoder(EditReservation)
@@ -271,8 +242,9 @@ class ReservationRoutes:
                 return await self._shown(call, job_id)
             raise BadRequest("a change without anything that changes", "Give a name or a comment.")
         told = await self._api.store.jobs.update(
-            call.who, {"job_ids": [job_id]}, self._api.clock.now(), changes
-        )
+            call.who, {"job_ids": [job_id]}, self._api.clock.now(), changes,
+            stored_bytes=self._api.fairness.stored_bytes,
+        )  # fmt: skip
         for one in json.loads(told):
             if one["code"] is not None:
                 raise refusal(one["code"], one["message"], one["hint"])
@@ -290,7 +262,7 @@ class ReservationRoutes:
             who, job_id, name, lines, self._api.clock.now()
         )
         if attempt is not None:
-            await self._api.executor().set_keys(job_id, attempt, every)
+            await self._api.executor().dev_servers.set_keys(job_id, attempt, every)
 
     async def extend(self, call: Call) -> Response:
         form = await call.body(self._extend)
@@ -313,24 +285,3 @@ def _no_jupyter() -> NotImplementedYet:
         "dev servers are shells on the daemon's machine here, where odc cannot start Jupyter Lab",
         "Run `jupyter lab` inside the dev server.",
     )
-
-
-class _Places:
-    """Queue positions, cached for a second: every waiting client polls them."""
-
-    def __init__(self, api: Api) -> None:
-        self._api = api
-        self._one_at_a_time = asyncio.Lock()
-        self._read_at_s = -PLACES_KEPT_S
-        self._kept = "{}"
-
-    def forget(self) -> None:
-        """Drop the cache: another reservation waits."""
-        self._read_at_s = -PLACES_KEPT_S
-
-    async def read(self, now: datetime) -> str:
-        async with self._one_at_a_time:
-            if self._api.clock.monotonic() - self._read_at_s >= PLACES_KEPT_S:
-                self._kept = await self._api.store.reservations.get_positions(now)
-                self._read_at_s = self._api.clock.monotonic()
-            return self._kept

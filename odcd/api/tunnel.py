@@ -113,7 +113,7 @@ class TunnelEndpoint:
     async def _open(self, who: Identity, job_id: int, rank: int) -> ByteStream:
         attempt = await self._api.store.reservations.enter(who, job_id, rank, self._way)
         port = PORTS[self._way]
-        return await self._api.executor().open_stream(job_id, attempt, rank, port)
+        return await self._api.executor().dev_servers.open_stream(job_id, attempt, rank, port)
 
 
 class _Bridge:

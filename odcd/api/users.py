@@ -61,6 +61,9 @@ class UserRoutes:
         self._appoint = msgspec.json.Decoder(AddCoordinator)
 
     def operations(self) -> tuple[Operation, ...]:
+        return (*self._of_users(), *self._of_accounts())
+
+    def _of_users(self) -> tuple[Operation, ...]:
         return (
             Operation(
                 method="GET",
@@ -78,6 +81,10 @@ class UserRoutes:
                 answers={200: (User,)},
                 summary="Show a user",
             ),
+        )
+
+    def _of_accounts(self) -> tuple[Operation, ...]:
+        return (
             Operation(
                 method="POST",
                 path="/v1/accounts/{account}/users",

@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 LOOK_S = 2.0
 """The time between two checks of running builds."""
 MIN_GAP_S = 0.5
-GONE = "its Kubernetes Job was gone before it was done"
-NO_CONTEXT = "its build context is no longer kept: reserve it again"
+GONE = "its Kubernetes Job disappeared before it was done"
+NO_CONTEXT = "its build context is no longer kept: reserve again"
 
 
 class Builder(Protocol):

@@ -1,4 +1,4 @@
-"""What the daemon needs of an engine, which creates an executor for each leader's term."""
+"""The interface of engines. An engine creates an executor for each leader's term."""
 
 from __future__ import annotations
 

@@ -33,12 +33,52 @@ class ByteStream(Protocol):
     async def close(self) -> None: ...
 
 
+class DevServers(Protocol):
+    """The running dev servers of an executor."""
+
+    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
+        """Notify the user of a running attempt, on its terminal and in the user's home folder.
+
+        The call succeeds if either channel delivers the notice. Raises WrongState when neither
+        does or the attempt does not run; RunnerDown when the executor cannot be reached;
+        ValueError for a name that is not a valid file name.
+        """
+        ...
+
+    async def set_keys(self, job_id: int, attempt: int, lines: Sequence[str]) -> None:
+        """Replace the SSH keys that may connect to a running dev server with these lines.
+
+        Raises WrongState when it does not run or has no SSH; RunnerDown when the executor cannot
+        be reached.
+        """
+        ...
+
+    async def set_jupyter(self, job_id: int, attempt: int, *, on: bool) -> None:
+        """Start or stop Jupyter Lab in the first member of a running dev server.
+
+        Raises WrongState with the obstacle, RunnerDown when the executor cannot be reached.
+        """
+        ...
+
+    async def look(self, job_id: int, attempt: int) -> Look:
+        """Measure the use of a running dev server. Raises WrongState or RunnerDown if unknown."""
+        ...
+
+    async def open_stream(self, job_id: int, attempt: int, rank: int, port: int) -> ByteStream:
+        """Connect to a port of one member. Raises WrongState when the member does not run or
+        nothing listens there; RunnerDown when the executor cannot be reached."""
+        ...
+
+
 class Executor(Protocol):
     """Level triggered and idempotent: any leader may repeat any call, in any order."""
 
     name: str
     keeps_time: bool
     """Whether the executor itself ends attempts at their time limit, and signals them before."""
+
+    @property
+    def dev_servers(self) -> DevServers: ...
 
     @property
     def unreached_s(self) -> float:
@@ -83,39 +123,6 @@ class Executor(Protocol):
 
     async def set_end(self, job_id: int, attempt: int, ends_at: datetime | None) -> None:
         """Change the time limit of a running attempt."""
-        ...
-
-    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
-        """Notify the user of a running attempt, on its terminal and in the user's home folder.
-
-        The call succeeds if either channel delivers the notice. Raises WrongState when neither
-        does or the attempt does not run; RunnerDown when the executor cannot be reached;
-        ValueError for a name that is not a valid file name.
-        """
-        ...
-
-    async def set_keys(self, job_id: int, attempt: int, lines: Sequence[str]) -> None:
-        """Replace the SSH keys that may connect to a running dev server with these lines.
-
-        Raises WrongState when it does not run or has no SSH; RunnerDown when the executor cannot
-        be reached.
-        """
-        ...
-
-    async def set_jupyter(self, job_id: int, attempt: int, *, on: bool) -> None:
-        """Start or stop Jupyter Lab in the first member of a running dev server.
-
-        Raises WrongState with the obstacle, RunnerDown when the executor cannot be reached.
-        """
-        ...
-
-    async def look(self, job_id: int, attempt: int) -> Look:
-        """Measure the use of a running dev server. Raises WrongState or RunnerDown if unknown."""
-        ...
-
-    async def open_stream(self, job_id: int, attempt: int, rank: int, port: int) -> ByteStream:
-        """Connect to a port of one member. Raises WrongState when the member does not run or
-        nothing listens there; RunnerDown when the executor cannot be reached."""
         ...
 
     async def adopt(self, read_expected: Callable[[], Awaitable[Sequence[Expected]]]) -> None:

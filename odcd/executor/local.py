@@ -12,19 +12,19 @@ from typing import Any
 
 from odcd.call_metrics import NOBODY, Calls
 from odcd.clock import Clock
-from odcd.errors import RunnerDown, WrongState
-from odcd.executor import notices, starts
-from odcd.executor.base import ByteStream, Expected
+from odcd.errors import RunnerDown
+from odcd.executor import starts
+from odcd.executor.base import Expected
 from odcd.executor.gpus import find_gpus
 from odcd.executor.link import Link, RunnerRefused
+from odcd.executor.local_dev_servers import LocalDevServers
 from odcd.executor.local_output import Key, LocalOutput
 from odcd.executor.machine import declared_nodes, this_machine
 from odcd.executor.output import shares_file
 from odcd.executor.starts import Sent
 from odcd.executor.terminals import Attached, Replayed
 from odcd.executor.wire import Encoder, fact_of
-from odcd.records.dev_server import Look
-from odcd.records.dispatch import Dispatch, Fact, Member, Notice
+from odcd.records.dispatch import Dispatch, Fact, Member
 from odcd.records.node import Canary, CanaryEnd, DeclaredNode, GpuTypeSize, NodeReport
 from odcd.runner.launch import LaunchFailed
 
@@ -71,6 +71,7 @@ class LocalExecutor:
         self._self_node = self_node
         self._sizes = sizes
         self._grace_s = grace_s
+        self.dev_servers = LocalDevServers(self._connect)
         self._encoder = Encoder(cluster, self._gpu_ids_of)
         self._gpu_indexes: tuple[int, ...] | None = None
         self._term: int | None = None
@@ -86,6 +87,11 @@ class LocalExecutor:
     async def open(self, term: int) -> None:
         self._term = term
         await self._linked()
+
+    async def _connect(self) -> Link:
+        """A connection besides the one for commands."""
+        await self._linked()
+        return await Link.open(self._run_dir, self._term, self._calls)
 
     async def _linked(self) -> Link:
         """The commanding connection. If it broke, reconnect, and start a new runner if needed."""
@@ -161,34 +167,6 @@ class LocalExecutor:
         moment = ends_at.timestamp() if ends_at else None
         await self._ask("set_end", job=job_id, attempt=attempt, ends_at=moment)
 
-    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
-        notices.check(notice)
-        try:
-            await self._tell(job_id, attempt, notice)
-        except RunnerDown:
-            await self._tell(job_id, attempt, notice)
-
-    async def _tell(self, job_id: int, attempt: int, notice: Notice) -> None:
-        """Use a separate connection: a slow home folder must not delay commands."""
-        await self._linked()
-        link = await Link.open(self._run_dir, self._term, self._calls)
-        try:
-            await notices.tell(link, job_id, attempt, notice)
-        finally:
-            link.close()
-
-    async def set_keys(self, job_id: int, attempt: int, lines: Sequence[str]) -> None:
-        raise no_ssh(job_id)
-
-    async def set_jupyter(self, job_id: int, attempt: int, *, on: bool) -> None:
-        raise no_ssh(job_id)
-
-    async def look(self, job_id: int, attempt: int) -> Look:
-        raise WrongState(f"the use of reservation {job_id} is not measured here")
-
-    async def open_stream(self, job_id: int, attempt: int, rank: int, port: int) -> ByteStream:
-        raise no_ssh(job_id)
-
     async def adopt(self, read_expected: Callable[[], Awaitable[Sequence[Expected]]]) -> None:
         expected = [key for *key, _ in await read_expected()]
         for job_id, attempt, rank in expected:
@@ -206,8 +184,7 @@ class LocalExecutor:
             link = None
             try:
                 # This comes first, so that a new runner gets the starts the old one had not begun.
-                await self._linked()
-                link = await Link.open(self._run_dir, self._term, self._calls)
+                link = await self._connect()
                 await link.ask("observe")
                 pause_s = RETRY_S[0]
                 while True:
@@ -299,13 +276,6 @@ class LocalExecutor:
         job, attempt, rank = key
         answer = await self._ask("state", job=job, attempt=attempt, rank=rank)
         return answer["state"] not in (None, "ended")
-
-
-def no_ssh(job_id: int) -> WrongState:
-    return WrongState(
-        f"job {job_id} runs as processes of this machine, without its own SSH server",
-        f"Open its terminal with: odcctl connect {job_id}",
-    )
 
 
 def _key(fact: Fact) -> tuple[int, int]:

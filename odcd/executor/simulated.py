@@ -16,10 +16,10 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from odcd.clock import Clock
-from odcd.errors import LeadershipLost, RunnerDown, WrongState
-from odcd.executor.base import ByteStream, Expected
-from odcd.records.dev_server import Look
-from odcd.records.dispatch import Dispatch, Fact, Notice
+from odcd.errors import LeadershipLost, RunnerDown
+from odcd.executor.base import Expected
+from odcd.executor.simulated_dev_servers import SimulatedDevServers
+from odcd.records.dispatch import Dispatch, Fact
 from odcd.records.node import Canary, CanaryEnd, NodeReport
 
 Key = tuple[int, int, int]
@@ -65,6 +65,7 @@ class SimulatedExecutor:
         nodes: Sequence[NodeReport] = (),
         grace_s: float = 1.0,
     ) -> None:
+        self.dev_servers = SimulatedDevServers()
         self._clock = clock
         self._run_of = run_of
         self._nodes = list(nodes)
@@ -155,21 +156,6 @@ class SimulatedExecutor:
                 member.limit = ends_at
                 self._limit(member)
                 self._schedule(key)
-
-    async def tell(self, job_id: int, attempt: int, notice: Notice) -> None:
-        """Does nothing: there is no user to notify."""
-
-    async def set_keys(self, job_id: int, attempt: int, lines: Sequence[str]) -> None:
-        """Does nothing: no one connects."""
-
-    async def set_jupyter(self, job_id: int, attempt: int, *, on: bool) -> None:
-        """Does nothing: no one would use it."""
-
-    async def look(self, job_id: int, attempt: int) -> Look:
-        raise WrongState(f"job {job_id} is simulated: it has no use to measure")
-
-    async def open_stream(self, job_id: int, attempt: int, rank: int, port: int) -> ByteStream:
-        raise WrongState(f"job {job_id} is simulated: there is nothing to connect to")
 
     async def adopt(self, read_expected: Callable[[], Awaitable[Sequence[Expected]]]) -> None:
         expected = [(job, attempt, rank) for job, attempt, rank, _ in await read_expected()]

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 
 from odcd.clock import Clock, SystemClock
 from odcd.errors import TooManyRequests
+from odcd.fairness.answers import Answers
 from odcd.fairness.bodies import Bodies, Receipt
 from odcd.fairness.settings import FairnessSettings
 from odcd.records.job import Identity
@@ -68,10 +69,11 @@ class Fairness:
 
     def __init__(
         self, settings: FairnessSettings | None = None, clock: Clock | None = None,
-        bodies: Bodies | None = None,
+        bodies: Bodies | None = None, answers: Answers | None = None,
     ) -> None:  # fmt: skip
         self._settings = limits = settings or FairnessSettings()
         self.bodies = bodies or Bodies()
+        self.answers = answers or Answers()
         clock = clock or SystemClock()
         self._requests = _buckets(clock, limits.requests, limits.requests * BURST_S)
         self._submits = _buckets(clock, limits.submits / MINUTE_S, limits.submits)

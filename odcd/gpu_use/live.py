@@ -1,4 +1,4 @@
-"""Current GPU usage of running jobs: one query of Prometheus per minute for all jobs."""
+"""Current GPU usage of running jobs: one query to Prometheus per minute for all jobs."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from datetime import UTC, timedelta
 
 from odcd.clock import Clock
 from odcd.errors import OdcError, RunnerDown
-from odcd.executor.base import Executor
+from odcd.executor.base import DevServers
 from odcd.loops.rounds import RoundMetrics, Rounds
 from odcd.records.dev_server import Warned
 from odcd.records.dispatch import Notice
@@ -30,13 +30,13 @@ class Warner(Rounds):
     name = "expiry"
 
     def __init__(
-        self, term: int, store: DevServerStore, executor: Executor, clock: Clock, every: timedelta,
+        self, term: int, store: DevServerStore, servers: DevServers, clock: Clock, every: timedelta,
         metrics: RoundMetrics | None = None,
     ) -> None:  # fmt: skip
         super().__init__(clock, every, metrics)
         self._term = term
         self._store = store
-        self._executor = executor
+        self._servers = servers
 
     async def run_once(self) -> float:
         """Deliver the notices that are due; return the seconds until the next check."""
@@ -54,7 +54,7 @@ class Warner(Rounds):
         try:
             notice = notice_of(warning)
             await self.reach(
-                warning.job_id, self._executor.tell(warning.job_id, warning.attempt, notice)
+                warning.job_id, self._servers.tell(warning.job_id, warning.attempt, notice)
             )
         except RunnerDown:
             return False

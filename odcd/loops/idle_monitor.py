@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from odcd.clock import Clock
 from odcd.errors import OdcError
-from odcd.executor.base import Executor
+from odcd.executor.base import DevServers
 from odcd.loops.rounds import RoundMetrics, Rounds
 from odcd.records.dev_server import IdleNotice, LookWish
 from odcd.records.dispatch import Notice
@@ -24,14 +24,14 @@ class Idles(Rounds):
     name = "idle"
 
     def __init__(
-        self, term: int, store: DevServerStore, executor: Executor, clock: Clock, every: timedelta,
+        self, term: int, store: DevServerStore, servers: DevServers, clock: Clock, every: timedelta,
         metrics: RoundMetrics | None = None,
     ) -> None:  # fmt: skip
         """every: how often each dev server is checked."""
         super().__init__(clock, every, metrics)
         self._term = term
         self._store = store
-        self._executor = executor
+        self._servers = servers
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def run_once(self) -> None:
@@ -43,7 +43,7 @@ class Idles(Rounds):
     async def _look_at(self, wish: LookWish) -> None:
         async with self._turns:
             try:
-                look = await self.reach(wish.job_id, self._executor.look(wish.job_id, wish.attempt))
+                look = await self.reach(wish.job_id, self._servers.look(wish.job_id, wish.attempt))
             except OdcError:
                 return
             now = self._clock.now()
@@ -52,9 +52,7 @@ class Idles(Rounds):
                 return
             try:
                 notice = notice_of(wish, told)
-                await self.reach(
-                    wish.job_id, self._executor.tell(wish.job_id, wish.attempt, notice)
-                )
+                await self.reach(wish.job_id, self._servers.tell(wish.job_id, wish.attempt, notice))
             except OdcError:
                 # The notice is sent again after the next check. No dev server ends without a
                 # delivered notice.

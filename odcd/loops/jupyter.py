@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from odcd.clock import Clock
 from odcd.errors import OdcError, RunnerDown
-from odcd.executor.base import Executor
+from odcd.executor.base import DevServers
 from odcd.loops.rounds import RoundMetrics, Rounds
 from odcd.records.dev_server import JupyterWish
 from odcd.stores.dev_servers import DevServerStore
@@ -26,13 +26,13 @@ class Jupyters(Rounds):
     name = "jupyter"
 
     def __init__(
-        self, term: int, store: DevServerStore, executor: Executor, clock: Clock, every: timedelta,
+        self, term: int, store: DevServerStore, servers: DevServers, clock: Clock, every: timedelta,
         metrics: RoundMetrics | None = None,
     ) -> None:  # fmt: skip
         super().__init__(clock, every, metrics)
         self._term = term
         self._store = store
-        self._executor = executor
+        self._servers = servers
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._busy: set[int] = set()
         """Job ids in progress: a slow start does not delay other jobs."""
@@ -66,7 +66,7 @@ class Jupyters(Rounds):
         try:
             await self.reach(
                 wish.job_id,
-                self._executor.set_jupyter(wish.job_id, wish.attempt, on=wish.wanted),
+                self._servers.set_jupyter(wish.job_id, wish.attempt, on=wish.wanted),
             )
         except RunnerDown:
             raise

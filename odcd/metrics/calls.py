@@ -17,11 +17,12 @@ BACKENDS = ("kubernetes", "aws", "runner", "prometheus", "nvml")
 class CallMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._calls = Histogram(
-            "odcd_backend_request_seconds", "How long calls of what odc commands took.",
+            "odcd_backend_request_seconds",
+            "Duration of requests to backends, such as Kubernetes, AWS and the runner.",
             ["backend", "operation"], registry=registry, buckets=CALL_BUCKETS,
         )  # fmt: skip
         self._errors = Counter(
-            "odcd_backend_errors", "Those of them that failed.", ["backend", "operation"],
+            "odcd_backend_errors", "Failed requests to backends.", ["backend", "operation"],
             registry=registry,
         )  # fmt: skip
 
@@ -36,11 +37,11 @@ class RoundMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._rounds = Histogram(
             "odcd_leader_round_seconds",
-            "How long rounds of the leader's loops over dev servers and quarantined nodes took.",
+            "Duration of rounds of the leader's loops over dev servers and quarantined nodes.",
             ["loop"], registry=registry, buckets=CALL_BUCKETS,
         )  # fmt: skip
         self._failures = Counter(
-            "odcd_leader_round_failures", "Dev servers that such a round could not reach.",
+            "odcd_leader_round_failures", "Failed attempts to reach a dev server in such a round.",
             ["loop"], registry=registry,
         )  # fmt: skip
 

@@ -22,7 +22,7 @@ _TARGET = re.compile(r"(?P<job>[0-9]+)(?:_(?:(?P<task>[0-9]+)|\*))?(?:\+(?P<minu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """One job, array (target_task None) or array element waited for; a singleton names none."""
+    """One job, array (target_task None) or array element to wait for; a singleton names none."""
 
     kind: Kind
     target_id: int | None = None
@@ -32,7 +32,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """any: one term is enough. text: as it was written."""
+    """any: one term is enough. text: the original text."""
 
     text: str
     any: bool

@@ -1,4 +1,4 @@
-"""From a command line, an environment and a script to a job: sbatch's language, whole."""
+"""Parse a command line, an environment and a script into a job."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SubmitArgv(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedSubmit:
-    """The job, and what the client does with the answer."""
+    """The job, and the client's actions after the answer."""
 
     spec: JobSpec
     wait: bool
@@ -55,7 +55,7 @@ class ParsedSubmit:
 
 
 class ScriptNeeded(OdcError):
-    """The command line is fine and names a script ("-": standard input) that was not sent."""
+    """The command line is valid and names a script ("-": standard input) that was not sent."""
 
     status = 409
 
@@ -69,7 +69,7 @@ class ScriptNeeded(OdcError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Source:
-    """What will run. is_file: it may hold directives."""
+    """The script or command to run. is_file: it may contain directives."""
 
     script: str
     args: tuple[str, ...]
@@ -78,8 +78,8 @@ class _Source:
 
 
 def parse_submit(request: SubmitArgv, now: datetime) -> ParsedSubmit:
-    """Raises BadRequest, BadDependency, TooLarge or NotImplementedYet, naming the option, and
-    ScriptNeeded once the command line and the variables are known to be right."""
+    """Raises BadRequest, BadDependency, TooLarge or NotImplementedYet, naming the option. Raises
+    ScriptNeeded only after the command line and the variables were checked."""
     for word in request.argv:
         if "\0" in word:
             raise BadRequest("the command line has a NUL byte")
@@ -267,7 +267,7 @@ def _spec(request: SubmitArgv, source: _Source, s: Settings) -> JobSpec:
 
 
 def _per_node(s: Settings) -> GpuRequest | None:
-    """What --gres and --gpus-per-node, which ask for the same, come to."""
+    """The GPUs per node from --gres and --gpus-per-node, which mean the same."""
     if s.gres is None or s.gpus_per_node is None:
         return s.gres or s.gpus_per_node
     agreed_type({"gres": s.gres, "gpus-per-node": s.gpus_per_node})
@@ -290,7 +290,7 @@ def _work_dir(request: SubmitArgv, s: Settings) -> str:
 
 
 def _said(settings: Settings) -> list[str]:
-    """A line for each setting that was said, in sbatch's words: what won of several sources."""
+    """One line for each given setting, in sbatch's words: the option that took effect."""
     return [
         written for name, written in settings.said.items() if name not in ("verbose", "accepted")
     ]

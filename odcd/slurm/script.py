@@ -1,4 +1,4 @@
-"""The rules a script must keep before it may become a job."""
+"""The rules for the text of a batch script."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from odcd.errors import BadRequest, TooLarge
 from odcd.records.job import MAX_SCRIPT_BYTES
 
 COMMAND_SCRIPT = '#!/bin/sh\nexec "$@"\n'
-"""The script of a job that is a command with arguments."""
+"""The script of a job that runs a command with arguments."""
 
 
 def wrapped_script(command: str) -> str:

@@ -1,4 +1,4 @@
-"""The table of sbatch's options: what odc carries out, and what it refuses and why."""
+"""The table of sbatch's options: those that odc supports, and those it refuses with the reason."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ SUPPORTED: tuple[Option, ...] = (
            variables=("SBATCH_NO_REQUEUE",), help="never run the job again"),
     Option(long="signal", value="[B:]SIG[@S]", setting="signal", convert=to.end_signal,
            variables=("SBATCH_SIGNAL",),
-           help="send a signal S seconds (60) before the time limit; B: to the batch shell alone"),
-    # -- what it needs --------------------------------------------------------------------------
+           help="send a signal S seconds (60) before the time limit; B: only to the batch shell"),
+    # -- resources ------------------------------------------------------------------------------
     Option(long="nodes", short="N", value="N[-M]", setting="nodes", convert=to.nodes,
            help="number of nodes, all started together; N-M: as many as are free at the start"),
     Option(long="switches", value="N[@TIME]", level="P1", setting="switches",
@@ -72,7 +72,7 @@ SUPPORTED: tuple[Option, ...] = (
            variables=("SBATCH_GPUS_PER_TASK",), help="GPUs for each task"),
     Option(long="mem", value="SIZE", setting="mem_per_node_mib", convert=to.mib,
            group="memory", alone=True, variables=("SBATCH_MEM_PER_NODE",),
-           help="memory on each node: 512 (MiB), 64G; 0 is all of the node's"),
+           help="memory on each node: 512 (MiB), 64G; 0 is all memory of the node"),
     Option(long="mem-per-cpu", value="SIZE", setting="mem_per_cpu_mib", convert=to.mib,
            group="memory", alone=True, variables=("SBATCH_MEM_PER_CPU",),
            help="memory for each CPU"),
@@ -95,7 +95,7 @@ SUPPORTED: tuple[Option, ...] = (
            help="as --reservation"),
     Option(long="licenses", short="L", value="NAME[:N],…", level="P1", setting="licences",
            convert=to.licences, help="licences that the job uses: matlab, matlab:2,ansys"),
-    # -- where it runs and writes ---------------------------------------------------------------
+    # -- files and environment ------------------------------------------------------------------
     Option(long="chdir", short="D", value="DIR", setting="chdir", convert=to.word(4096),
            help="working directory; the one you submit from when left out"),
     Option(long="input", short="i", value="FILE", setting="stdin", convert=to.word(4096),
@@ -117,7 +117,7 @@ SUPPORTED: tuple[Option, ...] = (
            help="run this shell command instead of a script"),
     Option(long="wait", short="W", argument="none", setting="wait", variables=("SBATCH_WAIT",),
            help="return when the job has ended, with its exit code"),
-    Option(long="parsable", argument="none", setting="parsable", help="print the id alone"),
+    Option(long="parsable", argument="none", setting="parsable", help="print only the id"),
     Option(long="test-only", argument="none", setting="test_only",
            help="check the job and show when it would start; submit nothing"),
     Option(long="preview-preemption", argument="none", level="odc", setting="preview_preemption",
@@ -132,7 +132,7 @@ SUPPORTED: tuple[Option, ...] = (
            variables=("SBATCH_DEBUG",), help="show the resulting value of every option"),
     Option(long="pty", argument="none", level="odc", setting="pty", command_line_only=True,
            help="for run: give the job a terminal"),
-    # -- asked for what odc does anyway ---------------------------------------------------------
+    # -- accepted only with what odc does anyway -------------------------------------------------
     Option(long="kill-on-invalid-dep", value="no", level="P1", setting=_ACCEPTED,
            convert=to.only("no", "a job whose dependency can never be met stays PENDING"),
            help="only no, which is what odc always does"),

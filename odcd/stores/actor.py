@@ -7,5 +7,5 @@ import json
 from odcd.records.job import Identity
 
 
-def actor_of(who: Identity) -> str:
-    return json.dumps({"user": who.user, "uid": who.uid, "operator": who.operator})
+def actor_of(who: Identity, **more: object) -> str:
+    return json.dumps({"user": who.user, "uid": who.uid, "operator": who.operator, **more})

@@ -27,6 +27,8 @@ class Change:
     place: str | None = None
     apart: bool | None = None
     most: int = 100
+    stored_limit: int | None = None
+    """How many bytes the user may add to the database per day; None: any number."""
 
 
 class Changes:
@@ -77,7 +79,8 @@ class Changes:
         return await self._db.fetchval(
             f"select odc.{change.function}(p_actor => $1::jsonb, p_filters => $2::jsonb, "
             f"p_now => $3{extra})",
-            actor_of(who), json.dumps(plain(filters)), now, *more.values(),
+            actor_of(who, stored_limit=change.stored_limit), json.dumps(plain(filters)), now,
+            *more.values(),
         )  # fmt: skip
 
     async def _parts(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from odcd.database.pool import Database
@@ -87,11 +88,15 @@ class JobStore:
         return await self._changes.make(_CHECKPOINT, who, filters, now)
 
     async def update(
-        self, who: Identity, filters: Filters, now: datetime, changes: Mapping[str, object]
-    ) -> str:
+        self, who: Identity, filters: Filters, now: datetime, changes: Mapping[str, object],
+        *, stored_bytes: int | None = None,
+    ) -> str:  # fmt: skip
         """changes: any of time_limit_s, nice, partitions, name, comment, dependency (parsed, with
-        its text), array_throttle, begin_at, deadline_at, booking."""
+        its text), array_throttle, begin_at, deadline_at, booking. stored_bytes: how much the user
+        may add to the database per day; operators may add any amount."""
         change = _DEPEND if changes.get("dependency") else _UPDATE
+        if not who.operator:
+            change = replace(change, stored_limit=stored_bytes)
         return await self._changes.make(
             change, who, filters, now, p_changes=json.dumps(dict(changes))
         )

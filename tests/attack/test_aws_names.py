@@ -1,4 +1,4 @@
-"""Whoever assumes a role chooses the session's name: by it nobody becomes a user of choice."""
+"""The caller who assumes a role chooses the session's name, but cannot become any user by that."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from odcd.login.identities import Caller, find_rule, name_of, parse_caller, read
 from odcd.login.settings import read_login
 from tests.odcd.login.conftest import _api_database, database_url, folder, sts
 from tests.odcd.login.house import SERVER, House, live
-from tests.support.sts import ACCOUNT, ROLE, Sts
+from tests.support.fakes.sts import ACCOUNT, ROLE, Sts
 
 __all__ = ["_api_database", "database_url", "folder", "sts"]
 

@@ -1,4 +1,4 @@
-"""Event streams of selected tasks: nobody waits for somebody's selector."""
+"""Event streams of selected tasks: one user's selector does not delay other users."""
 
 from __future__ import annotations
 

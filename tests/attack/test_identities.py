@@ -15,8 +15,8 @@ from odcd.api.http.identity import Peer
 from odcd.database.pool import connect
 from odcd.errors import LoginRefused
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
-from tests.support.builders import NOW
-from tests.support.races import until_it_waits
+from tests.support.builders.jobs import NOW
+from tests.support.harness.races import until_it_waits
 
 CAROL = Peer(64003, 64003)
 """Coordinator of the account lab."""
@@ -186,7 +186,7 @@ def test_a_uid_in_use_gets_no_other_name(database_url: str, source: str) -> None
 
 
 def test_a_login_never_changes_the_uid_of_a_name(database_url: str) -> None:
-    """Whatever the accounts of an older version say."""
+    """Even if the accounts of an older version contradict this."""
 
     async def work(service: Service) -> None:
         await known_by(service, "login", "ann", 1_900_000_001)

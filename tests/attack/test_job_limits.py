@@ -1,4 +1,4 @@
-"""Jobs have limits of their own, are nobody's but their user's, and never a system account's."""
+"""Jobs have their own limits, run only as their user, and never as a system account."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 from odcd.errors import BadRequest
 from odcd.executor.job_rules import parse_limits
 from odcd.runner import launch, processes, rules
-from tests.support.daemon import new_odc
-from tests.support.database import make_home, remove_home
-from tests.support.runner import RequestRefused, RunnerHome, a_dispatch, until
-from tests.support.users import needs_root
+from tests.support.harness.daemon import new_odc
+from tests.support.harness.database import make_home, remove_home
+from tests.support.harness.runner import RequestRefused, RunnerHome, a_dispatch, until
+from tests.support.harness.users import needs_root
 
 pytestmark = needs_root
 
@@ -174,7 +174,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("who", REFUSED)
 def test_the_runner_itself_refuses(home: RunnerHome, work_dir: Path, who: str) -> None:
-    """Whatever the daemon, which may have been taken over, asks for."""
+    """Whatever the daemon requests: it may have been compromised."""
     ids, why = REFUSED[who]
     home.launch(min_uid=1000, allow_root=False)
     client = home.client()
@@ -247,7 +247,7 @@ def test_the_runner_opens_no_file_as_root(home: RunnerHome, folder: Path) -> Non
 
 
 def test_rules_of_another_users_are_no_rules(home: RunnerHome, work_dir: Path) -> None:
-    """Who can write into the runner's folder allows themselves nothing."""
+    """A user who can write to the runner's folder gains no rights by that."""
     home.launch(min_uid=0, allow_root=True)
     os.chown(home.run_dir / "rules", ANN["uid"], ANN["gid"])
     (home.run_dir / "rules").touch()

@@ -1,7 +1,8 @@
-"""No body, whatever is in it, stops the event loop for long: the daemon has one for everybody.
+"""No body, whatever it contains, blocks the event loop for long: the daemon has one loop for all
+users.
 
-What is measured is the CPU time of this thread in one turn of its loop. The limit is several times
-what it takes here, so that slow machines pass.
+The test measures the CPU time of this thread in one turn of its loop. The limit is several times
+the usual value here, so that slow machines pass.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ BODIES: dict[str, tuple[str, Callable[[], bytes]]] = {
 
 
 async def longest_turn(work: Coroutine[Any, Any, T]) -> tuple[T, float]:
-    """What the work returns, and the longest time in s for which the CPU was at one turn of the
+    """The result of the work, and the longest time in s that the CPU spent on one turn of the
     loop."""
     task = asyncio.create_task(work)
     longest, last = 0.0, time.thread_time()

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from odcd.runner import keeping
-from tests.support.database import make_home, remove_home
-from tests.support.runner import (
+from tests.support.harness.database import make_home, remove_home
+from tests.support.harness.runner import (
     Client,
     RequestRefused,
     RunnerHome,
@@ -21,7 +21,7 @@ from tests.support.runner import (
     forked_runner,
     until,
 )
-from tests.support.users import needs_root
+from tests.support.harness.users import needs_root
 
 pytestmark = needs_root
 

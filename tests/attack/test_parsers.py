@@ -1,6 +1,7 @@
-"""Whatever a user writes, a parser gives a value or its declared error, and never takes long.
+"""For any input of a user, a parser returns a value or raises its declared error, and never takes
+long.
 
-Seconds in the everyday run, a minute in the long one, and as long as ODC_FUZZ_S says.
+Runs for seconds in the everyday run, for a minute in the long one, and otherwise for ODC_FUZZ_S.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ from odcd.runner import launch
 from odcd.runner.launch import LaunchFailed, launch_runner
 from tests.attack.homes import make_former
 from tests.attack.strangers import ALICE
-from tests.support.daemon import Odc, gone, new_odc, wait
-from tests.support.users import AS_ROOT, as_user, needs_root
+from tests.support.harness.daemon import Odc, gone, new_odc, wait
+from tests.support.harness.users import AS_ROOT, as_user, needs_root
 
 
 @pytest.fixture(scope="module")

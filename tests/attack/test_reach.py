@@ -1,4 +1,5 @@
-"""What works for root without its rights gives root data, and nothing that root would run."""
+"""A child that works for root without root's rights returns only data to root, and nothing that
+root would execute."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from odcd.database.backup import Summary
 from odcd.errors import OdcError, WrongState
 from odcd.home.database_access import as_account
 from odcd.home.postgres import EmbeddedPostgres
-from tests.support.daemon import Odc, wait
-from tests.support.users import needs_root
+from tests.support.harness.daemon import Odc, wait
+from tests.support.harness.users import needs_root
 
 pytestmark = needs_root
 
@@ -35,12 +36,12 @@ def pipes() -> dict[int, str]:
 
 
 def answering(data: bytes) -> Any:
-    """Work of somebody who controls the child and answers as they like."""
+    """The work of an attacker who controls the child and can send any answer."""
     others = pipes().items()
 
     def work() -> None:
         for fd in dict(pipes().items() - others):
-            # What libraries open after a fork is there, too.
+            # Descriptors that libraries open after a fork are there, too.
             if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY:
                 os.write(fd, data)
         os._exit(0)

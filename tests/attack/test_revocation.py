@@ -1,4 +1,4 @@
-"""What a key has opened ends within seconds when the key does, whoever ends it and however."""
+"""Connections that were opened with a key end within seconds after the key, however it ends."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from odcd.records.job import Identity
 from tests.attack.strangers import free_port
 from tests.odcd.api.service import ALICE, Service, on_socket, serve, until
 from tests.odcd.api.test_tunnel import Keys, a_box, closed, reserved
-from tests.support.daemon import Odc, wait
-from tests.support.users import account, folder_of, needs_root
-from tests.support.warm import cool
+from tests.support.harness.daemon import Odc, wait
+from tests.support.harness.users import account, folder_of, needs_root
+from tests.support.harness.warm import cool
 
 USER = "games"
 

@@ -15,8 +15,8 @@ from odcd.executor.link import RunnerRefused as LinkRefused
 from odcd.executor.link import open_output
 from odcd.runner import notices, processes, protocol
 from tests.attack.test_jobs import as_user
-from tests.support.database import make_home, remove_home
-from tests.support.runner import (
+from tests.support.harness.database import make_home, remove_home
+from tests.support.harness.runner import (
     Client,
     RequestRefused,
     RunnerHome,
@@ -24,7 +24,7 @@ from tests.support.runner import (
     forked_runner,
     until,
 )
-from tests.support.users import needs_root
+from tests.support.harness.users import needs_root
 
 pytestmark = needs_root
 

@@ -20,7 +20,7 @@ from odcd.front.settings import FrontSettings
 from odcd.front.tls import Certificate
 from tests.attack.doors import Opened, opened, status, told
 from tests.attack.front import connected, limited, tcp
-from tests.support.daemon import Odc, new_odc, wait
+from tests.support.harness.daemon import Odc, new_odc, wait
 
 long = pytest.mark.long
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"

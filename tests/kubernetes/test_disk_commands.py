@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kubernetes.test_disks import DiskSite, moto_port, open_folder, site
-from tests.support.daemon import wait
+from tests.support.harness.daemon import wait
 
 __all__ = ["moto_port", "open_folder", "site"]
 

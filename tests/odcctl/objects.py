@@ -287,7 +287,7 @@ def a_booking(name: str = "driver", **fields: Any) -> Object:
 
 
 def a_course() -> Object:
-    """A booking for use, repeated, with all there is to tell."""
+    """A booking for use, repeated, with all fields."""
     return a_booking(
         "course", kind="use", state="ACTIVE", starts_at="2026-07-01T09:00:00Z",
         ends_at="2026-07-01T13:00:00Z", duration_s=14400, repeats="weekly",

@@ -1,4 +1,4 @@
-"""disk: what is shown, what is asked, and what is told."""
+"""disk: the output, the requests and the messages of its commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What GPUs did: show, history --efficiency and idle."""
+"""GPU usage in show, history --efficiency and idle."""
 
 from __future__ import annotations
 

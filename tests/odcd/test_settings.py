@@ -1,4 +1,4 @@
-"""What a daemon is told: from arguments, else the environment, else defaults."""
+"""A daemon's settings: from arguments, else the environment, else defaults."""
 
 from __future__ import annotations
 

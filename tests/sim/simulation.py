@@ -19,15 +19,15 @@ from odcd.errors import DatabaseDown, LeadershipLost, RunnerDown, WrongState
 from odcd.executor.simulated import Run, SimulatedExecutor
 from odcd.jobs.submission import prepare
 from odcd.loops.election import APPLICATION, Lead
-from odcd.loops.leader_term import take_over
+from odcd.loops.executor_watch import take_over
 from odcd.loops.planner import Planner
 from odcd.loops.reconciler import Reaper
 from odcd.records.dispatch import Dispatch, Fact
 from odcd.records.job import Identity, JobSpec, ReservationSpec
 from odcd.records.node import NodeReport
 from odcd.stores.store import Store
-from tests.support.clock import VirtualClock
-from tests.support.disks import PlayedCloud
+from tests.support.builders.disks import PlayedCloud
+from tests.support.fakes.clock import VirtualClock
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 USERS = [Identity(user=name, uid=uid, gid=uid, operator=False) for name, uid in
@@ -180,7 +180,7 @@ class Simulation:
         await self.look(lead, planner, reaper)
 
     async def look(self, lead: Lead, planner: Planner, reaper: Reaper) -> None:
-        """What the daemon's loops do, once each."""
+        """One round of all the daemon's loops."""
         now = self.clock.now()
         facts = self.overdue + self.executor.take(now)
         self.overdue = []
@@ -282,7 +282,7 @@ class Simulation:
         return answer.job_id
 
     async def extend(self) -> None:
-        """Some box, be it active or not; what is told before is what comes."""
+        """Any dev server, active or not."""
         box, seconds = self.random.choice(self.boxes), self.random.choice([60, 1800, 86_400])
         now = self.clock.now()
         with contextlib.suppress(WrongState):
@@ -323,7 +323,7 @@ class Simulation:
         )
 
     async def drain(self, lead: Lead, planner: Planner, reaper: Reaper) -> None:
-        """Let everything that can end, end; what waits for ever is cancelled."""
+        """Let everything end that can end; jobs that wait forever are cancelled."""
         now = self.clock.now()
         await self.store.nodes.set_state(ROOT, [n.name for n in NODES], "UP", None, now)
         for _ in range(3000):
@@ -366,7 +366,8 @@ class Simulation:
         await self.check_disks()
 
     async def check_disks(self) -> None:
-        """Who runs with a disk is its holder, and a volume in use is of the newest taking."""
+        """A running job with a disk is its holder, and a volume in use belongs to the latest
+        use."""
         wrong = await self.database.fetch(
             "select r.job_id from odc.running as r join odc.reservation as v using (job_id) "
             "join odc.disk as d on d.id = v.disk_id "

@@ -1,4 +1,4 @@
-"""What was told at some moment of a day is told of that moment for ever after, word for word."""
+"""An answer about a moment of the past stays the same forever, word for word."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Remembering(Simulation):
             self.moments[now] = before
 
     async def answers(self, now: datetime, as_of: datetime | None = None) -> dict[str, Any]:
-        """All jobs and nodes, and what is told of the last jobs by themselves."""
+        """All jobs and nodes, and the answers about the last jobs one by one."""
         live, _ = await self.store.jobs.list(
             {}, now, ended=False, after=None, limit=10_000, as_of=as_of
         )

@@ -88,7 +88,7 @@ def test_victims_get_their_grace_and_the_preemptor_their_nodes_though_the_leader
                 await calm.look_on(*old, 20)
                 assert await calm.states(*gangs) == ["RUNNING", "COMPLETING"]
                 async with calm.leading() as new:
-                    # The executor has told nobody yet: the gang uses its minute.
+                    # The executor has not reported it yet: the gang uses its minute.
                     await calm.look_on(*new, 38)
                     assert await calm.states(gangs[1], urgent) == ["COMPLETING", "PENDING"]
                     await calm.look_on(*new, 4)

@@ -10,7 +10,8 @@ from typing import Any
 from odcd.errors import BadRequest, ClientTooOld
 
 Version = tuple[int, ...]
-_AGENT = re.compile(rb"odcctl(?:/(\d{1,6}(?:\.\d{1,6}){0,3}))?(?:[^\d.].*)?")
+_AGENT = re.compile(rb"odcctl(?:/(\d{1,6}(?:\.\d{1,6}){0,3}))?(?:\.?[^\d.].*)?")
+"""0.2.dev5 is a build on the way to 0.2, and counts as 0.2."""
 _VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){0,3}")
 
 

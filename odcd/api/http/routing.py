@@ -25,6 +25,7 @@ from odcd.api.http.validation import WRONG, misfit
 from odcd.clock import TURN_S, Turns
 from odcd.database.slots import ask_as
 from odcd.errors import BadRequest, NotAuthenticated, OdcError, TooLarge, TooManyRequests
+from odcd.fairness.answers import SMALL
 from odcd.fairness.bodies import Receipt
 from odcd.fairness.limits import Fairness
 from odcd.records.fields import PRINTABLE
@@ -208,7 +209,7 @@ class Endpoint:
         with ExitStack() as held:
             response = await self._answer(scope, receive, held)
             if response is not None:
-                await response(scope, receive, send)
+                await _send(response, scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, held: ExitStack) -> Response | None:
         """None: the client is gone. held: what is released after the answer was sent."""
@@ -220,6 +221,7 @@ class Endpoint:
             who = None if operation.public else await self._identifies.identify(scope)
             if who is not None:
                 self._fairness.request(who)
+                self._fairness.answers.check(who)
                 ask_as(who.user, operation.path)
                 receipt = self._fairness.body(who)
             call = Call(Request(scope, receive), who, receipt)
@@ -227,7 +229,7 @@ class Endpoint:
                 call.query(NoQuery)
             response = await operation.serve(call)
             self._credentials.bind(response, scope)
-            if who is not None and isinstance(response, Streamed):
+            if who is not None:
                 await self._hold(held, who, response)
         except OdcError as error:
             if isinstance(error, TooManyRequests):
@@ -247,12 +249,30 @@ class Endpoint:
         )
         return response
 
-    async def _hold(self, held: ExitStack, who: Identity, response: Streamed) -> None:
+    async def _hold(self, held: ExitStack, who: Identity, response: Response) -> None:
+        if not isinstance(response, Streamed):
+            answers, done = self._fairness.answers, self._operation.method != "GET"
+            held.enter_context(answers.hold(who, len(response.body), done=done))
+            return
         try:
             held.enter_context(self._fairness.stream(who))
         except TooManyRequests:
             await response.abandon()
             raise
+
+
+async def _send(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """A large answer goes piece by piece, so that this lasts until the client has read it."""
+    if isinstance(response, Streamed) or len(response.body) <= SMALL:
+        await response(scope, receive, send)
+        return
+    start = {"type": "http.response.start", "status": response.status_code}
+    await send({**start, "headers": response.raw_headers})
+    body = memoryview(response.body)
+    for at in range(0, len(body), SMALL):
+        piece = bytes(body[at : at + SMALL])
+        more = at + SMALL < len(body)
+        await send({"type": "http.response.body", "body": piece, "more_body": more})
 
 
 def _too_large(most: int) -> TooLarge:

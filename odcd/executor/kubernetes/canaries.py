@@ -9,7 +9,7 @@ from datetime import datetime
 
 from odcd.clock import Clock
 from odcd.errors import RunnerDown
-from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes import pod_state, status
 from odcd.executor.kubernetes.cluster import ApiRefused
 from odcd.executor.kubernetes.inventory import NodeOffer
 from odcd.executor.kubernetes.naming import STARTED_AT, Key
@@ -79,7 +79,7 @@ class Canaries:
             end = seen.end
             if end.kind == "exited" and end.exit_code == 0:
                 return True, "it ended with exit code 0"
-            said = status.message_of(pod) or end.detail or "it printed nothing"
+            said = pod_state.message_of(pod) or end.detail or "it printed nothing"
             if end.kind == "exited":
                 how = f"signal {end.signal}" if end.signal else f"exit code {end.exit_code}"
                 return False, f"{how}: {said}"
@@ -90,7 +90,7 @@ class Canaries:
             waits = seen.waits or (
                 "it still runs" if seen.begun else "kubelet has reported nothing"
             )
-            return False, f"it was not over in time: {waits}"
+            return False, f"it did not finish in time: {waits}"
         return None
 
     async def _make(self, canary: Canary, term: int, now: datetime) -> tuple[bool, str] | None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from odcd.errors import RunnerDown, WrongState
-from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes import pod_state
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.launch import JOB
 from odcd.executor.kubernetes.objects import Pod
@@ -33,7 +33,7 @@ async def look(cluster: Cluster, pods: Sequence[Pod], members: int) -> Look:
 
 async def _look_at(cluster: Cluster, pod: Pod) -> Look:
     meta = pod.metadata
-    if not status.is_running(pod):
+    if not pod_state.is_running(pod):
         raise RunnerDown(f"the container of {meta.name} is being restarted")
     try:
         told = await cluster.ask(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from odcd.errors import RunnerDown, WrongState
-from odcd.executor.kubernetes import status
+from odcd.executor.kubernetes import pod_state
 from odcd.executor.kubernetes.cluster import ApiRefused, Cluster
 from odcd.executor.kubernetes.inventory import is_over
 from odcd.executor.kubernetes.launch import JOB
@@ -33,7 +33,7 @@ def oom_notice(fact: Fact) -> Notice:
 
 
 async def tell(cluster: Cluster, pods: Iterable[Pod], job_id: int, notice: Notice) -> None:
-    """pods: of all members. See `Executor.tell`."""
+    """pods: of all members. See DevServers.tell."""
     for name in [*([] if notice.name is None else [notice.name]), *notice.remove]:
         if name in ("", ".", "..") or "/" in name or "\0" in name:
             raise ValueError(f"{name!a} is not a file name")
@@ -46,7 +46,7 @@ async def tell(cluster: Cluster, pods: Iterable[Pod], job_id: int, notice: Notic
 async def set_keys(
     cluster: Cluster, pods: Iterable[Pod], job_id: int, lines: Sequence[str]
 ) -> None:
-    """pods: of all members. See Executor.set_keys."""
+    """pods: of all members. See DevServers.set_keys."""
     if sum(len(line) + 1 for line in lines) > MAX_KEYS_BYTES:
         raise WrongState(
             f"reservation {job_id} cannot take so many keys: they have more than "
@@ -64,7 +64,7 @@ def _require(job_id: int, trouble: str | None) -> None:
 
 
 async def set_jupyter(cluster: Cluster, pods: Iterable[Pod], job_id: int, *, on: bool) -> None:
-    """pods: the pod of rank 0. See Executor.set_jupyter."""
+    """pods: the pod of rank 0. See DevServers.set_jupyter."""
     word = "on" if on else "off"
     trouble = await _run_in_all(cluster, pods, "jupyter", [word], JUPYTER_S)
     if trouble is not None:
@@ -84,7 +84,7 @@ async def _run_in_all(
         if is_over(pod) or pod.metadata.deletion_timestamp is not None:
             trouble = "it is over"
             continue
-        if not status.is_running(pod):
+        if not pod_state.is_running(pod):
             late = RunnerDown(f"the container of {pod.metadata.name} is being restarted")
             continue
         try:

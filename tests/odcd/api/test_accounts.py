@@ -125,7 +125,7 @@ def test_users_come_and_go_by_operators_and_coordinators(database_url: str) -> N
         refused = await ask(service, "POST", users, {"user": "carol", "uid": 64007}, peer=ALICE)
         assert (refused.status_code, refused.json()["code"]) == (403, "OD013")
         assert (await ask(service, "POST", users, {"user": "carol"})).json()["code"] == "OD027"
-        # root is on every machine, so its number need not be said.
+        # root exists on every machine, so its uid need not be given.
         root = read(User, await ask(service, "POST", users, {"user": "root"}), 201)
         assert (root.uid, root.default_account) == (0, "lab")
         me = (await ask(service, "POST", "/v1/jobs", JOB, peer=ALICE)).json()["id"]

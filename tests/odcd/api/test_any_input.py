@@ -1,4 +1,4 @@
-"""Whatever is sent, the API answers: thousands of requests made from its own document."""
+"""The API answers every input: thousands of requests generated from its own document."""
 
 from __future__ import annotations
 

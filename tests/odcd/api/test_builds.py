@@ -1,4 +1,5 @@
-"""/v1/builds: what is taken, who may know of it, and reservations that wait for what it makes."""
+"""/v1/builds: accepted folders, the users who may see them, and reservations that wait for their
+images."""
 
 from __future__ import annotations
 

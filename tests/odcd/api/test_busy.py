@@ -17,7 +17,7 @@ from odcd.database.slots import PER_USER, Slots
 from odcd.jobs.submit_batches import SubmitBatcher
 from odcd.stores.store import Store
 from tests.odcd.api.service import ALICE, BOB, BODY, Service, serving
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 PATIENCE_S = 60
 SLOW = """
@@ -50,7 +50,7 @@ async def limited(
 
 
 def run(work: Callable[[], Awaitable[None]]) -> None:
-    from tests.support import warm
+    from tests.support.harness import warm
 
     async def within() -> None:
         async with asyncio.timeout(PATIENCE_S):

@@ -1,4 +1,5 @@
-"""/v1/disks, and dev servers with a disk: what is made, told and refused. The cloud is played."""
+"""/v1/disks, and dev servers with a disk: created objects, answers and refusals. The cloud is
+simulated."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ from odcd.api.answers.disks import Disk, DiskContents, DiskList, StrayList
 from odcd.api.answers.submit import Preview
 from tests.odcd.api.service import ALICE, BOB, OPERATOR, Service, serve
 from tests.odcd.api.test_reservations import ask, read, started
-from tests.support.disks import PlayedCloud
+from tests.support.builders.disks import PlayedCloud
 
 PATH = "/v1/reservations"
 
 
 async def save_disk(service: Service, name: str, contents: str | None = None) -> None:
-    """As if somebody had used it."""
+    """As if a dev server had used it."""
     await service.database.execute(
         "with volume as ("
         "    insert into odc.disk_volume (disk_id, job_id, attempt, fence, size_gib, cloud_id, "
@@ -70,8 +71,8 @@ class Played:
 
 
 def test_a_disk_from_first_to_last(database_url: str) -> None:
-    """API-05, CLI-36 to CLI-40, STO-19: it is made, renamed and deleted when it is answered; what
-    the cloud is at, its state tells, so there is no operation to poll."""
+    """API-05, CLI-36 to CLI-40, STO-19: a create, rename or delete is complete when it is answered.
+    The state shows the work of the cloud, so there is no operation to poll."""
 
     async def work(service: Service) -> None:
         made = one(await ask(service, "POST", "/v1/disks", {"name": "main"}, key="k"), 201)
@@ -329,7 +330,7 @@ def test_what_disks_others_have_is_not_in_their_events(database_url: str) -> Non
         for peer, seen in ((ALICE, 2), (OPERATOR, 2), (BOB, 0)):
             async with asyncio.timeout(60):
                 told = (await ask(service, "GET", events, peer=peer)).text
-                while told.count("event: disk_") < seen:  # Behind an open transaction none is told.
+                while told.count("event: disk_") < seen:  # None behind an open transaction.
                     told = (await ask(service, "GET", events, peer=peer)).text
             assert told.count("event: disk_") == seen, (peer, told)
             assert ("thesis" in told) == bool(seen)

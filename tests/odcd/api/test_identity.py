@@ -1,4 +1,4 @@
-"""Who speaks: peer credentials on the unix socket, API keys over TCP."""
+"""The identity of a caller: peer credentials on the Unix socket, API keys over TCP."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from odcd.api.http.identity import Peer
 from odcd.records.api_keys import NewKey, digest_of
 from odcd.records.job import Identity
 from tests.odcd.api.service import ALICE, BOB, BODY, OPERATOR, Service, on_socket, over, serve
-from tests.support.users import needs_root
+from tests.support.harness.users import needs_root
 
 
 def test_the_kernel_says_who_is_at_the_socket(database_url: str, folder: Path) -> None:

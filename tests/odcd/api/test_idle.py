@@ -1,4 +1,4 @@
-"""/v1/idle and gpu_use of jobs: as their schemas say, and names that nobody has."""
+"""/v1/idle and gpu_use of jobs follow their schemas; unknown names are refused."""
 
 from __future__ import annotations
 

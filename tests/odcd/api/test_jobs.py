@@ -136,7 +136,7 @@ def test_a_script_is_for_its_owner_and_operators(database_url: str) -> None:
 
 
 def test_a_wait_ends_with_the_job(database_url: str) -> None:
-    """API-13: nobody has to ask every two seconds."""
+    """API-13: clients need not poll every two seconds."""
 
     async def work(service: Service) -> None:
         job_id = await service.submit()

@@ -156,7 +156,7 @@ def test_a_whole_array_is_cancelled_with_the_tasks_that_start_meanwhile(database
 
 
 def test_a_filter_still_narrows_when_its_turn_comes(database_url: str) -> None:
-    """A job that started between two parts is not pending any more."""
+    """A job that started between two parts is no longer pending."""
 
     async def work(service: Service) -> None:
         jobs = await many(service)

@@ -224,7 +224,8 @@ def test_a_large_answer_waits_for_its_reader(database_url: str, folder: Path) ->
 
 @pytest.mark.long
 def test_nothing_is_imported_when_it_serves() -> None:
-    """Who began as root has let go of it by then, and a checkout in root's folder is closed."""
+    """A process started as root has dropped root by then, and cannot read a checkout in root's
+    folder."""
     script = (
         "import sys; from pathlib import Path; import odcd.daemon\n"
         "from odcd.api.http.server import HttpServer\n"

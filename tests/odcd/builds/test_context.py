@@ -1,4 +1,4 @@
-"""What is sent as a Dockerfile's folder: only files of it come through, and the same are one."""
+"""A Dockerfile's folder as sent: only its files are accepted, and equal folders have one digest."""
 
 from __future__ import annotations
 

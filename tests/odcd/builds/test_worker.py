@@ -17,8 +17,8 @@ from odcd.errors import LeadershipLost, OdcError, RunnerDown, WrongState
 from odcd.records.build import Build, BuildLook
 from odcd.stores.builds import BuildStore
 from tests.sql.reservation.test_builds import IMAGE, Builds
-from tests.support.builders import BOB, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.jobs import BOB, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 Key = tuple[int, int]
 
@@ -28,7 +28,7 @@ class Killed(BaseException):
 
 
 class Cluster:
-    """A builder whose Jobs are as a test says, and which dies, or fails, when it is told so."""
+    """A builder whose Jobs have the states that a test sets, and which dies or fails on request."""
 
     def __init__(self) -> None:
         self.jobs: dict[Key, BuildLook] = {}

@@ -16,9 +16,9 @@ import pytest
 from odcd.__main__ import parser
 from odcd.home.account import service_account
 from odcd.home.lock import holder
-from tests.support.daemon import Odc, an_odc, wait
-from tests.support.database import Sql
-from tests.support.users import AS_ROOT
+from tests.support.harness.daemon import Odc, an_odc, wait
+from tests.support.harness.database import Sql
+from tests.support.harness.users import AS_ROOT
 
 
 def user_of(pid: int) -> str:
@@ -172,7 +172,7 @@ def test_a_running_job_of_a_restored_queue_is_requeued_or_ends_node_fail(odc: Od
     assert stat.S_IMODE((odc.work / "queue.odc").stat().st_mode) == 0o600
     busy = odc.odcd("restore", odc.work / "queue.odc", "--replace", check=False)
     assert busy.returncode == 1
-    assert f"odcd runs in {odc.home} already" in busy.stderr
+    assert f"odcd already runs in {odc.home}" in busy.stderr
     odc.odcd("down", "--force")
     with an_odc(odc.home.parent / "other", odc.work) as other:
         assert "2 running" in other.odcd("restore", odc.work / "queue.odc").stdout

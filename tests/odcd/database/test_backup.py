@@ -19,8 +19,8 @@ from odcd.database import schema
 from odcd.database.backup import MANIFEST, Summary, restore_backup, write_backup
 from odcd.errors import BadRequest, OdcError, SchemaTooNew, UnknownPass, WrongState
 from odcd.home.postgres import EmbeddedPostgres
-from tests.support.database import MAJOR, Sql, admit_root, make_home, remove_home
-from tests.support.events import told
+from tests.support.harness.database import MAJOR, Sql, admit_root, make_home, remove_home
+from tests.support.harness.events import told
 
 # Rows in every kind of table, with what text formats stumble over: tabs, backslashes, nulls.
 MORNING = r"""

@@ -17,7 +17,7 @@ from odcd.database import schema, schema_guard
 from odcd.database.schema import Installed
 from odcd.database.schema_guard import Beside
 from odcd.errors import DatabaseDown, OdcError, SchemaTooNew, WrongState
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 COUNT = "functions/thing/count_things.sql"
 
@@ -264,7 +264,7 @@ def test_a_daemons_call_under_way_loses_its_connection_and_meets_no_missing_func
         "create or replace function odc._helper(p text) returns integer\n"
         "language sql as $$ select 1 $$;\n"
     ))  # fmt: skip
-    # What keeps the install busy for long enough that the call arrives.
+    # Keep the install busy long enough for the call to arrive.
     write(new, "migrations/0002_second.sql", "select pg_sleep(0.5);")
     install(empty_database_url, old)
     with a_daemon(empty_database_url) as daemon, ThreadPoolExecutor(2) as aside:

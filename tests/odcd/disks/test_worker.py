@@ -19,12 +19,12 @@ from odcd.disks.settings import DiskSettings
 from odcd.disks.worker import DiskWorker
 from odcd.errors import RunnerDown
 from odcd.stores.store import Store
-from tests.support.aws import REGION, ZONES, FakeAws
-from tests.support.boxes import Boxes
-from tests.support.builders import NOW, Queue, a_cluster
-from tests.support.clock import VirtualClock
-from tests.support.database import Sql
-from tests.support.disks import Disks
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.disks import Disks
+from tests.support.builders.jobs import NOW, Queue, a_cluster
+from tests.support.fakes.aws import REGION, ZONES, FakeAws
+from tests.support.fakes.clock import VirtualClock
+from tests.support.harness.database import Sql
 
 LIMITS = Limits(connect_s=60, read_s=60, tries=1, settle_s=0, new_s=0)
 NODES = [

@@ -15,9 +15,9 @@ from odcd.gpu_use.jobs_dir import JobsDir, texts_of, write
 from odcd.gpu_use.nvml import Device
 from odcd.records.gpu_use import HeldGpus
 from odcd.stores.gpu_use import GpuUseStore
-from tests.support.daemon import wait
-from tests.support.database import Sql
-from tests.support.gpus import GpuQueue
+from tests.support.builders.gpus import GpuQueue
+from tests.support.harness.daemon import wait
+from tests.support.harness.database import Sql
 
 PLACES = [Device(index=index, uuid=f"GPU-{index}", model="NVIDIA H100") for index in (0, 1, 3)]
 

@@ -1,4 +1,4 @@
-"""From where the use of GPUs is known: by what the daemon was told, and what the machine has."""
+"""The source of GPU usage, by the daemon's settings and the machine's hardware."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from odcd.gpu_use.nvml import Device, Reading
 from odcd.gpu_use.settings import GpuUseSettings, read_gpu_use
 from odcd.metrics import Metrics
 from odcd.stores.gpu_use import GpuUseStore
-from tests.support.database import Sql
-from tests.support.dcgm import Gpu
-from tests.support.gpus import GpuQueue
-from tests.support.prometheus import Prometheus, needs_prometheus
-from tests.support.prometheus_past import Scraped, make_blocks
+from tests.support.builders.gpus import GpuQueue
+from tests.support.builders.prometheus_past import Scraped, make_blocks
+from tests.support.fakes.dcgm import Gpu
+from tests.support.harness.database import Sql
+from tests.support.harness.prometheus import Prometheus, needs_prometheus
 
 PATIENCE_S = 60
 
@@ -71,7 +71,7 @@ def meter_for(
     url: str, settings: GpuUseSettings, so: Callable[[], object] = lambda: True, *,
     pods: bool = False, cards: Cards | None = None,
 ) -> Any:  # fmt: skip
-    """What the database says once the source is set and that is so."""
+    """The database's answer once the source is set."""
 
     async def work() -> None:
         async with asyncio.timeout(PATIENCE_S), Database(url, size=3) as database:

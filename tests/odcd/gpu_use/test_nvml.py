@@ -1,5 +1,5 @@
-"""What NVML tells of this machine's GPUs, added up. NVIDIA's library itself needs a driver: it is
-stood in for, and nothing above it is."""
+"""NVML's readings of this machine's GPUs, added up. NVIDIA's library itself needs a driver, so a
+substitute replaces it; everything above it is real."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from odcd.gpu_use.sampler import Sampler, cgroup_of
 from odcd.gpu_use.sums import Sums, own_memory
 from odcd.metrics import Metrics
 from odcd.stores.gpu_use import GpuUseStore
-from tests.support.clock import VirtualClock
-from tests.support.database import Sql
-from tests.support.gpus import GpuQueue
-from tests.support.nvml import Card, FakeLibrary
+from tests.support.builders.gpus import GpuQueue
+from tests.support.fakes.clock import VirtualClock
+from tests.support.fakes.nvml import Card, FakeLibrary
+from tests.support.harness.database import Sql
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GPU = Device(index=3, uuid="GPU-a", model="NVIDIA H100")
@@ -142,7 +142,7 @@ def test_a_gap_is_not_seen_and_energy_is_the_counters() -> None:
     for at_s, energy_mj in ((0, 0), (10, 5_000_000), (100, 9_000_000), (110, 1000), (120, 2000)):
         sums.add((1, 1), 0, GPU, 2, reading(1.0, energy_mj=energy_mj), 70, at_s, NOW)
     part, [seen] = sums.take((1, 1), over=True)
-    # Of two GPUs one was read, for 30 s; when the counter began anew, it is what was drawn.
+    # One of two GPUs was read, for 30 s. After a reset, the counter has the energy since the reset.
     assert (part.covered_s, part.busy_gpu_s, part.mem_peak_mib) == (15, 30, 70)
     assert part.energy_j == 5000 + 2000 + 1
     assert (seen.ratio, seen.peak, seen.index) == (1, 1, 3)

@@ -1,5 +1,5 @@
-"""What GPUs did, asked of a real Prometheus: both label forms, gaps, resets, slices, long ago, and
-what happens when it is away, slow, or cannot know."""
+"""GPU usage from a real Prometheus: both label forms, gaps, resets, MIG instances, old data, and a
+Prometheus that is down, slow, or without the data."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from odcd.gpu_use.prometheus import (
 )
 from odcd.gpu_use.queries import Labels
 from odcd.stores.gpu_use import GpuUseStore
-from tests.support.database import Sql
-from tests.support.dcgm import Gpu, dcgm_text
-from tests.support.gpus import GpuQueue
-from tests.support.prometheus import Exporter, Scrape, needs_prometheus
-from tests.support.prometheus import Prometheus as RealPrometheus
-from tests.support.prometheus_past import Scraped, make_blocks
+from tests.support.builders.gpus import GpuQueue
+from tests.support.builders.prometheus_past import Scraped, make_blocks
+from tests.support.fakes.dcgm import Gpu, dcgm_text
+from tests.support.harness.database import Sql
+from tests.support.harness.prometheus import Exporter, Scrape, needs_prometheus
+from tests.support.harness.prometheus import Prometheus as RealPrometheus
 
 LONG_AGO_S = 3 * 86_400
 KEPT = timedelta(days=15)
@@ -180,14 +180,14 @@ def test_what_gpus_did_days_ago_is_stored(
     assert (use["mem_peak_mib"], use["gave_up"]) == (2000, None)
     assert use["energy_j"] == pytest.approx(2 * 400 * 7200, rel=0.02)
     assert use["gpu_uuids"] == sorted(gpu.uuid for gpu in cards(job))
-    # It is stored for ever, whatever Prometheus says later.
+    # It is stored forever, even if Prometheus returns other values later.
     assert site.settle(server.url) == 0
 
 
 def test_gaps_are_known_and_a_counter_may_begin_anew(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
-    """An hour of the three without a scrape, after which the driver was loaded anew."""
+    """An hour of the three without a scrape, after which the driver was loaded again."""
     job = site.ended(ago_s=600, held_s=10_800)
     begin_s = (site.now - timedelta(seconds=11_400)).timestamp()
 
@@ -369,7 +369,7 @@ def test_what_runs_is_looked_at_all_together(
     there = [*cards(busy, 80), *cards(rests, 1)]
     for index, gpu in enumerate(there):
         gpu.index = index
-    # Of a slice only the engine's use is told.
+    # For a MIG instance only the usage of the engine is reported.
     there[0].instance = "3"
 
     with Exporter(lambda: dcgm_text(there)) as exporter:
@@ -402,7 +402,7 @@ def test_what_runs_is_looked_at_all_together(
 def test_jobs_of_one_machine_are_asked_by_the_exporters_label(
     site: Site, real: Callable[..., RealPrometheus]
 ) -> None:
-    """Two attempts have one id: their times tell them apart."""
+    """Two attempts have one id: their times distinguish them."""
     job = site.ended(ago_s=600, held_s=1000, gpus=1)
     begin_s = (site.now - timedelta(seconds=4000)).timestamp()
 
@@ -451,7 +451,7 @@ def test_an_attempt_has_none_of_the_gpus_of_the_one_before(
 
 
 class Answers:
-    """A server that answers as told, and keeps what it was asked."""
+    """A server that gives the set answers, and records the requests."""
 
     def __init__(self, answer: bytes, *, delay_s: float = 0) -> None:
         self.answer = answer

@@ -11,7 +11,7 @@ from odcd.__main__ import DONE, REFUSED, USAGE, main
 from tests.odcd.history.past import Site
 from tests.odcd.history.test_export import contents
 from tests.odcd.history.test_retention import delete
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from odcd.home.account import Account, database_account, service_account
 from odcd.home.folder import prepare_home
 from odcd.home.postgres import EmbeddedPostgres
 from odcd.home.postgres_files import INSTALLS, failure
-from tests.support.daemon import gone
-from tests.support.database import Sql, admit_root, make_home, remove_home
-from tests.support.users import AS_ROOT, as_user, needs_open_checkout, needs_root
+from tests.support.harness.daemon import gone
+from tests.support.harness.database import Sql, admit_root, make_home, remove_home
+from tests.support.harness.users import AS_ROOT, as_user, needs_open_checkout, needs_root
 
 
 @pytest.fixture(scope="module")
@@ -363,7 +363,7 @@ def test_a_disk_that_fills_up_loses_nothing_and_may_be_emptied_again(odc_home: P
                         kept += 1
                 filler.unlink()
             count = "select count(distinct n) from public.kept"
-            # The last one's commit may be on the disk though nobody was told of it.
+            # The last commit may be on the disk although no client got its answer.
             assert ask(server.start(), count) in (kept, kept + 1)
         finally:
             server.stop("immediate")

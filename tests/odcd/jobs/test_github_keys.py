@@ -13,9 +13,9 @@ import pytest
 from odcd.errors import BadRequest, KeysUnavailable, UnknownUser
 from odcd.jobs import github_keys
 from odcd.jobs.github_keys import TYPES, GithubKeys, key_of
-from tests.support.builders import NOW
-from tests.support.clock import VirtualClock
-from tests.support.github import ED25519, Github, a_github
+from tests.support.builders.jobs import NOW
+from tests.support.fakes.clock import VirtualClock
+from tests.support.fakes.github import ED25519, Github, a_github
 
 Work = Callable[[Github, GithubKeys, VirtualClock], Coroutine[Any, Any, None]]
 

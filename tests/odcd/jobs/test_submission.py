@@ -17,7 +17,7 @@ from odcd.jobs.submit_batches import BATCH_JOBS, SMALL_JOBS, SubmitBatcher
 from odcd.records.job import Identity, JobSpec, Submitted
 from odcd.records.node import NodeReport
 from odcd.stores.store import Store
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 ALICE = Identity(user="alice", uid=1001, gid=1001, operator=False)

@@ -14,8 +14,8 @@ from odcd.clock import SystemClock
 from odcd.login.logins import Logins
 from odcd.login.settings import read_login
 from tests.odcd.api.service import Service, serving
-from tests.support.sts import ROLE, Sts, presign
-from tests.support.warm import run
+from tests.support.fakes.sts import ROLE, Sts, presign
+from tests.support.harness.warm import run
 
 SERVER = "https://odc.example:8443"
 
@@ -45,7 +45,7 @@ class House:
         return answer.json()["key"]
 
     async def told(self, kind: str) -> list[dict[str, Any]]:
-        """What the audit log has of a kind: detail and actor."""
+        """The events of one kind in the audit log: detail and actor."""
         rows = await self.service.database.fetch(
             "select actor, detail from odc.event where kind = $1 order by id", kind
         )

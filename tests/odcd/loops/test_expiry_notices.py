@@ -12,18 +12,18 @@ import pytest
 from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.errors import RunnerDown, WrongState
-from odcd.executor.base import Executor
+from odcd.executor.base import DevServers
 from odcd.loops.expiry_notices import Warner, file_name, notice_of
 from odcd.records.dev_server import Warned
 from odcd.records.dispatch import Notice
 from odcd.stores.dev_servers import DevServerStore
-from tests.support.boxes import Boxes
-from tests.support.builders import NOW, Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.jobs import NOW, Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 class Told:
-    """An executor that keeps what it is told, or fails."""
+    """An executor that records its notices, or fails."""
 
     def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)
@@ -52,7 +52,7 @@ def tell(url: str, executor: Told, times: int = 1) -> list[float]:
             warner = Warner(
                 0,
                 DevServerStore(database),
-                cast(Executor, executor),
+                cast(DevServers, executor),
                 SystemClock(),
                 timedelta(seconds=30),
             )

@@ -1,4 +1,5 @@
-"""Idle reservations: what an executor tells is noted, and users are told; what fails is no use."""
+"""Idle reservations: an executor's observations are stored and users are notified; a failed
+observation counts as no use."""
 
 from __future__ import annotations
 
@@ -12,19 +13,19 @@ import pytest
 from odcd.clock import SystemClock
 from odcd.database.pool import Database
 from odcd.errors import RunnerDown, WrongState
-from odcd.executor.base import Executor
+from odcd.executor.base import DevServers
 from odcd.executor.kubernetes.looks import read_look
 from odcd.loops.idle_monitor import Idles, notice_of
 from odcd.records.dev_server import IdleNotice, Look, LookWish
 from odcd.records.dispatch import Notice
 from odcd.stores.dev_servers import DevServerStore
-from tests.support.boxes import Boxes
-from tests.support.builders import Queue, a_cluster
-from tests.support.database import Sql
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.jobs import Queue, a_cluster
+from tests.support.harness.database import Sql
 
 
 class Seen:
-    """An executor whose dev servers nobody uses, or that cannot look."""
+    """An executor whose dev servers are unused, or that cannot observe them."""
 
     def __init__(self, *, untold: bool = False, blind: tuple[int, ...] = ()) -> None:
         self.untold = untold
@@ -63,14 +64,14 @@ def boxes(database_url: str) -> tuple[int, int]:
 
 
 def look(url: str, executor: Seen) -> list[tuple[int, bool]]:
-    """Once; which were told so, by job."""
+    """Once; returns the jobs whose users were notified."""
 
     async def work() -> list[tuple[int, bool]]:
         async with Database(url, size=2) as database:
             idles = Idles(
                 0,
                 DevServerStore(database),
-                cast(Executor, executor),
+                cast(DevServers, executor),
                 SystemClock(),
                 timedelta(minutes=5),
             )
@@ -109,7 +110,7 @@ def test_a_notice_goes_when_it_is_not_true_any_more() -> None:
     ("told", "seen"),
     [
         (b"connections=2 gpu=97 cpu_us=1500000\n", Look(sessions=2, gpu_percent=97, cpu_s=1.5)),
-        # It has none, or cannot tell: the database knows which, and what else tells.
+        # It has none, or cannot report it: the database knows which, and uses other sources.
         (b"connections=0 gpu=none cpu_us=0\n", Look(sessions=0, gpu_percent=None, cpu_s=0)),
         (b"connections=0 gpu=unknown cpu_us=0\n", Look(sessions=0, gpu_percent=None, cpu_s=0)),
         (b"connections=0 gpu=0 cpu_us=unknown\n", None),

@@ -1,4 +1,4 @@
-"""When the planner makes a pass, and when it sends again what nobody answered."""
+"""When the planner makes a pass, and when it repeats unanswered starts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from odcd.loops import planner as planners
 from odcd.loops.election import Lead, Pass
 from odcd.loops.planner import Planner
 from odcd.records.dispatch import Dispatch
-from tests.support.clock import VirtualClock
-from tests.support.dispatches import a_dispatch_of
+from tests.support.builders.dispatches import a_dispatch_of
+from tests.support.fakes.clock import VirtualClock
 
 CLOCK = SystemClock()
 

@@ -1,4 +1,4 @@
-"""What the loops of the leader keep while the database is busy."""
+"""The data that the leader's loops keep while the database is busy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from odcd.loops.election import Lead, Pass
 from odcd.loops.planner import Planner
 from odcd.loops.reconciler import Reaper
 from odcd.records.dispatch import Dispatch, Fact
-from tests.support.dispatches import a_dispatch_of
+from tests.support.builders.dispatches import a_dispatch_of
 
 CLOCK = SystemClock()
 BUSY = "the database is busy"

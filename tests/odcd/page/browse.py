@@ -13,7 +13,7 @@ import httpx
 from odcd.api.http.identity import Peer
 from odcd.page.app import Page
 from tests.odcd.api.service import ALICE, Service, Spoken, serving
-from tests.support.warm import run
+from tests.support.harness.warm import run
 
 HTML = {"accept": "text/html"}
 ORIGIN = "http://odc:7070"

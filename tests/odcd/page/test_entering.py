@@ -1,5 +1,5 @@
-"""Who comes in, and how: by a ticket that works once, or by a key; the cookie is good for the page
-alone, and nothing is done for another site."""
+"""Signing in to the page: by a ticket that works once, or by a key. The cookie is valid only for
+the page, and requests from other sites are refused."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_ticket_works_once_however_many_try(database_url: str) -> None:
 
 
 def test_opening_the_address_lets_nobody_in_and_uses_nothing_up(database_url: str) -> None:
-    """Who looks at links that are sent opens them, too."""
+    """Programs that check links in messages open them, too."""
 
     async def work(it: Browsed) -> None:
         ticket = await it.ticket()
@@ -93,7 +93,7 @@ def test_who_is_in_becomes_nobody_else_unasked(database_url: str) -> None:
             assert dict(client.cookies) == kept
             await it.enter(client, ticket["ticket"])
             assert "64002" in (await client.get("/page/queue")).text
-        async with it.client(None) as client:  # nobody is left behind as alice
+        async with it.client(None) as client:  # no one stays signed in as alice
             client.cookies.update(kept)
             assert (await client.get("/page/queue")).status_code == 401
 

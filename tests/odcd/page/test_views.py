@@ -1,4 +1,4 @@
-"""What the page shows, and to whom."""
+"""The content of the page's views, for each kind of user."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_an_address_that_does_not_fit_is_told_as_people_write_it(database_url: s
 
 
 def test_what_happened_to_a_job_comes_in_order() -> None:
-    """Events are told in milliseconds, and attempts in whole seconds."""
+    """Events have milliseconds, and attempts whole seconds."""
 
     def event(ms: int, kind: str, **detail: Any) -> dict[str, Any]:
         return {"at": f"2026-07-01T12:00:00.{ms}Z", "kind": kind, "actor": "odcd", "detail": detail}
@@ -258,7 +258,8 @@ def test_others_see_none_of_a_jobs_secrets(database_url: str) -> None:
 
 
 def test_views_are_the_same_for_everybody(database_url: str) -> None:
-    """What one's own is, is marked by a style sheet of one's own: a view is rendered once."""
+    """A user's own rows are marked by a style sheet of that user, so a view is rendered once for
+    all."""
 
     async def work(it: Browsed) -> None:
         await it.service.submit()

@@ -1,6 +1,6 @@
-"""What a user is told: files in the home folder, written as that user, and lines on the terminal.
+"""Notices to a user: files in the home folder, written as that user, and lines on the terminal.
 
-EXP-16: nobody's names or texts ever reach a shell.
+EXP-16: names and texts of users never reach a shell.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from odcd.runner import notices
 from odcd.runner.helper import Helper
 from odcd.runner.members import Member
 from odcd.runner.terminal import Terminal
-from tests.support.runner import (
+from tests.support.harness.runner import (
     PATIENCE_S,
     Client,
     RequestRefused,
@@ -27,8 +27,8 @@ from tests.support.runner import (
     a_start,
     forked_runner,
 )  # fmt: skip
-from tests.support.screen import Screen
-from tests.support.users import folder_of, ids_of, needs_root
+from tests.support.harness.screen import Screen
+from tests.support.harness.users import folder_of, ids_of, needs_root
 
 WARNING = "WARN_EXPIRES_IN_30MIN.txt"
 SLEEPS = "#!/bin/sh\nexec sleep 1000\n"

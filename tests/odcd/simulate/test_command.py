@@ -68,7 +68,7 @@ def test_several_traces_have_a_result_each(capsys: pytest.CaptureFixture[str]) -
     ("argv", "said"),
     [
         ([], "give either traces"),
-        (["t.swf", "--generate", SMALL], "and not both"),
+        (["t.swf", "--generate", SMALL], "or --generate"),
         (["none.swf"], "trace none.swf does not exist"),
         (["philly-sample", "--cluster", "27"], 'cluster "27" is not NODESxGPUS'),
         (["philly-sample", "--jobs", "0"], '--jobs "0" is not a number'),

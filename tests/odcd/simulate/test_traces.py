@@ -1,4 +1,4 @@
-"""Traces: what is read, what is left out, and what is refused with its line."""
+"""Traces: the lines that are read, left out, or refused with their number."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_a_command_behind_dashes_is_executed_with_its_arguments() -> None:
         (["--wrap=a", "x.sh"], "cannot be used together"),
         (["--wrap= "], "the command is empty"),
         (["--"], "no command was given"),
-        ([""], 'the script is named ""'),
+        ([""], "the name of the script is empty"),
         (["--pty", "x.sh"], "submit does not accept --pty"),
         (["a\0b"], "NUL"),
     ],

@@ -20,11 +20,11 @@ from odcd.errors import (
     WrongState,
 )
 from odcd.records.job import Identity
-from tests.support.builders import ALICE, BOB, ROOT, Queue
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 
 class Books:
-    """What operators, coordinators and users ask of the books."""
+    """Requests of operators, coordinators and users about accounts."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
@@ -139,7 +139,7 @@ def test_a_create_under_one_key_makes_one_account(books: Books) -> None:
     assert books.account("lab", key="k", shares=2) == first
     with pytest.raises(KeyReused):
         books.account("lab", key="k", shares=3)
-    with pytest.raises(InUse, match='account "lab" exists'):
+    with pytest.raises(InUse, match='account "lab" already exists'):
         books.account("lab")
 
 
@@ -196,7 +196,7 @@ def test_what_is_in_use_is_not_deleted(books: Books) -> None:
     with pytest.raises(InUse, match="the default of user alice"):
         books.delete("qos", "slow")
     for kind, name in (("account", "default"), ("qos", "normal")):
-        with pytest.raises(WrongState, match=f'"{name}" stays'):
+        with pytest.raises(WrongState, match=f'"{name}" cannot be deleted'):
             books.delete(kind, name)
 
 

@@ -1,4 +1,4 @@
-"""What a submit may name, and what is refused because it could never start."""
+"""Names that a submit may use, and jobs that are refused because they could never start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from odcd.errors import LimitExceeded, NotAllowed, UnknownAccount, UnknownQos
 from odcd.records.job import Identity
 from tests.sql.account.books import a_limit, a_member, a_qos, an_account
-from tests.support.builders import ALICE, BOB, ROOT, Queue
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 
 def terms(queue: Queue, who: Identity = ALICE, **fields: object) -> tuple[str, str]:

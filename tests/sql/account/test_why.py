@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.sql.account.books import a_limit, an_account, has_used
-from tests.support.builders import BOB, ROOT, Queue
+from tests.support.builders.jobs import BOB, ROOT, Queue
 
 
 def why(queue: Queue, job: int) -> list[dict[str, Any]]:
@@ -38,7 +38,7 @@ def test_a_limit_is_told_with_the_jobs_that_use_it_up(queue: Queue) -> None:
 
 
 def test_root_is_a_user_as_others_are(queue: Queue) -> None:
-    """uid 0 is not everybody."""
+    """uid 0 is not "all users"."""
     a_limit(queue.sql, "qos", 1, "user", "gpus", 6)
     a_limit(queue.sql, "qos", 1, "user", "submitted", 2)
     queue.submit(gpus=6, gpu_type="h100")

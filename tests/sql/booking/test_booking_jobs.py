@@ -19,7 +19,7 @@ from odcd.errors import (
     WrongState,
 )  # fmt: skip
 from tests.sql.booking.desk import DAY, HOUR, Desk
-from tests.support.builders import ALICE, BOB, NOW, ROOT, Queue, a_cluster, a_job, submit
+from tests.support.builders.jobs import ALICE, BOB, NOW, ROOT, Queue, a_cluster, a_job, submit
 
 
 def explain(desk: Desk, job_id: int) -> dict[str, Any]:

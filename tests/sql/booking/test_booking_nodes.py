@@ -9,7 +9,7 @@ import pytest
 
 from odcd.errors import KeyReused, NotOwner
 from tests.sql.booking.desk import HOUR, Desk
-from tests.support.builders import ALICE, BOB, ROOT, a_cluster
+from tests.support.builders.jobs import ALICE, BOB, ROOT, a_cluster
 
 
 def nodes(desk: Desk, name: str = "b") -> list[str]:

@@ -1,4 +1,4 @@
-"""What cannot be booked, and what is said of it."""
+"""Bookings that are impossible, and the reasons given."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from odcd.errors import BY_CODE, BookingConflict, NotOwner, OdcError, UnknownBooking, WrongState
 from tests.sql.booking.desk import DAY, HOUR, Desk
-from tests.support.builders import ALICE, NOW
+from tests.support.builders.jobs import ALICE, NOW
 
 REFUSALS: dict[str, tuple[dict[str, Any], str, str]] = {
     "in-the-past": ({"starts_at": NOW - timedelta(seconds=1)}, "OD010", "2025-12-31T23:59:59Z"),

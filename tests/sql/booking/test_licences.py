@@ -10,7 +10,7 @@ import pytest
 from odcd.errors import BadRequest, NeverFits, NotOwner, UnknownLicence, WrongState
 from odcd.records.job import Identity
 from tests.sql.booking.desk import HOUR, actor
-from tests.support.builders import ALICE, ROOT, Queue
+from tests.support.builders.jobs import ALICE, ROOT, Queue
 
 
 def put(queue: Queue, name: str, total: int, who: Identity = ROOT) -> dict[str, Any]:

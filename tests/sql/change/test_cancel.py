@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from odcd.errors import BadRequest, Refused
-from tests.support.builders import ALICE, BOB, ROOT, Queue, a_cluster, a_job, submit
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue, a_cluster, a_job, submit
 
 
 def test_a_pending_job_is_cancelled_at_once(queue: Queue) -> None:

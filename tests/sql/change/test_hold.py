@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odcd.errors import TooLarge
-from tests.support.builders import BOB, ROOT, Queue
+from tests.support.builders.jobs import BOB, ROOT, Queue
 
 
 def test_a_held_job_does_not_start_until_it_is_released(queue: Queue) -> None:

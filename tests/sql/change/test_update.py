@@ -1,4 +1,4 @@
-"""What of a job can be changed, by whom, and when."""
+"""The fields of a job that can be changed, by whom, and when."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from odcd.errors import BadRequest
 from odcd.records.fields import UNLIMITED_S
-from tests.support.builders import BOB, NOW, ROOT, Queue, a_cluster
+from tests.support.builders.jobs import BOB, NOW, ROOT, Queue, a_cluster
 
 
 def one(queue: Queue, job: int, changes: dict[str, Any], **who: Any) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""What users and operators do to disks; what time and a listing of the cloud do."""
+"""Changes of disks by users and operators, by the passing of time, and by a listing of the
+cloud."""
 
 from __future__ import annotations
 
@@ -8,9 +9,9 @@ from datetime import timedelta
 import pytest
 
 from odcd.errors import BadRequest, DiskDeleted, InUse, NotOwner, UnknownDisk, WrongState
-from tests.support.boxes import Boxes
-from tests.support.builders import ALICE, BOB, ROOT, Queue
-from tests.support.disks import Disks
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.disks import Disks
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def disks(queue: Queue) -> Disks:
 
 
 def used(disks: Disks, boxes: Boxes, name: str = "main") -> None:
-    """Somebody used it, and it was saved."""
+    """A dev server used it, and it was saved."""
     box = boxes.reserve(asked={"disk": name})
     assert disks.queue.start() == [box]
     disks.settle(3)
@@ -130,7 +131,7 @@ def test_a_disk_in_use_is_not_deleted(disks: Disks, boxes: Boxes, queue: Queue) 
 
 
 def test_three_snapshots_of_each_disk_are_kept(disks: Disks, boxes: Boxes, queue: Queue) -> None:
-    """STO-16: counted per disk, so that nobody's last one goes."""
+    """STO-16: counted per disk, so that no disk loses its last one."""
     disks.create("a")
     disks.create("b")
     used(disks, boxes, "b")

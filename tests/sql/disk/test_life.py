@@ -10,9 +10,9 @@ import pytest
 
 from odcd.errors import DiskDeleted, UnknownDisk, WrongState, refusal
 from odcd.records.job import ReservationSpec
-from tests.support.boxes import HOUR, Boxes
-from tests.support.builders import ALICE, BOB, ROOT, Queue, a_cluster, submit
-from tests.support.disks import Disks
+from tests.support.builders.dev_servers import HOUR, Boxes
+from tests.support.builders.disks import Disks
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue, a_cluster, submit
 
 NODE = {"gpu_type": "h100", "gpus": 8, "cpus": 64, "mem_mib": 64_000, "declared": True}
 EAST, WEST = (
@@ -181,7 +181,7 @@ def test_what_a_dead_pod_wrote_is_saved_before_another_can_have_it(
 
 
 def test_a_volume_is_detached_by_force_in_the_end(boxes: Boxes, disks: Disks, queue: Queue) -> None:
-    """STO-21, STO-24, BUG-28: it is not saved while it is written to, and its user is told."""
+    """STO-21, STO-24, BUG-28: it is not saved while it is written to, and its user is notified."""
     disks.create()
     box = reserve(boxes)
     queue.start()
@@ -250,7 +250,8 @@ def test_a_snapshot_that_fails_is_made_again_and_its_volume_stays(
 def test_a_volume_that_vanished_is_not_passed_over(
     boxes: Boxes, disks: Disks, queue: Queue
 ) -> None:
-    """STO-06, STO-11, CLI-41: the next is told; only an operator goes back to an older state."""
+    """STO-06, STO-11, CLI-41: the next reservation reports it; only an operator can return to an
+    older state."""
     _saved(boxes, disks, queue, "old")
     disks.complete()
     box = reserve(boxes)

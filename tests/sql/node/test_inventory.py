@@ -1,4 +1,4 @@
-"""Nodes that somebody else keeps: their states, who else uses them, and what of jobs on them."""
+"""Nodes with another manager: their states, their foreign use, and the effect on jobs there."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odcd.errors import WrongState
-from tests.support.builders import NOW, ROOT, Queue
-from tests.support.database import Sql
+from tests.support.builders.jobs import NOW, ROOT, Queue
+from tests.support.harness.database import Sql
 
 GRACE = timedelta(seconds=120)
 

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odcd.records.job import Identity
-from tests.support.builders import ROOT, Queue
-from tests.support.database import Sql
+from tests.support.builders.jobs import ROOT, Queue
+from tests.support.harness.database import Sql
 
 USERS = [Identity(user=f"u{n}", uid=2000 + n, gid=100, operator=False) for n in range(4)]
 SUSPECT = {"failed": ("exited", 1), "lost": ("lost", None), "launch": ("start_failed", None)}

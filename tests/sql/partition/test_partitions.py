@@ -1,4 +1,4 @@
-"""What operators say of partitions and policies: carried out by the next pass, or refused."""
+"""Changes of partitions and policies by operators: applied by the next pass, or refused."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from odcd.errors import (
     WrongState,
 )
 from odcd.records.job import Identity
-from tests.support.builders import ALICE, NOW, ROOT, Queue
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, NOW, ROOT, Queue
+from tests.support.harness.database import Sql
 
 
 class Desk:

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.sql.query.cluster import NOW, Cluster
-from tests.support.database import Sql
+from tests.support.harness.database import Sql
 
 
 def test_a_job_no_pass_has_looked_at_has_no_reason_yet(sql: Sql) -> None:

@@ -1,4 +1,4 @@
-"""Idle reservations: seen by looks that follow one another, told, ended where the QOS says so."""
+"""Idle reservations: found by consecutive observations, notified, and ended if the QOS says so."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from odcd.errors import BadRequest
-from tests.support.boxes import Boxes, actor
-from tests.support.builders import ALICE, ROOT, Queue
+from tests.support.builders.dev_servers import Boxes, actor
+from tests.support.builders.jobs import ALICE, ROOT, Queue
 
 EVERY = timedelta(minutes=5)
 
@@ -39,7 +39,7 @@ class Watched:
     def look(
         self, minutes: float = 5, *, sessions: int = 0, gpu: int | None = 0, cpus: float = 0.01
     ) -> tuple[Any, ...] | None:
-        """What its user is to be told."""
+        """The notice for its user."""
         self.boxes.queue.now += timedelta(minutes=minutes)
         self.cpu_s += cpus * minutes * 60
         rows = self.boxes.sql.rows(

@@ -1,4 +1,4 @@
-"""Jupyter Lab as it was asked for: what is due, what came of it, who may reach it."""
+"""Jupyter Lab as requested: due starts and stops, their results, and the users who may reach it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from odcd.errors import BadRequest, NotOwner, WrongState
 from odcd.records.job import Identity
-from tests.support.boxes import Boxes, actor
-from tests.support.builders import ALICE, BOB, ROOT, Queue
+from tests.support.builders.dev_servers import Boxes, actor
+from tests.support.builders.jobs import ALICE, BOB, ROOT, Queue
 
 SSH: dict[str, object] = {"ssh_keys": []}
 WITH: dict[str, object] = {**SSH, "jupyter": True}
@@ -144,7 +144,7 @@ def test_it_is_seen_to_after_a_container_began_anew(boxes: Boxes, queue: Queue) 
 
 
 def test_only_its_owner_asks_and_its_first_member_has_it(boxes: Boxes, queue: Queue) -> None:
-    """ACC-16, AUT-08: and nobody once it is over."""
+    """ACC-16, AUT-08: and no one once it is over."""
     box = boxes.active(asked=WITH, nodes=2, gpus=8)
     with pytest.raises(NotOwner):
         ask(boxes, box, False, BOB)

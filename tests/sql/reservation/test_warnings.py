@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from tests.support.boxes import Boxes
-from tests.support.builders import Queue
+from tests.support.builders.dev_servers import Boxes
+from tests.support.builders.jobs import Queue
 
 MINUTE = 60
 
@@ -80,7 +80,7 @@ def test_an_extension_clears_them_and_they_come_anew(boxes: Boxes, queue: Queue)
 
 
 def test_a_level_that_lies_before_an_extension_is_not_sent(boxes: Boxes, queue: Queue) -> None:
-    """Extended by ten minutes: it ends in twelve, and nobody need be told of 15 and 30."""
+    """Extended by ten minutes: it ends in twelve, so the notices for 15 and 30 are not sent."""
     box = boxes.active(hours=1)
     queue.move(58 * MINUTE)
     boxes.warned(*boxes.due()[0])

@@ -10,9 +10,9 @@ import pytest
 
 from odcd.database.pool import connect
 from odcd.jobs.submission import prepare
-from tests.support.builders import ALICE, NOW, a_cluster, a_job
-from tests.support.database import Sql
-from tests.support.races import until_it_waits
+from tests.support.builders.jobs import ALICE, NOW, a_cluster, a_job
+from tests.support.harness.database import Sql
+from tests.support.harness.races import until_it_waits
 
 SUBMIT = "select job_id, code from odc.submit_jobs($1::jsonb, $2, $3, $4) order by request, ord"
 

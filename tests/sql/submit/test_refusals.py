@@ -1,4 +1,4 @@
-"""What cannot be is refused at submit: with a code, the values, and what to do now."""
+"""Impossible requests are refused at submit, with a code, the values, and a hint."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from odcd.records.fields import UNLIMITED_S
 from odcd.records.job import Identity
-from tests.support.builders import ALICE, NOW, ROOT, Queue, a_cluster, a_job, submit
-from tests.support.database import Sql
+from tests.support.builders.jobs import ALICE, NOW, ROOT, Queue, a_cluster, a_job, submit
+from tests.support.harness.database import Sql
 
 HOUR = 3600
 

@@ -1,5 +1,5 @@
--- odc._read_booking_nodes: the nodes that a request wants for a booking: by name; or a number or all of a type, a
--- partition or both; or all nodes. A change by names or to all nodes replaces the earlier choice; a change of type,
+-- odc._read_booking_nodes: the nodes that a request selects for a booking: by name; or a number or all of a type, a
+-- partition or both; or all nodes. A change by names or to all nodes replaces the earlier selection; a change of type,
 -- partition or count keeps the other two.
 -- Arguments  as _read_booking
 -- Raises     OD001 UnknownPartition, OD005 UnknownGpuType, OD007 UnknownNode, OD010 BadRequest

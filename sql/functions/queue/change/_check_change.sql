@@ -1,4 +1,4 @@
--- odc._check_change: refuse changes whose values cannot be.
+-- odc._check_change: refuse changes with impossible values.
 create or replace function odc._check_change(
     p_job odc.job, p_place text, p_operator boolean, p_changes jsonb, p_now timestamptz)
 returns void

@@ -1,5 +1,5 @@
--- odc.checkpoint_jobs: their users say that these running jobs have written a checkpoint: ending them would lose what
--- comes after it only.
+-- odc.checkpoint_jobs: record that running jobs have written a checkpoint, as reported by their users: ending them now
+-- loses only the work after it.
 -- Returns    as cancel_jobs, with outcome checkpointed or refused
 -- Locks      the turn; running
 create or replace function odc.checkpoint_jobs(p_actor jsonb, p_filters jsonb, p_now timestamptz)

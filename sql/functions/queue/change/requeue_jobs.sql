@@ -1,4 +1,4 @@
--- odc.requeue_jobs: end running jobs and put them back to the queue, with p_hold held; id and queue time stay.
+-- odc.requeue_jobs: end running jobs and return them to the queue, with p_hold as held; id and queue time stay.
 -- Returns    as cancel_jobs, with outcome requeueing or refused
 -- Locks      the turn; running
 create or replace function odc.requeue_jobs(

@@ -1,4 +1,4 @@
--- odc._check_constraint: refuse a --constraint that is not names joined by & and |.
+-- odc._check_constraint: refuse a --constraint unless it consists of names joined by & and |.
 -- Raises     OD016 NotImplementedYet: parentheses, brackets, counts, negation; OD010 BadRequest
 create or replace function odc._check_constraint(p_constraint text)
 returns void

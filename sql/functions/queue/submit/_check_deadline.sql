@@ -1,5 +1,5 @@
 -- odc._check_deadline: refuse a deadline that a job starting at p_start_at could not meet.
--- Arguments  p_time_limit_s  as asked for; null or 2147483647: it may end early enough, who knows
+-- Arguments  p_time_limit_s  as requested; null or 2147483647: unknown, so the job may end early enough
 -- Raises     OD010 BadRequest
 create or replace function odc._check_deadline(p_deadline_at timestamptz, p_start_at timestamptz, p_time_limit_s integer)
 returns void

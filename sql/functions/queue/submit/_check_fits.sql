@@ -1,5 +1,7 @@
--- odc._check_fits: refuse a shape that no node, or too few nodes of one partition, could run even when idle.
--- Arguments  p_partition_ids, p_types, p_gpus, p_cpus, p_mems, p_domains, p_counts  what _possible_nodes gave, parallel
+-- odc._check_fits: refuse a shape that no node, or too few nodes of one partition, could ever run, even if all were
+-- idle.
+-- Arguments  p_partition_ids, p_types, p_gpus, p_cpus, p_mems, p_domains, p_counts  as _possible_nodes returned them,
+--            parallel
 -- Raises     OD008 NeverFits
 create or replace function odc._check_fits(
     p_shape shape, p_partition_ids integer[], p_types text[], p_gpus integer[], p_cpus integer[], p_mems integer[],
@@ -9,13 +11,13 @@ language plpgsql stable set search_path = odc, pg_temp as $$
 declare
     v_gang    boolean := p_shape.node_count > 1;
     v_fitting bigint;
-    v_mixed   bigint;       -- as many, were it not for the type
+    v_mixed   bigint;       -- the number without regard to the type
     v_types   text;
     v_asked   text;
     v_biggest text;
     v_booking text;
 begin
-    -- A gang stays in one partition, one with GPUs has one type, and one of whole nodes one EFA domain.
+    -- A gang stays in one partition; with GPUs, on one type; and on whole nodes, in one EFA domain.
     with fit as (
         select n.partition_id, case when v_gang and p_shape.gpus_per_node > 0 then n.type end as type,
                case when v_gang and (p_shape.exclusive or n.gpus > 0 and n.gpus = p_shape.gpus_per_node) then n.domain end as domain,
@@ -41,7 +43,7 @@ begin
                                   then ' together in one EFA domain' else '' end),
             hint = 'The nodes of a job with GPUs have one type. Request fewer nodes, or submit a job for each type.';
     end if;
-    -- One CPU beside GPUs is what nobody asked for: the least that a task has.
+    -- One CPU beside GPUs was not requested: it is the minimum of a task.
     v_asked := _amounts(p_shape.gpus_per_node,
                         nullif(p_shape.cpus_per_node, case when p_shape.gpus_per_node > 0 then 1 end),
                         p_shape.mem_per_node_mib);

@@ -1,4 +1,4 @@
--- odc._check_gpu_type: refuse a GPU type nobody has heard of.
+-- odc._check_gpu_type: refuse an unknown GPU type.
 -- Raises     OD005 UnknownGpuType
 create or replace function odc._check_gpu_type(p_gpu_type text)
 returns void

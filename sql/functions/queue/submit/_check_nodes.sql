@@ -1,4 +1,4 @@
--- odc._check_nodes: refuse names that no node has.
+-- odc._check_nodes: refuse names of nodes that do not exist.
 -- Raises     OD007 UnknownNode
 create or replace function odc._check_nodes(p_names text[])
 returns void

@@ -1,4 +1,5 @@
--- odc._check_switches: refuse a wish for few topology blocks that never lapses and that no nodes could ever fulfil.
+-- odc._check_switches: refuse a request for few topology blocks that never expires and that no nodes could ever
+-- satisfy.
 -- Raises     OD008 NeverFits
 create or replace function odc._check_switches(p_shape shape)
 returns void

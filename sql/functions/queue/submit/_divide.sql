@@ -1,5 +1,5 @@
 -- odc._divide: refuse a total that its parts do not divide evenly.
--- Arguments  p_name, p_part_name  the options that said them
+-- Arguments  p_name, p_part_name  the options that gave them
 -- Raises     OD010 BadRequest
 create or replace function odc._divide(p_name text, p_total bigint, p_part_name text, p_part bigint)
 returns void

@@ -1,4 +1,4 @@
--- odc._refuse_no_nodes: say why not one node is of the type, features and names that a shape asks for.
+-- odc._refuse_no_nodes: report why no node has the type, features and names that a shape requests.
 -- Raises     OD008 NeverFits, always
 create or replace function odc._refuse_no_nodes(p_shape shape)
 returns void

@@ -1,7 +1,7 @@
--- odc._resolve_counts: nodes, and tasks and GPUs on each, of what a job asks for in tasks, totals and shares.
--- Without a node count it is the fewest nodes that hold the totals, on the node type that needs the fewest;
--- every node gets the same, so a total of GPUs must divide evenly over the nodes. Of n to m nodes a total chooses the
--- fewest that hold it, too; without a total the number stays open.
+-- odc._resolve_counts: the number of nodes, and the tasks and GPUs on each, for a job that gives tasks, totals and
+-- shares. Without a node count, it is the smallest number of nodes that have room for the totals, on the node type that
+-- needs the fewest. Every node gets the same amounts, so a total of GPUs must divide evenly over the nodes. With n to m
+-- nodes, a total also chooses the smallest sufficient number; without a total the number stays open.
 -- Arguments  p_ask   the job as submitted
 --            p_gpus, p_cpus, p_mems  sizes of the nodes it might run on, parallel
 -- Raises     OD010 BadRequest: the numbers contradict one another
@@ -13,7 +13,7 @@ declare
     v_ask    record;
     v_tasks  bigint;
     v_total  bigint;
-    v_least  bigint;        -- n to m nodes were asked for
+    v_least  bigint;        -- n to m nodes were requested
     v_most   bigint;
     v_forced text;
 begin
@@ -62,7 +62,7 @@ begin
         elsif v_ask.node_list <> '{}' and v_least is null then
             node_count := (select count(distinct n) from unnest(v_ask.node_list) as n);
         elsif v_tasks is not null or v_total is not null then
-            -- What of a node can be used, then how many of them the totals need.
+            -- The usable part of each node, then the number of such nodes that the totals need.
             select min(greatest(1, (v_total + u.gpus - 1) / u.gpus, (v_tasks + u.tasks - 1) / u.tasks))
               into node_count
               from unnest(p_gpus, p_cpus, p_mems) as n (gpus, cpus, mem)

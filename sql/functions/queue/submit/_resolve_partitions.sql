@@ -1,8 +1,8 @@
--- odc._resolve_partitions: the partitions a job may run in, and how long it may run there.
--- Arguments  p_names         as asked, in order; empty: the default partition
+-- odc._resolve_partitions: the partitions a job may run in, and its time limit there.
+-- Arguments  p_names         as requested, in order; empty: the default partition
 --            p_time_limit_s  null: the shortest default of the partitions, and within the limit of each
--- Returns    partition_ids in the order asked, and the time limit in seconds
--- Raises     OD001 UnknownPartition; OD012 WrongState: it takes no jobs; OD009 LimitExceeded
+-- Returns    partition_ids in the requested order, and the time limit in seconds
+-- Raises     OD001 UnknownPartition; OD012 WrongState: it accepts no jobs; OD009 LimitExceeded
 create or replace function odc._resolve_partitions(
     p_names text[], p_time_limit_s integer, out partition_ids integer[], out time_limit_s integer)
 language plpgsql stable set search_path = odc, pg_temp as $$

@@ -1,4 +1,4 @@
--- odc._types_present: the types of the registered nodes, for people to read.
+-- odc._types_present: the GPU types of the registered nodes in words.
 create or replace function odc._types_present()
 returns text
 language sql stable as $$

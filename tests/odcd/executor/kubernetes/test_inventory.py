@@ -1,4 +1,4 @@
-"""Nodes as the planner is told of them."""
+"""The nodes as reported to the planner."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_amounts_are_read_as_kubernetes_writes_them(text: str, value: str) -> No
 
 @pytest.mark.parametrize("text", ["", "eight", "1Zi", "--1", "1.2.3"], ids=str)
 def test_what_is_no_amount_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no amount"):
+    with pytest.raises(ValueError, match="not an amount"):
         quantity(text)
 
 

@@ -1,4 +1,4 @@
-"""What is kept of a member's output when its pod goes, however its log ends."""
+"""The stored output of a member whose pod is deleted, for every way in which its log can end."""
 
 from __future__ import annotations
 

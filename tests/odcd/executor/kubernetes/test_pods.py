@@ -14,8 +14,8 @@ from odcd.executor.kubernetes.naming import label
 from odcd.executor.kubernetes.pods import PodSettings, namespace_of, pod_of, script_of
 from odcd.executor.kubernetes.settings import read_kubernetes
 from odcd.executor.kubernetes.template import PodTemplate, read_template
-from tests.support.builders import ALICE, ROOT, a_job
-from tests.support.dispatches import a_dispatch_of, a_member
+from tests.support.builders.dispatches import a_dispatch_of, a_member
+from tests.support.builders.jobs import ALICE, ROOT, a_job
 
 SETTINGS = PodSettings(image="registry.example/job:1.0")
 WHOLE = NodeOffer(gpus=8, efa=32, hugepages_mib=10_256)
